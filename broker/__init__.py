@@ -1,0 +1,1 @@
+"""Apache Artemis behind a small port. No Django, no domain."""

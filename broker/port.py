@@ -1,0 +1,174 @@
+"""What the product asks of a message broker, and what it relies on. Adapters keep these promises; one suite proves it.
+
+Bytes called *encoded* are a whole AMQP 1.0 message (header to footer) as it came from or goes to the wire.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any, Protocol
+
+from contract.typed import Typed, canonical
+
+NULL = Typed("null", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the broker is and who asks. `password` never appears in a repr or a log."""
+
+    url: str
+    user: str
+    password: str = field(repr=False)
+
+
+class BodyKind(Enum):
+    """Which section of an AMQP message holds the body."""
+
+    DATA = "data"
+    VALUE = "value"
+    SEQUENCE = "sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message with every AMQP type kept. What the producer did not set is None or empty.
+
+    `body`: binary for DATA (sections joined), list for SEQUENCE, any for VALUE. `properties` are the application
+    properties, `annotations` the message annotations (broker's notes among them). `ttl_ms` 0 = does not expire.
+    """
+
+    body: Typed = NULL
+    body_kind: BodyKind = BodyKind.VALUE
+    properties: Mapping[str, Typed] = field(default_factory=dict)
+    annotations: Mapping[str, Typed] = field(default_factory=dict)
+    message_id: Typed | None = None
+    correlation_id: Typed | None = None
+    to: str = ""
+    subject: str = ""
+    reply_to: str = ""
+    content_type: str = ""
+    content_encoding: str = ""
+    group_id: str = ""
+    group_sequence: int = 0
+    user_id: bytes = b""
+    created_at: datetime | None = None
+    expires_at: datetime | None = None
+    durable: bool = True
+    priority: int = 4
+    ttl_ms: int = 0
+    delivery_count: int = 0
+
+    @property
+    def body_section(self) -> bytes:
+        """The canonical form of the body for digests and the message key."""
+        return self.body_kind.value.encode() + b":" + canonical(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message to send to `destination`: an address, or `address::queue` for one queue only."""
+
+    destination: str
+    message: Message
+
+
+# -- consuming ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One delivery: `tag` is unique within its consumer for ever, also across reconnects."""
+
+    tag: int
+    encoded: bytes
+
+
+class Settle(Enum):
+    """ACCEPT: handled, gone. FAIL: attempt + 1, back after the policy's delay or dead. REJECT: dead at once."""
+
+    ACCEPT = "accept"
+    FAIL = "fail"
+    REJECT = "reject"
+
+
+class ConsumerEvents(Protocol):
+    """What a consumer tells its owner, always from the consumer's own thread: never block in here."""
+
+    def opened(self) -> None:
+        """The link is up (again). Deliveries of before are forgotten: the broker gives them again."""
+
+    def lost(self, reason: str, permanent: bool) -> None:
+        """The link or connection is gone, every outstanding delivery with it. The consumer reconnects by itself with
+        growing pauses, unless `permanent` (wrong account, unknown queue): then it still tries, every 10 s."""
+
+    def delivered(self, delivery: Delivery) -> None:
+        """A message arrived. It costs one credit until it is settled."""
+
+    def settled(self, tag: int, problem: str | None) -> None:
+        """Answer to `settle_with_sends` only: None = broker confirmed the commit; else why nothing was committed and
+        nothing sent; the delivery is then still outstanding and must be settled otherwise."""
+
+
+class Consumer(Protocol):
+    """One link to one queue. Every method may be called from any thread and returns at once."""
+
+    def start(self) -> None:
+        """Opens the link in a thread of its own."""
+
+    def grant(self, credit: int) -> None:
+        """Raises the number of outstanding deliveries to `credit` (a window, not an increment)."""
+
+    def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
+        """Settles deliveries; tags of before a reconnect are ignored. Not confirmed: at-least-once."""
+
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+        """One transaction: send all, accept the delivery, commit. `events.settled` says how it ended."""
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Flushes settlements, closes the link and gives unsettled deliveries back at once, no attempt spent."""
+
+
+# -- publishing, browsing, managing ---------------------------------------------------------------------------------
+
+
+class Publisher(Protocol):
+    """Synchronous. A message is on disk at the broker when `publish` returns. Not safe between threads."""
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        """Sends all, durable unless the message says otherwise. Raises BrokerUnavailable, AddressUnknown: then an
+        unknown part of them was sent (AMQP) or none (STOMP, one transaction)."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """A message looked at without consuming it."""
+
+    encoded: bytes
+    message: Message
+
+
+class Browser(Protocol):
+    """Looks at a queue from its head. Order is the queue's."""
+
+    def browse(self, address: str, queue: str, *, limit: int) -> Iterator[Browsed]:
+        """At most `limit` messages, in steps; ends when nothing more came for a moment. Delayed messages are not
+        seen. Close the iterator to stop early."""
+
+    def close(self) -> None: ...
+
+
+class Management(Protocol):
+    """The broker's management operations that this product uses. Synchronous; safe between threads (one at a time)."""
+
+    def call(self, resource: str, operation: str, *arguments: Any) -> Any:
+        """Carries `operation` of `resource` (`broker`, `queue.NAME`, `address.NAME`) out and returns its value.
+        Raises ManagementFailed with the broker's text, BrokerUnavailable, BrokerTimeout, AccessRefused."""
+
+    def attribute(self, resource: str, name: str) -> Any:
+        """The value of one attribute. Raises as `call` does; ManagementFailed when there is no such resource."""
+
+    def close(self) -> None: ...

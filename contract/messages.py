@@ -1,0 +1,294 @@
+"""What a KMA and the MA say to each other, version 1. JSON by `contract.wire`; instants in UTC, durations in seconds.
+
+A *fact* (Protocol, Recovered, LetterOutcome, Closing) is stored whatever its epoch. A *claim to the present* (RunReport,
+Interruption) of an old epoch has no effect. Both are answered 2xx.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+VERSION = 1
+MAX_RECORDS = 500
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+MAX_TRACEBACK = 64 * 1024
+
+
+class Mode(Enum):
+    """Acknowledgement mode of a message agent."""
+
+    TRANSACTED = "TRANSACTED"
+    AUTO = "AUTO"
+
+
+class RunState(Enum):
+    """A run as its KMA sees it."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+# -- desired state: MA -> KMA -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredRun:
+    """One run that the MA wants on this server. What is not listed is to be stopped."""
+
+    activation: UUID
+    epoch: int
+    setting: str
+    agent: str
+    destination: str
+    queue: str
+    mode: Mode = Mode.TRANSACTED
+    concurrency: int = 1
+    max_attempts: int = 10
+    breaker_m: int = 10
+    grace_seconds: float = 30.0
+    handling_timeout_seconds: float = 0.0
+    transaction_timeout_seconds: float = 300.0
+    isolate: bool = False
+    child_memory_mb: int = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    known_attempts: Mapping[str, int] = field(default_factory=dict)
+    masked_properties: tuple[str, ...] = ()
+    carried_counts: "BreakerCounts | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredState:
+    """Everything that one server shall run. `version` changes exactly when the content does."""
+
+    server: str
+    version: str
+    runs: tuple[DesiredRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """`desired` is None when the KMA already has `desired_version`."""
+
+    now: datetime
+    desired_version: str
+    desired: DesiredState | None = None
+    version: int = VERSION
+
+
+# -- heartbeat: KMA -> MA -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerCounts:
+    same_type: str = ""
+    same: int = 0
+    any: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Totals since this run (activation and epoch) started on this server."""
+
+    activation: UUID
+    epoch: int
+    setting: str
+    state: RunState
+    handled: int = 0
+    failed: int = 0
+    temporary: int = 0
+    restarts: int = 0
+    in_progress: int = 0
+    connected: bool = False
+    counts: BreakerCounts = BreakerCounts()
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAgent:
+    """An agent registered on this KMA."""
+
+    name: str
+    kind: str
+    version: str = ""
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolReport:
+    """What the spool holds. `full`: the KMA takes no more messages until the MA has taken records."""
+
+    rows: int = 0
+    bytes: int = 0
+    limit_bytes: int = 0
+    full: bool = False
+    oldest_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """`boot` is a UUID per start of the KMA process; `sent_at` by the KMA's clock."""
+
+    server: str
+    boot: UUID
+    sent_at: datetime
+    kma_version: str
+    desired_version: str = ""
+    agents: tuple[OfferedAgent, ...] = ()
+    runs: tuple[RunReport, ...] = ()
+    spool: SpoolReport = SpoolReport()
+    problems: tuple[str, ...] = ()
+    version: int = VERSION
+
+
+# -- records: KMA -> spool -> MA ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRun:
+    """The run that a record speaks of."""
+
+    setting: str
+    activation: UUID
+    epoch: int
+    server: str
+    agent: str
+    agent_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageIdentity:
+    """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter `letter_id`
+    (the broker's id there) it was. Empty for what is not known or for a standalone agent."""
+
+    key: str = ""
+    weak: bool = False
+    queue: str = ""
+    destination: str = ""
+    delivery_count: int = 0
+    attempt: int = 1
+    body_digest: str = ""
+    body_size: int = 0
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    given_back: bool = False
+    letter_queue: str = ""
+    letter_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification."""
+
+    run: RecordRun
+    message: MessageIdentity
+    outcome: str
+    exception_type: str
+    exception_text: str
+    traceback: str
+    fingerprint: str
+    place: str
+    occurred_at: datetime
+    temporary: bool = False
+    counted: bool = True
+    last_attempt: bool = False
+    successes_before: int = 0
+    process_id: int = 0
+    duration_seconds: float = 0.0
+    traceparent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A redelivered message was handled well."""
+
+    run: RecordRun
+    message: MessageIdentity
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LetterOutcome:
+    """A message that was given back from a dead-letter queue was handled (`handled`) or failed again (`failed`)."""
+
+    run: RecordRun
+    message: MessageIdentity
+    result: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The last record of a run in its spool: `records` were spooled for it before this one."""
+
+    run: RecordRun
+    state: RunState
+    records: int
+    handled: int
+    failed: int
+    temporary: int
+    restarts: int
+    occurred_at: datetime
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """The KMA gave the run up. Not sent yet: the breaker only counts."""
+
+    run: RecordRun
+    counts: BreakerCounts
+    occurred_at: datetime
+
+
+Content = Protocol | Recovered | LetterOutcome | Closing | Interruption
+
+KINDS: dict[str, type[Content]] = {
+    "protocol": Protocol,
+    "recovered": Recovered,
+    "letter_outcome": LetterOutcome,
+    "closing": Closing,
+    "interruption": Interruption,
+}
+KIND_OF: dict[type[Content], str] = {kind: name for name, kind in KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of a spool: `number` grows by one within the spool, `id` is the record's own. `content` by `kind`."""
+
+    number: int
+    id: UUID
+    kind: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order."""
+
+    server: str
+    spool: UUID
+    records: tuple[Record, ...]
+    version: int = VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReceipt:
+    """The answer after the commit. The KMA deletes every row up to `stored_up_to`; a refused one never blocks."""
+
+    stored_up_to: int
+    new: int = 0
+    known: int = 0
+    refused: tuple[Refusal, ...] = ()
+    version: int = VERSION

@@ -1,0 +1,37 @@
+"""Every name that we or the broker put on a message, once."""
+
+# Ours, application properties.
+LETTER = "ma_letter"  # message key of the case that an edited copy belongs to
+ACKNOWLEDGMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
+DUPLICATE_ID = "_AMQ_DUPL_ID"
+
+# The broker's, on a dead letter: application properties of Core and STOMP messages …
+ORIG_ADDRESS = "_AMQ_ORIG_ADDRESS"
+ORIG_QUEUE = "_AMQ_ORIG_QUEUE"
+ORIG_MESSAGE_ID = "_AMQ_ORIG_MESSAGE_ID"
+# … and message annotations of AMQP messages.
+ANNOTATED_ORIG_ADDRESS = "x-opt-ORIG-ADDRESS"
+ANNOTATED_ORIG_QUEUE = "x-opt-ORIG-QUEUE"
+ANNOTATED_ORIG_MESSAGE_ID = "x-opt-ORIG-MESSAGE-ID"
+JMS_KIND = "x-opt-jms-msg-type"
+
+# Queues of the dead-letter address.
+DEAD_LETTER_PREFIX = "DLQ."
+FEED = "feed"
+UNKNOWN = "unknown"
+BIN = "bin"
+RESERVED_KEYS = frozenset({FEED, UNKNOWN, BIN})
+
+# STOMP turns its own SEND headers into application properties; they are no part of a message's identity.
+STOMP_HEADERS = frozenset({"destination", "destination-type", "transaction", "receipt", "content-length", "persistent"})
+BROKER_PREFIXES = ("_AMQ_", "JMSX")
+
+
+def belongs_to_identity(name: str) -> bool:
+    """Whether an application property says something about the message itself, not about its way."""
+    return name not in STOMP_HEADERS and not name.startswith(BROKER_PREFIXES)
+
+
+def dead_letter_queue(key: str) -> str:
+    """The queue on the dead-letter address that holds the dead letters of the setting `key`."""
+    return DEAD_LETTER_PREFIX + key
