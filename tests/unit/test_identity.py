@@ -1,0 +1,74 @@
+"""The message key: the same for one message wherever it is seen, another for another."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.port import BodyKind, Message
+from contract.identity import MessageKey, message_key
+from contract.typed import Typed, canonical, from_json, text_of, to_json
+
+BODY = b"value:string:2:hi"
+typed = st.recursive(
+    st.one_of(
+        st.builds(Typed, st.just("string"), st.text()),
+        st.builds(Typed, st.sampled_from(["int", "long", "ulong"]), st.integers(0, 2**31)),
+        st.builds(Typed, st.just("double"), st.floats(allow_nan=False)),
+        st.builds(Typed, st.just("binary"), st.binary()),
+        st.builds(Typed, st.just("boolean"), st.booleans()),
+        st.just(Typed("null", None)),
+    ),
+    lambda inner: st.one_of(
+        st.builds(Typed, st.just("list"), st.lists(inner, max_size=4).map(tuple)),
+        st.builds(Typed, st.just("map"), st.lists(st.tuples(inner, inner), max_size=4).map(tuple)),
+    ),
+    max_leaves=8,
+)
+
+
+def test_a_producers_id_is_the_key() -> None:
+    assert message_key(Typed("string", "ID:7"), BODY, {}) == MessageKey("ID:7", weak=False)
+
+
+def test_ids_of_other_types_stay_apart() -> None:
+    keys = {message_key(Typed(kind, value), BODY, {}).text for kind, value in [("string", "7"), ("ulong", 7)]}
+    assert len(keys) == 2
+
+
+def test_without_an_id_the_key_is_a_weak_digest() -> None:
+    key = message_key(None, BODY, {})
+    assert key.weak and key.text.startswith("sha256:")
+
+
+def test_what_the_way_adds_changes_no_key() -> None:
+    way = {"_AMQ_ORIG_QUEUE": Typed("string", "orders"), "JMSXDeliveryCount": Typed("null", None)}
+    stomp = {"destination": Typed("string", "demo.orders"), "receipt": Typed("string", "r1")}
+    own = {"customer": Typed("string", "c-1")}
+    assert message_key(None, BODY, own) == message_key(None, BODY, own | way | stomp)
+    assert message_key(None, BODY, own) != message_key(None, BODY, {})
+
+
+def test_the_letter_of_an_edited_copy_wins() -> None:
+    assert message_key(Typed("string", "new"), BODY, {"ma_letter": Typed("string", "ID:7")}).text == "ID:7"
+
+
+def test_a_long_id_is_shortened_by_its_digest() -> None:
+    first, second = (message_key(Typed("string", "x" * 5000 + end), BODY, {}).text for end in "ab")
+    assert first != second and len(first) < 255
+
+
+@given(typed)
+def test_the_json_form_loses_nothing(value: Typed) -> None:
+    assert from_json(to_json(value)) == value
+
+
+@given(typed, typed)
+def test_different_values_have_different_canonical_forms(one: Typed, other: Typed) -> None:
+    if text_of(one) != text_of(other):
+        assert canonical(one) != canonical(other)
+
+
+@given(st.binary(), st.binary())
+def test_the_body_section_says_its_kind(one: bytes, other: bytes) -> None:
+    data = Message(body=Typed("binary", one), body_kind=BodyKind.DATA)
+    value = Message(body=Typed("binary", other), body_kind=BodyKind.VALUE)
+    assert data.body_section != value.body_section

@@ -1,0 +1,48 @@
+"""The redelivery schedule against the test vectors of the specification."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.redelivery import RedeliveryPolicy, delay_before, schedule
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, 5000), (2, 10000), (3, 15000), (4, 15000)])
+def test_delays_grow_geometrically_up_to_the_maximum(k: int, expected: int) -> None:
+    assert delay_before(RedeliveryPolicy(delay=5000, multiplier=2, max_delay=15000), k) == expected
+
+
+@pytest.mark.parametrize(("sign", "u", "expected"), [(-1, 0.25, 875), (1, 0.75, 1375), (-1, 0.05, 975)])
+def test_collision_avoidance_spreads_a_delay_to_both_sides(sign: int, u: float, expected: int) -> None:
+    policy = RedeliveryPolicy(delay=1000, multiplier=1, max_delay=15000, collision_avoidance=0.5)
+    assert delay_before(policy, 1, sign=sign, u=u) == expected
+
+
+def test_the_maximum_delay_is_ten_delays_unless_set() -> None:
+    assert delay_before(RedeliveryPolicy(delay=100, multiplier=10), 9) == 1000
+
+
+def test_redeliveries_count_from_one() -> None:
+    with pytest.raises(ValueError, match="from 1"):
+        delay_before(RedeliveryPolicy(), 0)
+
+
+def test_the_schedule_lists_every_attempt_until_the_dead_letter_queue() -> None:
+    planned = schedule(RedeliveryPolicy(max_attempts=4, delay=1000, multiplier=2))
+    assert [item.number for item in planned] == [1, 2, 3, 4]
+    assert [item.latest for item in planned] == [timedelta(seconds=s) for s in (0, 1, 3, 7)]
+
+
+@given(
+    st.integers(0, 100_000),
+    st.floats(1, 5),
+    st.floats(0, 1),
+    st.integers(1, 20),
+)
+def test_the_band_holds_every_possible_delay(delay: int, multiplier: float, factor: float, k: int) -> None:
+    policy = RedeliveryPolicy(delay=delay, multiplier=multiplier, collision_avoidance=factor)
+    low = delay_before(policy, k, sign=-1, u=1.0)
+    high = delay_before(policy, k, sign=1, u=1.0)
+    assert low <= delay_before(policy, k) <= high <= policy.longest
