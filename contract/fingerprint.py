@@ -6,7 +6,9 @@ import re
 VERSION = 1
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$', re.MULTILINE)
-_LIBRARY = re.compile(r"(?:^|[/\\])(?:site-packages|dist-packages|lib[/\\]python[\d.]+|importlib|kma)(?:[/\\]|$)|^<frozen ")
+_LIBRARY = re.compile(
+    r"(?:^|[/\\])(?:site-packages|dist-packages|lib[/\\]python[\d.]+|importlib|kma)(?:[/\\]|$)|^<frozen "
+)
 _SAMPLES = re.compile(r"[/\\]kma[/\\]samples[/\\]")
 _VARIABLE = (
     (re.compile(r"'[^']*'|\"[^\"]*\""), "'…'"),

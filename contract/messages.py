@@ -1,7 +1,7 @@
 """What a KMA and the MA say to each other, version 1. JSON by `contract.wire`; instants in UTC, durations in seconds.
 
-A *fact* (Protocol, Recovered, LetterOutcome, Closing) is stored whatever its epoch. A *claim to the present* (RunReport,
-Interruption) of an old epoch has no effect. Both are answered 2xx.
+A *fact* (Protocol, Recovered, LetterOutcome, Closing) is stored whatever its epoch. A *claim to the present*
+(RunReport, Interruption) of an old epoch has no effect. Both are answered 2xx.
 """
 
 from collections.abc import Mapping

@@ -71,7 +71,7 @@ def _value(hint: Any, data: Any, path: str) -> Any:
         return _optional(hint, data, path)
     if origin is tuple:
         return _items(get_args(hint)[0], data, path)
-    if origin is Mapping or origin is dict or isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin is Mapping or origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return _mapping(get_args(hint)[1], data, path)
     if dataclasses.is_dataclass(hint):
         return load(cast(type, hint), data, path)
@@ -123,6 +123,6 @@ def _instant(data: Any) -> datetime:
 
 
 def _exactly(kind: Any, data: Any) -> Any:
-    if not isinstance(data, kind) or isinstance(data, bool) and kind is not bool:
+    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
         raise ValueError(f"got {type(data).__name__}")
     return data

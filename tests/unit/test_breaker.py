@@ -64,7 +64,7 @@ def test_only_a_settled_outcome_costs_an_attempt() -> None:
 
 
 @pytest.mark.parametrize(("broker", "known", "attempt"), [(0, 0, 1), (2, 0, 3), (0, 1, 2), (3, 1, 4), (0, 4, 5)])
-def test_the_attempt_is_the_larger_of_the_brokers_count_and_the_known_one(broker: int, known: int, attempt: int) -> None:
+def test_the_attempt_follows_the_larger_of_both_counts(broker: int, known: int, attempt: int) -> None:
     assert attempt_number(broker, known) == attempt
 
 
