@@ -33,7 +33,10 @@ class Typed:
 
 
 def to_json(item: Typed) -> dict[str, Any]:
-    """The JSON form; every value is one that strict JSON and PostgreSQL take."""
+    """The JSON form; every value is one that strict JSON and PostgreSQL take.
+
+    For that NUL and lone surrogates in texts are replaced: a copy of a message is made from its encoded bytes.
+    """
     return {"type": item.type, "value": _plain(item)}
 
 
@@ -52,7 +55,7 @@ def _plain(item: Typed) -> Any:
 
 
 def from_json(data: dict[str, Any]) -> Typed:
-    """The inverse of `to_json`. Raises ValueError, KeyError or TypeError when `data` is no such form."""
+    """The inverse of `to_json`, replaced characters aside. Raises ValueError, KeyError or TypeError when `data` is no such form."""
     kind, value = data["type"], data["value"]
     if kind in BYTES:
         return Typed(kind, base64.b64decode(value))
