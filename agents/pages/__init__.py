@@ -1,0 +1,1 @@
+"""Pages of the agents: setting, servers, activation; and what all consoles share."""

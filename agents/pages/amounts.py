@@ -1,0 +1,65 @@
+"""Numbers, durations and sizes as people read them, in their language."""
+
+from datetime import datetime, timedelta
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def number(value: int | float, decimals: int = 0) -> str:
+    return str(number_format(value, decimals, use_l10n=True, force_grouping=True))
+
+
+def duration(value: timedelta | float) -> str:
+    """The two largest parts: `2 d 3 h`, `4 min 10 s`, `12 s`, `0.35 s`."""
+    seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if seconds < 0:
+        return "\N{MINUS SIGN}" + duration(-seconds)
+    if 0 < seconds < 10 and seconds != int(seconds):
+        return _("%(n)s s") % {"n": number(seconds, 2 if seconds < 1 else 1)}
+    rest, parts = round(seconds), []
+    for length, unit in STEPS:
+        amount, rest = divmod(rest, length)
+        if amount or (unit == "s" and not parts):
+            parts.append(_part(amount, unit))
+        if len(parts) == 2 or (parts and not rest):
+            break
+    return "\N{NO-BREAK SPACE}".join(parts)
+
+
+def _part(amount: int, unit: str) -> str:
+    words = {"d": _("%(n)s d"), "h": _("%(n)s h"), "min": _("%(n)s min"), "s": _("%(n)s s")}
+    return words[unit] % {"n": number(amount)}
+
+
+def coarse(value: timedelta) -> str:
+    """The largest part alone, for how long ago something was."""
+    seconds = int(abs(value.total_seconds()))
+    for length, unit in STEPS:
+        if seconds >= length:
+            return _part(seconds // length, unit)
+    return _part(0, "s")
+
+
+def ago(instant: datetime, now: datetime) -> str:
+    passed = now - instant
+    if abs(passed) < timedelta(seconds=1):
+        return _("just now")
+    if passed < timedelta():
+        return _("in %(duration)s") % {"duration": coarse(passed)}
+    return _("%(duration)s ago") % {"duration": coarse(passed)}
+
+
+def size(count: int) -> str:
+    if count < 1024:
+        return ngettext("%(n)s byte", "%(n)s bytes", count) % {"n": number(count)}
+    kib = count / 1024
+    if kib < 1024:
+        return _("%(n)s KiB") % {"n": number(kib, 1 if kib < 10 else 0)}
+    mib = kib / 1024
+    if mib < 1024:
+        return _("%(n)s MiB") % {"n": number(mib, 1 if mib < 10 else 0)}
+    return _("%(n)s GiB") % {"n": number(mib / 1024, 1)}

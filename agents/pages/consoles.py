@@ -1,0 +1,95 @@
+"""The consoles of the site: pages that are no list of rows of the admin. Higher apps register theirs here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.functional import Promise
+
+Text = str | Promise
+View = Callable[..., HttpResponseBase]
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One entry of the navigation. `section` is what `page(section=…)` marks as the current one; `apart`: at the end."""
+
+    section: str
+    label: Text
+    url_name: str
+    order: int
+    permission: str = ""
+    apart: bool = False
+
+    @property
+    def url(self) -> str:
+        return reverse(self.url_name)
+
+
+_tabs: dict[str, Tab] = {}
+_views: list[tuple[str, View, str]] = []
+
+
+def add_tab(tab: Tab) -> None:
+    _tabs[tab.section] = tab
+
+
+def tabs_for(request: HttpRequest) -> list[Tab]:
+    """The navigation of this person: what they may not see is left out."""
+    user = request.user
+    return sorted(
+        (tab for tab in _tabs.values() if not tab.permission or user.has_perm(tab.permission)),
+        key=lambda tab: tab.order,
+    )
+
+
+def add_page(route: str, view: View, name: str) -> None:
+    """Serves `view` at `route` of the site, for staff only, as `admin:name`."""
+    entry = (route, view, name)
+    if entry not in _views:
+        _views.append(entry)
+
+
+def urls(admin_view: Callable[[View], View]) -> list[URLPattern]:
+    """For the site's `get_urls`: before the admin's own, whose catch-all would take them."""
+    return [path(route, admin_view(view), name=name) for route, view, name in _views]
+
+
+def needs(*permissions: str) -> Callable[[View], View]:
+    """403 without all of `permissions`. Being staff is checked by the site."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if not request.user.has_perms(permissions):
+                raise PermissionDenied
+            return view(request, *args, **kwargs)
+
+        return guarded
+
+    return decorate
+
+
+def page(
+    request: HttpRequest,
+    template: str,
+    *,
+    title: Text,
+    section: str,
+    crumbs: list[tuple[Text, str]] | None = None,
+    status: int = 200,
+    **context: Any,
+) -> TemplateResponse:
+    """A page of a console in the frame of the site. `crumbs` lie between Overview and `title`."""
+    frame = {**admin.site.each_context(request), "title": title, "section": section, "crumbs": crumbs or []}
+    return TemplateResponse(request, template, {**frame, **context}, status=status)
+
+
+def link(name: str, *args: Any) -> str:
+    return reverse(f"admin:{name}", args=args)

@@ -1,0 +1,69 @@
+"""How states look: icon + word + colour, always the three together."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import ActivationState, LaunchSetting, ProvisionState, Run, RunPhase, Server, ServerState
+from agents.pages.consoles import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """`tone`: ok · bad · warn · info · off. `icon` is a symbol of templates/ma/icons.html."""
+
+    word: Text
+    tone: str
+    icon: str
+
+
+def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime) -> Shown:
+    """What an operator needs first: is it off, can it run, does it run."""
+    if setting.provision_state == ProvisionState.FAILED:
+        return Shown(_("not on the broker"), "bad", "warn")
+    if not setting.enabled:
+        return Shown(_("off"), "off", "off")
+    wanted = [run for run in open_runs if run.wanted]
+    if not wanted:
+        return Shown(_("waiting for a server"), "warn", "wait")
+    if any(run.problem for run in wanted):
+        return Shown(_("has a problem"), "bad", "warn")
+    if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
+        return Shown(_("server silent"), "bad", "silent")
+    if any(run.state == RunPhase.RUNNING and run.connected for run in wanted):
+        return Shown(_("running"), "ok", "play")
+    return Shown(_("starting"), "info", "wait")
+
+
+PROVISIONED = {
+    ProvisionState.PENDING: Shown(ProvisionState.PENDING.label, "info", "wait"),
+    ProvisionState.READY: Shown(ProvisionState.READY.label, "ok", "ok"),
+    ProvisionState.FAILED: Shown(ProvisionState.FAILED.label, "bad", "warn"),
+}
+SERVERS = {
+    ServerState.NEW: Shown(ServerState.NEW.label, "off", "new"),
+    ServerState.ALIVE: Shown(ServerState.ALIVE.label, "ok", "ok"),
+    ServerState.SILENT: Shown(ServerState.SILENT.label, "bad", "silent"),
+}
+ACTIVATIONS = {
+    ActivationState.PENDING: Shown(ActivationState.PENDING.label, "warn", "wait"),
+    ActivationState.RUNNING: Shown(ActivationState.RUNNING.label, "ok", "play"),
+    ActivationState.SUCCEEDED: Shown(ActivationState.SUCCEEDED.label, "ok", "ok"),
+    ActivationState.FAILED: Shown(ActivationState.FAILED.label, "bad", "bad"),
+    ActivationState.INTERRUPTED: Shown(ActivationState.INTERRUPTED.label, "bad", "bad"),
+    ActivationState.STOPPED: Shown(ActivationState.STOPPED.label, "off", "off"),
+}
+RUNS = {
+    RunPhase.WANTED: Shown(RunPhase.WANTED.label, "info", "wait"),
+    RunPhase.STARTING: Shown(RunPhase.STARTING.label, "info", "wait"),
+    RunPhase.RUNNING: Shown(RunPhase.RUNNING.label, "ok", "play"),
+    RunPhase.DRAINING: Shown(RunPhase.DRAINING.label, "warn", "wait"),
+    RunPhase.FINISHED: Shown(RunPhase.FINISHED.label, "off", "ok"),
+    RunPhase.FAILED: Shown(RunPhase.FAILED.label, "bad", "bad"),
+    RunPhase.LOST: Shown(RunPhase.LOST.label, "bad", "silent"),
+}
+
+
+def server_shown(server: Server, now: datetime) -> Shown:
+    return SERVERS[server.state(now)]

@@ -1,0 +1,48 @@
+"""Texts from hostile places made safe and honest to look at: escaped, with nothing invisible left in them."""
+
+import unicodedata
+from html import escape
+
+from django.utils.safestring import SafeString, mark_safe
+
+# Control, format (bidi overrides, zero width), surrogate, private use, unassigned, line and paragraph separators.
+INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def visible(text: str, *, lines: bool = False, limit: int = 0) -> SafeString:
+    """HTML of `text`. With `lines`, line ends and tabs stay what they are; else they are shown as marks too.
+
+    `limit` > 0 cuts after so many characters, with a word about how many there are.
+    """
+    shown, left_out = (text[:limit], len(text) - limit) if 0 < limit < len(text) else (text, 0)
+    if lines:
+        shown = shown.replace("\r\n", "\n")
+    parts = [_shown(character, lines) for character in shown] if _needs_marks(shown) else [escape(shown)]
+    if left_out:
+        parts.append(f' <span class="quiet">… +{left_out:,}</span>')
+    return mark_safe("".join(parts))
+
+
+def _needs_marks(text: str) -> bool:
+    return not (text.isascii() and text.isprintable())
+
+
+def _shown(character: str, lines: bool) -> str:
+    if lines and character in "\n\t":
+        return character
+    if unicodedata.category(character) not in INVISIBLE:
+        return escape(character)
+    return f'<span class="ctl" title="{_name(character)}">{_mark(character)}</span>'
+
+
+def _mark(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\N{SYMBOL FOR DELETE}"
+    return f"U+{code:04X}"
+
+
+def _name(character: str) -> str:
+    return f"U+{ord(character):04X} {escape(unicodedata.name(character, ''))}".strip()

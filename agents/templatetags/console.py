@@ -1,0 +1,100 @@
+"""What the templates of the consoles are written with."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.dateformat import format as date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from agents.pages import amounts
+from agents.pages.consoles import tabs_for
+from agents.pages.visible import visible as make_visible
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A symbol of templates/ma/icons.html; always beside a word, so hidden from screen readers."""
+    return format_html('<svg class="icon" aria-hidden="true"><use href="#i-{}"/></svg>', name)
+
+
+@register.simple_tag
+def state(shown: Any, pill: bool = True) -> SafeString:
+    """Icon + word + colour of a `Shown`."""
+    kind = "state pill" if pill else "state"
+    return format_html('<span class="{} {}">{}{}</span>', kind, shown.tone, icon(shown.icon), shown.word)
+
+
+@register.simple_tag
+def ago(instant: datetime | None, missing: str = "—") -> SafeString | str:
+    """Relative, with the absolute instant on hover (pages.js turns that into the reader's zone)."""
+    if instant is None:
+        return missing
+    return instant_tag(instant, amounts.ago(instant, timezone.now()))
+
+
+def instant_tag(instant: datetime, text: str) -> SafeString:
+    absolute = date_format(timezone.localtime(instant), "Y-m-d H:i:s T")
+    return format_html('<time datetime="{}" title="{}">{}</time>', instant.isoformat(), absolute, text)
+
+
+@register.simple_tag
+def at(instant: datetime | None) -> SafeString | str:
+    """The absolute instant, in the reader's zone where scripts run, else in the server's with its name."""
+    if instant is None:
+        return "—"
+    absolute = date_format(timezone.localtime(instant), "Y-m-d H:i:s T")
+    return format_html('<time datetime="{}" title="{}" data-show="local">{}</time>', instant.isoformat(), absolute, absolute)
+
+
+@register.simple_tag
+def now_here() -> SafeString | str:
+    return at(timezone.now())
+
+
+@register.filter
+def number(value: Any) -> str:
+    return "—" if value is None else amounts.number(value)
+
+
+@register.filter
+def duration(value: timedelta | float | None) -> str:
+    return "—" if value is None else amounts.duration(value)
+
+
+@register.filter
+def size(value: int | None) -> str:
+    return "—" if value is None else amounts.size(value)
+
+
+@register.filter
+def visible(text: Any) -> SafeString:
+    """One line of hostile text."""
+    return make_visible(str(text))
+
+
+@register.filter
+def visible_lines(text: Any) -> SafeString:
+    return make_visible(str(text), lines=True)
+
+
+@register.filter
+def visible_head(text: Any, limit: int) -> SafeString:
+    return make_visible(str(text), limit=limit)
+
+
+@register.inclusion_tag("ma/nav.html", takes_context=True)
+def console_nav(context: template.Context) -> dict[str, Any]:
+    """The current tab is the page's own section, on the admin's own lists the one whose address begins this one."""
+    request: HttpRequest = context["request"]
+    tabs = tabs_for(request)
+    section = context.get("section", "")
+    if not section:
+        inside = [tab for tab in tabs if tab.url != "/" and request.path.startswith(tab.url)]
+        section = inside[0].section if inside else ""
+    return {"tabs": tabs, "section": section}

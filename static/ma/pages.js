@@ -1,0 +1,51 @@
+// Small comforts; every page works without them. Times in the reader's zone, and refreshing that can be paused.
+(function () {
+    "use strict";
+    const root = document.documentElement;
+    root.classList.remove("no-script");
+    const PAUSED = "ma.paused";
+
+    function paused() {
+        try { return localStorage.getItem(PAUSED) === "1"; } catch { return false; }
+    }
+
+    function localTimes(scope) {
+        scope.querySelectorAll("time[datetime]").forEach(function (element) {
+            const instant = new Date(element.dateTime);
+            if (!isNaN(instant)) {
+                element.title = instant.toLocaleString(root.lang, {dateStyle: "medium", timeStyle: "long"});
+                if (element.dataset.show === "local") element.textContent = instant.toLocaleString(root.lang);
+            }
+        });
+    }
+
+    function showPause() {
+        document.querySelectorAll("[data-pause]").forEach(function (button) {
+            button.setAttribute("aria-pressed", paused() ? "true" : "false");
+            button.querySelector("[data-word]").textContent = paused() ? button.dataset.resume : button.dataset.pause;
+        });
+    }
+
+    function choose(box) {
+        const form = box.form;
+        form.querySelectorAll("input[type=checkbox][name=letter]").forEach(function (each) { each.checked = box.checked; });
+    }
+
+    document.addEventListener("click", function (event) {
+        if (event.target.closest("[data-pause]")) {
+            try { localStorage.setItem(PAUSED, paused() ? "0" : "1"); } catch { /* private mode: no pause to keep */ }
+            showPause();
+        }
+    });
+    document.addEventListener("change", function (event) {
+        if (event.target.matches("[data-choose-all]")) choose(event.target);
+    });
+    // A refresh never runs in a hidden tab or while paused, and never takes the focus away.
+    document.addEventListener("htmx:beforeRequest", function (event) {
+        const polled = event.detail.elt.hasAttribute("data-poll");
+        if (polled && (document.hidden || paused() || event.detail.elt.contains(document.activeElement))) event.preventDefault();
+    });
+    document.addEventListener("htmx:afterSwap", function () { localTimes(document); showPause(); });
+    document.addEventListener("DOMContentLoaded", function () { localTimes(document); showPause(); });
+    localTimes(document);
+})();
