@@ -1,0 +1,122 @@
+"""The environment of the `ma` script, read strictly and once."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.problem import Problem
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# Where the services of this machine listen and are reached; only the site itself may listen elsewhere (MA_HOST).
+LOOPBACK = "127.0.0.1"
+
+DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.bench"
+
+# Settings of the site and the KMAs that `ma` hands on when the person who starts it has set them.
+HANDED_ON = (
+    "MA_ALLOWED_HOSTS",
+    "MA_BASE_URL",
+    "MA_DATABASE_URL",
+    "MA_DEBUG",
+    "MA_DLA_ADDRESS",
+    "MA_LOG_LEVEL",
+    "MA_LOST_AFTER_SECONDS",
+    "KMA_AGENTS",
+    "KMA_HEARTBEAT_SECONDS",
+    "KMA_LOG_LEVEL",
+    "KMA_SPOOL_BYTES",
+)
+
+SERVER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
+HOST = re.compile(r"[A-Za-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Config:
+    data: Path
+    host: str
+    port: int
+    amqp_port: int
+    stomp_port: int
+    core_port: int
+    redis_port: int
+    servers: tuple[str, ...]
+    handed_on: Mapping[str, str]
+
+    @property
+    def local_host(self) -> str:
+        """Where a program on this machine reaches the site."""
+        return LOOPBACK if self.host == "0.0.0.0" else self.host
+
+    @property
+    def local_url(self) -> str:
+        return f"http://{self.local_host}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What a person opens."""
+        return self.handed_on.get("MA_BASE_URL", self.local_url).rstrip("/") + "/"
+
+
+def read(environ: Mapping[str, str]) -> Config:
+    ports = {
+        name: _port(environ, name, default)
+        for name, default in (
+            ("MA_PORT", 8000),
+            ("MA_AMQP_PORT", 5672),
+            ("MA_STOMP_PORT", 61613),
+            ("MA_CORE_PORT", 61616),
+            ("MA_REDIS_PORT", 6379),
+        )
+    }
+    _refuse_shared_ports(ports)
+    return Config(
+        data=_folder(environ.get("MA_DATA") or str(REPOSITORY / "var")),
+        host=_host(environ.get("MA_HOST") or LOOPBACK),
+        port=ports["MA_PORT"],
+        amqp_port=ports["MA_AMQP_PORT"],
+        stomp_port=ports["MA_STOMP_PORT"],
+        core_port=ports["MA_CORE_PORT"],
+        redis_port=ports["MA_REDIS_PORT"],
+        servers=_servers(environ.get("MA_SERVERS") or "srv-1,srv-2"),
+        handed_on={name: environ[name] for name in HANDED_ON if environ.get(name)},
+    )
+
+
+def _port(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name) or str(default)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 65535):
+        raise Problem(f"{name}={text!r} is not a port: give a number from 1 to 65535")
+    return int(text)
+
+
+def _refuse_shared_ports(ports: Mapping[str, int]) -> None:
+    seen: dict[int, str] = {}
+    for name, port in ports.items():
+        if port in seen:
+            raise Problem(f"{seen[port]} and {name} are both {port}: give each its own port")
+        seen[port] = name
+
+
+def _folder(text: str) -> Path:
+    if any(character in text for character in "\n\r\0"):
+        raise Problem(f"MA_DATA={text!r} is not a folder name")
+    return Path(text).expanduser().absolute()
+
+
+def _host(text: str) -> str:
+    if not HOST.fullmatch(text):
+        raise Problem(f"MA_HOST={text!r} is neither an IPv4 address nor a host name")
+    return text
+
+
+def _servers(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    for name in names:
+        if not SERVER_NAME.fullmatch(name):
+            raise Problem(f"MA_SERVERS: {name!r} is not a server name: small letters, digits and -, at most 61")
+    if not names or len(set(names)) < len(names):
+        raise Problem(f"MA_SERVERS={text!r} must name at least one server, each once")
+    return names

@@ -1,0 +1,69 @@
+"""Apache Artemis from Maven Central, checked against the checksum published there, unpacked."""
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from deploy.problem import Problem
+from deploy.tools import run_logged
+
+VERSION = "2.56.0"
+SHA512 = (
+    "441ad38aa1b0526e5709edf43542039f016669d24134056613e4cbafdf6b101e"
+    "5351f79f7ee190b43fc8031f6ec596a5fd075490dcee4d3eb3a88d8ed2cfc01b"
+)
+ARTIFACT = f"org.apache.artemis:apache-artemis:{VERSION}:tar.gz:bin"
+
+
+def local_repository() -> Path:
+    return Path.home() / ".m2" / "repository"
+
+
+def archive() -> Path:
+    name = f"apache-artemis-{VERSION}-bin.tar.gz"
+    return local_repository() / "org/apache/artemis/apache-artemis" / VERSION / name
+
+
+def unpacked_in(folder: Path) -> Path:
+    return folder / f"artemis-{VERSION}"
+
+
+def ensure(folder: Path, log: Path) -> Path:
+    """The unpacked distribution under `folder`; downloads only where it is on this machine nowhere yet."""
+    distribution = unpacked_in(folder)
+    if not distribution.exists():
+        if not archive().exists():
+            _download(log)
+        _verify(archive())
+        _unpack(archive(), distribution)
+    return distribution
+
+
+def _download(log: Path) -> None:
+    command = ["mvn", "-B", "-q", f"-Dmaven.repo.local={local_repository()}"]
+    command += ["dependency:get", f"-Dartifact={ARTIFACT}", "-Dtransitive=false"]
+    run_logged(command, what=f"The download of Artemis {VERSION} from Maven Central", log=log)
+
+
+def _verify(path: Path) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha512").hexdigest()
+    if found != SHA512:
+        raise Problem(f"{path} is not Artemis {VERSION} as published: SHA-512 {found[:16]}…; delete it and try again")
+
+
+def _unpack(path: Path, target: Path) -> None:
+    """Unpacks aside and renames, so that an interrupted start leaves no half distribution."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=".artemis-", dir=target.parent))
+    try:
+        subprocess.run(["tar", "-xzf", str(path), "-C", str(aside)], check=True)
+        try:
+            (aside / f"apache-artemis-{VERSION}").rename(target)
+        except OSError:
+            if not target.exists():  # otherwise another start was faster, with the same verified archive
+                raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

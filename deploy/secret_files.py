@@ -1,0 +1,67 @@
+"""Random secrets, each written once into a file that only its owner can read."""
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from deploy.config import LOOPBACK, Config
+from deploy.layout import Layout
+from deploy.problem import Problem
+
+BROKER_ACCOUNTS = {"kma": "broker_kma", "publisher": "broker_publisher", "ma-ops": "broker_ops"}
+
+
+def write(path: Path, text: str) -> None:
+    """Replaces the file in one step; it never exists with other rights or half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except PermissionError:
+        raise Problem(f"{path} can only be read by its owner: run ma as the user who started it first") from None
+    except FileNotFoundError:
+        raise Problem(f"{path} is missing: ./ma up makes it") from None
+
+
+def ensure(path: Path) -> str:
+    """The secret in this file; a new one of 256 bits where there is none yet."""
+    if not path.exists():
+        write(path, secrets.token_urlsafe(32))
+    path.chmod(0o600)
+    return read(path)
+
+
+def ensure_all(config: Config, layout: Layout) -> None:
+    ensure(layout.secrets / "django_key")
+    for name in BROKER_ACCOUNTS.values():
+        ensure(layout.secrets / name)
+    ensure_redis_url(layout.secrets / "redis_url", config.redis_port)
+
+
+def ensure_redis_url(path: Path, port: int) -> str:
+    """Keeps the password when the port has changed since the last start."""
+    password = urlsplit(read(path)).password if path.exists() else None
+    url = f"redis://:{password or secrets.token_urlsafe(32)}@{LOOPBACK}:{port}/0"
+    if not path.exists() or read(path) != url:
+        write(path, url)
+    path.chmod(0o600)
+    return url
+
+
+def broker_passwords(layout: Layout) -> dict[str, str]:
+    return {user: read(layout.secrets / name) for user, name in BROKER_ACCOUNTS.items()}
+
+
+def token_file(layout: Layout, server: str) -> Path:
+    return layout.secrets / f"token_{server}"

@@ -1,0 +1,53 @@
+"""What every test session has: an environment of its own, real services on demand, and no skipped test."""
+
+import os
+import shutil
+from collections.abc import Generator
+
+import pytest
+
+from deploy import postgres as postgres_program
+from tests import environment
+from tests.services import artemis, postgres, redis_server
+
+__all__ = ["artemis", "postgres", "redis_server"]
+
+environment.fill_in()
+# Not in pyproject.toml: pytest-django would load the settings before the line above.
+os.environ["DJANGO_SETTINGS_MODULE"] = "ma_site.settings"
+
+database: postgres_program.Cluster | None = None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Runs before Django is set up, so this is where the database is chosen."""
+    global database
+    kind = os.environ.get("MA_TEST_DATABASE", "sqlite")
+    if kind not in ("sqlite", "postgresql"):
+        raise pytest.UsageError(f"MA_TEST_DATABASE={kind!r}: sqlite or postgresql")
+    environment.DATA.mkdir(parents=True, exist_ok=True)
+    if kind == "postgresql":
+        database = postgres_program.start()
+        os.environ["MA_DATABASE_URL"] = database.url()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if database is not None:
+        database.stop()
+    shutil.rmtree(environment.DATA, ignore_errors=True)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"database: {os.environ.get('MA_TEST_DATABASE', 'sqlite')}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skipped test looks like a passed one in a long output: here it fails."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped: install what it needs, or delete it"
+    return report

@@ -1,0 +1,28 @@
+"""The services that all other tests stand on are real, and come back after a crash."""
+
+import psycopg
+
+from deploy import artemis as artemis_program
+from deploy import postgres as postgres_program
+from deploy import redis as redis_program
+from tests.services import ArtemisService, RedisService
+
+
+def test_the_broker_answers_and_comes_back_after_a_kill(artemis: ArtemisService) -> None:
+    assert artemis_program.answers(artemis.ports.amqp)
+    artemis.kill()
+    assert not artemis_program.answers(artemis.ports.amqp)
+    artemis.start()
+    assert artemis_program.answers(artemis.ports.amqp)
+
+
+def test_redis_answers_only_to_its_password(redis_server: RedisService) -> None:
+    assert redis_program.answers(redis_server.url)
+    assert not redis_program.answers(redis_server.url.replace("redis://:", "redis://:wrong-"))
+
+
+def test_postgres_is_a_server_that_runs_queries_as_an_ordinary_user(postgres: postgres_program.Cluster) -> None:
+    with psycopg.connect(postgres.url()) as connection:
+        row = connection.execute("select current_user, version()").fetchone()
+    assert row is not None
+    assert row[0] == "ma" and row[1].startswith("PostgreSQL")

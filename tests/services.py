@@ -1,0 +1,174 @@
+"""Real services for tests, each started once per test session on free ports. None of them is ever skipped."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from deploy import artemis as artemis_program
+from deploy import distribution, redis
+from deploy import postgres as postgres_program
+from deploy.broker_files import BrokerPorts
+from deploy.config import LOOPBACK, REPOSITORY
+from deploy.ports import free_ports
+
+STOP_SECONDS = 30
+
+
+def cache() -> Path:
+    """Where downloads of the tests stay, so that a second run downloads nothing."""
+    return Path(os.environ.get("MA_TEST_CACHE") or REPOSITORY / "var" / "test")
+
+
+def artemis_distribution() -> Path:
+    return distribution.ensure(cache(), cache() / "log" / "install.log")
+
+
+@dataclass(frozen=True)
+class Account:
+    user: str
+    password: str
+
+
+@dataclass
+class ArtemisService:
+    """A broker of our own making, with the accounts and rights of a real installation."""
+
+    folder: Path
+    ports: BrokerPorts
+    accounts: dict[str, Account]
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def create(cls, folder: Path) -> "ArtemisService":
+        ports = BrokerPorts(*free_ports(3))
+        accounts = {user: Account(user, secrets.token_urlsafe(16)) for user in ("kma", "publisher", "ma-ops")}
+        passwords = {user: account.password for user, account in accounts.items()}
+        artemis_program.create_instance(artemis_distribution(), folder, ports, passwords)
+        return cls(folder, ports, accounts)
+
+    @property
+    def kma(self) -> Account:
+        return self.accounts["kma"]
+
+    @property
+    def publisher(self) -> Account:
+        return self.accounts["publisher"]
+
+    @property
+    def ops(self) -> Account:
+        return self.accounts["ma-ops"]
+
+    @property
+    def amqp_url(self) -> str:
+        return f"amqp://{LOOPBACK}:{self.ports.amqp}"
+
+    @property
+    def stomp_address(self) -> str:
+        return f"{LOOPBACK}:{self.ports.stomp}"
+
+    @property
+    def core_url(self) -> str:
+        return f"tcp://{LOOPBACK}:{self.ports.core}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder.parent / f"{self.folder.name}.log"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None, "the broker is not running"
+        return self.process.pid
+
+    def start(self) -> None:
+        """Returns when the broker answers."""
+        self.process = artemis_program.run(self.folder, self.log)
+        artemis_program.wait_until_ready(self.process, self.ports, self.log)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As a crash of the machine would: no goodbye, nothing flushed."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is None:
+            return
+        self.process.send_signal(number)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+
+@dataclass
+class RedisService:
+    url: str
+    config: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @classmethod
+    def create(cls, folder: Path) -> "RedisService":
+        url = f"redis://:{secrets.token_urlsafe(16)}@{LOOPBACK}:{free_ports(1)[0]}/0"
+        return cls(url, redis.write_config(folder, url))
+
+    def start(self) -> None:
+        """Returns when Redis answers."""
+        log = self.config.with_suffix(".log")
+        self.process = redis.run(self.config, log)
+        deadline = time.monotonic() + STOP_SECONDS
+        while not redis.answers(self.url):
+            assert time.monotonic() < deadline, f"Redis does not answer; see {log}"
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(STOP_SECONDS)
+            self.process = None
+
+
+@contextmanager
+def throw_away_folder(name: str) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=f"ma-{name}-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def artemis() -> Iterator[ArtemisService]:
+    with throw_away_folder("artemis") as folder:
+        service = ArtemisService.create(folder / "broker")
+        service.start()
+        yield service
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisService]:
+    with throw_away_folder("redis") as folder:
+        service = RedisService.create(folder)
+        service.start()
+        yield service
+        service.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[postgres_program.Cluster]:
+    cluster = postgres_program.start()
+    yield cluster
+    cluster.stop()
