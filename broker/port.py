@@ -52,6 +52,7 @@ class Message:
     content_encoding: str = ""
     group_id: str = ""
     group_sequence: int = 0
+    reply_to_group_id: str = ""
     user_id: bytes = b""
     created_at: datetime | None = None
     expires_at: datetime | None = None

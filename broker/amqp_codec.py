@@ -1,0 +1,214 @@
+"""A whole AMQP 1.0 message <-> `Message`, every type kept (OASIS AMQP 1.0 part 3, section 3.2).
+
+`quick` (natural Python values, for the hot path of a child process) is in `broker.amqp_quick` and offered here too.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from broker.amqp_quick import Decoded, quick
+from broker.amqp_sections import (
+    ANNOTATIONS,
+    APPLICATION,
+    BODY_KINDS,
+    DATA,
+    HEADER,
+    PROPERTIES,
+    SEQUENCE,
+    VALUE,
+    sections,
+)
+from broker.amqp_types import Malformed, read, write
+from broker.errors import MessageUndecodable
+from broker.port import NULL, BodyKind, Message
+from contract.typed import Typed, text_of
+
+__all__ = ["Decoded", "decode", "encode", "quick"]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def decode(encoded: bytes) -> Message:
+    """The message with every type. Raises MessageUndecodable."""
+    try:
+        return _decoded(encoded)
+    except Malformed as error:
+        raise MessageUndecodable(f"no AMQP message: {error}") from error
+
+
+def _decoded(encoded: bytes) -> Message:
+    found: dict[str, Any] = {}
+    body: list[tuple[int, Typed]] = []
+    for code, start, _end in sections(encoded):
+        if code == HEADER:
+            found.update(_header(_fields(encoded, start)))
+        elif code == PROPERTIES:
+            found.update(_properties(_fields(encoded, start)))
+        elif code == ANNOTATIONS:
+            found["annotations"] = _names(encoded, start)
+        elif code == APPLICATION:
+            found["properties"] = _names(encoded, start)
+        elif code in BODY_KINDS:
+            body.append((code, read(encoded, start)[0]))
+    found.setdefault("durable", False)
+    kind, value = _body(body)
+    return Message(body=value, body_kind=kind, **found)
+
+
+def _fields(encoded: bytes, at: int) -> Iterator[Typed]:
+    value, _ = read(encoded, at)
+    if value.type != "list":
+        raise Malformed(f"a section is {value.type}, not a list")
+    yield from value.value
+    while True:
+        yield NULL
+
+
+def _names(encoded: bytes, at: int) -> dict[str, Typed]:
+    value, _ = read(encoded, at)
+    if value.type == "null":
+        return {}
+    if value.type != "map":
+        raise Malformed(f"a section is {value.type}, not a map")
+    return {text_of(name) if name.type not in ("string", "symbol") else name.value: item for name, item in value.value}
+
+
+def _body(parts: list[tuple[int, Typed]]) -> tuple[BodyKind, Typed]:
+    if not parts:
+        return BodyKind.VALUE, NULL
+    code = parts[0][0]
+    if any(other != code for other, _ in parts) or (code == VALUE and len(parts) > 1):
+        raise Malformed("body sections that do not go together")
+    if code == DATA:
+        return BodyKind.DATA, Typed("binary", b"".join(_content(part, "binary") for _, part in parts))
+    if code == SEQUENCE:
+        return BodyKind.SEQUENCE, Typed("list", tuple(item for _, part in parts for item in _content(part, "list")))
+    return BodyKind.VALUE, parts[0][1]
+
+
+def _content(part: Typed, kind: str) -> Any:
+    if part.type != kind:
+        raise Malformed(f"a body section is {part.type}, not {kind}")
+    return part.value
+
+
+def _header(fields: Iterator[Typed]) -> dict[str, Any]:
+    durable, priority, ttl, _first, delivery_count = (next(fields).value for _ in range(5))
+    return {
+        "durable": bool(durable),
+        "priority": _number(priority, 4),
+        "ttl_ms": _number(ttl, 0),
+        "delivery_count": _number(delivery_count, 0),
+    }
+
+
+def _properties(fields: Iterator[Typed]) -> dict[str, Any]:
+    values = [next(fields) for _ in range(13)]
+    user = values[1].value
+    return {
+        "message_id": None if values[0].type == "null" else values[0],
+        "user_id": user if isinstance(user, bytes) else b"",
+        "to": text_of(values[2]),
+        "subject": _text(values[3]),
+        "reply_to": _text(values[4]),
+        "correlation_id": None if values[5].type == "null" else values[5],
+        "content_type": _text(values[6]),
+        "content_encoding": _text(values[7]),
+        "expires_at": instant(values[8].value),
+        "created_at": instant(values[9].value),
+        "group_id": _text(values[10]),
+        "group_sequence": _number(values[11].value, 0),
+        "reply_to_group_id": _text(values[12]),
+    }
+
+
+def _text(item: Typed) -> str:
+    return item.value if isinstance(item.value, str) else text_of(item)
+
+
+def _number(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def instant(milliseconds: Any) -> datetime | None:
+    """The instant, or None where there is none or it is outside of the years that Python knows."""
+    if not isinstance(milliseconds, int):
+        return None
+    try:
+        return EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+
+
+# -- encoding -----------------------------------------------------------------------------------------------------
+
+
+def encode(message: Message) -> bytes:
+    """The bytes of the message. Raises ValueError when a value is none of its AMQP type."""
+    parts = [_section(HEADER, _list(_header_fields(message)))]
+    if message.annotations:
+        parts.append(_section(ANNOTATIONS, _map("symbol", message.annotations)))
+    properties = _list(_property_fields(message))
+    if properties.value:
+        parts.append(_section(PROPERTIES, properties))
+    if message.properties:
+        parts.append(_section(APPLICATION, _map("string", message.properties)))
+    parts.append(_section(_BODY_CODES[message.body_kind], message.body))
+    return b"".join(parts)
+
+
+_BODY_CODES = {BodyKind.DATA: DATA, BodyKind.SEQUENCE: SEQUENCE, BodyKind.VALUE: VALUE}
+_BODY_TYPES = {DATA: "binary", SEQUENCE: "list"}
+
+
+def _section(code: int, content: Typed) -> bytes:
+    if _BODY_TYPES.get(code, content.type) != content.type:
+        raise ValueError(f"a body section of this kind holds {_BODY_TYPES[code]}, not {content.type}")
+    return b"\x00\x53" + bytes((code,)) + write(content)
+
+
+def _list(fields: list[Typed]) -> Typed:
+    while fields and fields[-1].type == "null":
+        fields.pop()
+    return Typed("list", tuple(fields))
+
+
+def _map(keys: str, items: Mapping[str, Typed]) -> Typed:
+    return Typed("map", tuple((Typed(keys, name), item) for name, item in items.items()))
+
+
+def _header_fields(message: Message) -> list[Typed]:
+    return [
+        Typed("boolean", message.durable),
+        Typed("ubyte", message.priority) if message.priority != 4 else NULL,
+        Typed("uint", message.ttl_ms) if message.ttl_ms else NULL,
+        NULL,
+        Typed("uint", message.delivery_count) if message.delivery_count else NULL,
+    ]
+
+
+def _property_fields(message: Message) -> list[Typed]:
+    return [
+        message.message_id or NULL,
+        Typed("binary", message.user_id) if message.user_id else NULL,
+        _optional("string", message.to),
+        _optional("string", message.subject),
+        _optional("string", message.reply_to),
+        message.correlation_id or NULL,
+        _optional("symbol", message.content_type),
+        _optional("symbol", message.content_encoding),
+        _milliseconds(message.expires_at),
+        _milliseconds(message.created_at),
+        _optional("string", message.group_id),
+        Typed("uint", message.group_sequence) if message.group_sequence else NULL,
+        _optional("string", message.reply_to_group_id),
+    ]
+
+
+def _optional(kind: str, value: str) -> Typed:
+    return Typed(kind, value) if value else NULL
+
+
+def _milliseconds(moment: datetime | None) -> Typed:
+    return NULL if moment is None else Typed("timestamp", (moment - EPOCH) // timedelta(milliseconds=1))
