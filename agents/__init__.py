@@ -1,0 +1,1 @@
+"""Servers, pools, destinations, launch settings, activations, runs, desired state; the API of the KMAs."""

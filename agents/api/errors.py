@@ -1,0 +1,148 @@
+"""Every error of the API has the same body: error (a stable word), detail, where, what_to_do."""
+
+import uuid
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import DatabaseError, InterfaceError
+from django.http import Http404, HttpRequest, JsonResponse
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+
+from contract.errors import ContractError, UnsupportedVersion
+
+log = structlog.get_logger(__name__)
+
+HINTS = {
+    "not_authenticated": "Send the header Authorization: Bearer TOKEN (manage.py create_api_token USER prints one).",
+    "authentication_failed": "Use a valid token: manage.py create_api_token USER, for a KMA manage.py create_server.",
+    "permission_denied": "Ask an administrator for the permission.",
+    "not_found": "Look at the list of this resource, or at /api/v1/docs/.",
+    "method_not_allowed": "See /api/v1/docs/ for what this address takes.",
+    "throttled": "Wait, then ask less often.",
+    "unsupported_media_type": "Send Content-Type: application/json.",
+    "invalid": "Correct the field and send it again.",
+    "parse_error": "Send a JSON object in UTF-8.",
+}
+
+
+class ApiProblem(exceptions.APIException):
+    """An error that says what, where and what to do. `more` adds keys to the body."""
+
+    status_code: int = status.HTTP_400_BAD_REQUEST
+    default_code = "invalid"
+
+    def __init__(self, detail: str, *, where: str = "", what_to_do: str = "", code: str = "", **more: Any) -> None:
+        super().__init__(detail, code or self.default_code)
+        self.word = code or self.default_code
+        self.where = where
+        self.what_to_do = what_to_do
+        self.more = more
+
+
+class Conflict(ApiProblem):
+    """What is asked does not fit the present state."""
+
+    status_code = status.HTTP_409_CONFLICT
+    default_code = "conflict"
+
+
+class Forbidden(ApiProblem):
+    status_code = status.HTTP_403_FORBIDDEN
+    default_code = "permission_denied"
+
+
+def body(error: str, detail: str, where: str, what_to_do: str, **more: Any) -> dict[str, Any]:
+    return {"error": error, "detail": detail, "where": where, "what_to_do": what_to_do, **more}
+
+
+def answer(error: Exception, context: dict[str, Any]) -> Response:
+    """DRF's exception handler."""
+    if isinstance(error, ApiProblem):
+        return _response(
+            error.status_code, body(error.word, str(error.detail), error.where, error.what_to_do, **error.more)
+        )
+    if isinstance(error, ContractError):
+        return _contract_error(error)
+    if isinstance(error, RequestDataTooBig):
+        return _response(413, body("too_large", str(error), "body", "Send less at once."))
+    if isinstance(error, (DatabaseError, InterfaceError)):
+        return _internal(error, context, 503, "database_away", "The database did not do its work.", "Try again later.")
+    if isinstance(error, Http404):
+        error = exceptions.NotFound()
+    elif isinstance(error, PermissionDenied):
+        error = exceptions.PermissionDenied()
+    if isinstance(error, exceptions.APIException):
+        return _framework_error(error, context)
+    return _internal(
+        error,
+        context,
+        500,
+        "internal",
+        "Something went wrong in the MA.",
+        "Look for the id in the log of the web process.",
+    )
+
+
+def _contract_error(error: ContractError) -> Response:
+    if isinstance(error, UnsupportedVersion):
+        return _response(400, body("unsupported_version", str(error), error.path, "Upgrade the older of MA and KMA."))
+    return _response(400, body("not_as_agreed", str(error), error.path or "body", "Send what the schema describes."))
+
+
+def _framework_error(error: exceptions.APIException, context: dict[str, Any]) -> Response:
+    word = str(error.default_code)
+    where, detail = _first_problem(error.detail)
+    if not where:
+        request = context.get("request")
+        where = request.path if request is not None else ""
+    response = _response(error.status_code, body(word, detail, where, HINTS.get(word, "See /api/v1/docs/.")))
+    if header := getattr(error, "auth_header", None):
+        response["WWW-Authenticate"] = header
+    if wait := getattr(error, "wait", None):
+        response["Retry-After"] = str(int(wait) + 1)
+    return response
+
+
+def _first_problem(detail: Any, path: str = "") -> tuple[str, str]:
+    """Path of the first field that is wrong, and every problem in one text."""
+    problems = _problems(detail, path)
+    where = problems[0][0] if problems else path
+    return where, " ".join(f"{place}: {text}" if place else text for place, text in problems)
+
+
+def _problems(detail: Any, path: str) -> list[tuple[str, str]]:
+    if isinstance(detail, dict):
+        found = []
+        for name, item in detail.items():
+            place = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
+            found += _problems(item, place)
+        return found
+    if isinstance(detail, list):
+        return [problem for item in detail for problem in _problems(item, path)]
+    return [(path, str(detail))]
+
+
+def _internal(
+    error: Exception, context: dict[str, Any], code: int, word: str, detail: str, what_to_do: str
+) -> Response:
+    error_id = uuid.uuid4().hex[:12]
+    request = context.get("request")
+    log.error("api error", id=error_id, path=request.path if request is not None else "", error=word, exc_info=error)
+    response = _response(code, body(word, f"{detail} Id: {error_id}.", "", what_to_do, id=error_id))
+    if code == status.HTTP_503_SERVICE_UNAVAILABLE:
+        response["Retry-After"] = "5"
+    return response
+
+
+def _response(code: int, data: dict[str, Any]) -> Response:
+    return Response(data, status=code)
+
+
+def unknown_address(request: HttpRequest, path: str = "") -> JsonResponse:
+    """What is under /api/ and no route: JSON, not the login page of the admin."""
+    return JsonResponse(
+        body("not_found", "There is no such address.", request.path, "See /api/v1/docs/; every path ends in /."),
+        status=404,
+    )

@@ -1,0 +1,36 @@
+"""Who may do what: Django's model permissions, one per action, reading included."""
+
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+METHODS = {"GET": "view", "HEAD": "view", "OPTIONS": "view", "POST": "add", "PUT": "change", "PATCH": "change"}
+METHODS["DELETE"] = "delete"
+
+
+def needed(view: Any, method: str) -> tuple[str, ...]:
+    """The permissions of a call: `view.action_permissions[action or method]`, else the model's own for the method."""
+    declared: dict[str, tuple[str, ...]] = getattr(view, "action_permissions", {})
+    for name in (getattr(view, "action", None), method.lower()):
+        if name in declared:
+            return declared[name]
+    queryset = getattr(view, "queryset", None)
+    if queryset is None:
+        raise ImproperlyConfigured(f"{type(view).__name__} declares no permission for {method}")
+    meta = queryset.model._meta
+    return (f"{meta.app_label}.{METHODS[method]}_{meta.model_name}",)
+
+
+class PersonPermissions(BasePermission):
+    """Everything needs a person with the permission; an unknown method is left to the view to refuse."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        user: Any = request.user
+        if not user or not user.is_authenticated:
+            return False
+        method = request.method or ""
+        if method not in METHODS or not hasattr(view, method.lower()):
+            return True
+        return bool(user.has_perms(needed(view, method)))

@@ -1,0 +1,115 @@
+"""An activation is one start of a setting; a run is that activation on one server, with an epoch that grows."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.models.server import Server
+from agents.models.setting import LaunchSetting
+
+
+class ActivationState(models.TextChoices):
+    PENDING = "pending", _("waiting for a server")
+    RUNNING = "running", _("running")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    INTERRUPTED = "interrupted", _("interrupted")
+    STOPPED = "stopped", _("stopped")
+
+
+OPEN_ACTIVATIONS = (ActivationState.PENDING, ActivationState.RUNNING)
+
+
+class RunPhase(models.TextChoices):
+    """What the MA wants or the KMA last said of a run."""
+
+    WANTED = "wanted", _("wanted")
+    STARTING = "starting", _("starting")
+    RUNNING = "running", _("running")
+    DRAINING = "draining", _("draining")
+    FINISHED = "finished", _("finished")
+    FAILED = "failed", _("failed")
+    LOST = "lost", _("lost")
+
+
+CLOSED_RUNS = (RunPhase.FINISHED, RunPhase.FAILED, RunPhase.LOST)
+
+
+class Activation(models.Model):
+    """`last_epoch` is the epoch of its newest run; planning wins its races by a conditional update of it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    setting = models.ForeignKey(
+        LaunchSetting, models.CASCADE, related_name="activations", verbose_name=_("launch setting")
+    )
+    state = models.CharField(
+        _("state"), max_length=12, choices=ActivationState.choices, default=ActivationState.PENDING
+    )
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("started by")
+    )
+    started_at = models.DateTimeField(_("started"), default=timezone.now)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    reason = models.TextField(_("reason"), blank=True, default="")
+    last_epoch = models.PositiveIntegerField(default=0, editable=False)
+
+    class Meta:
+        verbose_name = _("activation")
+        verbose_name_plural = _("activations")
+        ordering = ("-started_at",)
+        indexes = [models.Index(fields=["setting", "-started_at"], name="activation_of_setting")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["setting"],
+                condition=models.Q(state__in=["pending", "running"]),
+                name="one_open_activation_per_setting",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Run(models.Model):
+    """`handled`, `restarts`, `in_progress`, the counts and `connected` are the KMA's word (a claim to the present);
+    `failed`, `temporary`, `recovered` and `stored_records` count stored facts."""
+
+    activation = models.ForeignKey(Activation, models.CASCADE, related_name="runs", verbose_name=_("activation"))
+    server = models.ForeignKey(Server, models.PROTECT, related_name="runs", verbose_name=_("server"))
+    epoch = models.PositiveIntegerField(_("epoch"))
+    wanted = models.BooleanField(_("wanted"), default=True)
+    state = models.CharField(_("state"), max_length=10, choices=RunPhase.choices, default=RunPhase.WANTED)
+    handled = models.BigIntegerField(_("handled"), default=0)
+    failed = models.BigIntegerField(_("failed"), default=0)
+    temporary = models.BigIntegerField(_("temporary"), default=0)
+    recovered = models.BigIntegerField(_("recovered"), default=0)
+    restarts = models.BigIntegerField(_("restarts"), default=0)
+    in_progress = models.IntegerField(_("in progress"), default=0)
+    connected = models.BooleanField(_("connected"), default=False)
+    same_type = models.CharField(_("type of the failures in a row"), max_length=255, blank=True, default="")
+    same_count = models.IntegerField(_("failures of that type in a row"), default=0)
+    any_count = models.IntegerField(_("failures in a row"), default=0)
+    reported_at = models.DateTimeField(_("reported"), null=True)
+    problem = models.TextField(_("problem"), blank=True, default="")
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
+    closed_at = models.DateTimeField(_("closed"), null=True)
+    closing_records = models.BigIntegerField(_("records before the closing one"), null=True)
+    stored_records = models.BigIntegerField(_("stored records"), default=0)
+
+    class Meta:
+        verbose_name = _("run")
+        verbose_name_plural = _("runs")
+        ordering = ("-created_at", "-id")
+        constraints = [
+            models.UniqueConstraint(fields=["activation", "server", "epoch"], name="run_once_per_epoch"),
+        ]
+        indexes = [
+            models.Index(fields=["server"], condition=models.Q(wanted=True), name="wanted_runs_of_server"),
+            models.Index(fields=["activation"], condition=models.Q(closed_at=None), name="open_runs_of_activation"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.activation_id} @ {self.server_id} #{self.epoch}"

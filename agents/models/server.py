@@ -1,0 +1,93 @@
+"""A server is the place of one KMA."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.core.validators import RegexValidator
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+server_name = RegexValidator(
+    r"^[a-z0-9][a-z0-9.-]{0,62}$", _("Small letters, digits, points and hyphens, at most 63, a letter or digit first.")
+)
+
+
+class ServerState(models.TextChoices):
+    NEW = "new", _("never seen")
+    ALIVE = "alive", _("alive")
+    SILENT = "silent", _("silent")
+
+
+class Server(models.Model):
+    """What its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus ours."""
+
+    name = models.CharField(_("name"), max_length=63, unique=True, validators=[server_name])
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    last_seen_at = models.DateTimeField(_("last seen"), null=True, editable=False, db_index=True)
+    boot = models.UUIDField(_("boot"), null=True, editable=False)
+    kma_version = models.CharField(_("KMA version"), max_length=60, default="", editable=False)
+    clock_skew_seconds = models.FloatField(_("clock skew, s"), default=0.0, editable=False)
+    spool_rows = models.BigIntegerField(_("records in spool"), default=0, editable=False)
+    spool_bytes = models.BigIntegerField(_("bytes in spool"), default=0, editable=False)
+    spool_limit_bytes = models.BigIntegerField(_("spool limit, bytes"), default=0, editable=False)
+    spool_full = models.BooleanField(_("spool full"), default=False, editable=False)
+    problems = models.JSONField(_("problems"), default=list, editable=False)
+    # Hash of what the KMA said it has; the wanted one is computed from the runs.
+    desired_version = models.CharField(_("desired state it has"), max_length=64, default="", editable=False)
+
+    class Meta:
+        verbose_name = _("server")
+        verbose_name_plural = _("servers")
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def state(self, now: datetime) -> ServerState:
+        if self.last_seen_at is None:
+            return ServerState.NEW
+        return ServerState.ALIVE if self.last_seen_at > lost_before(now) else ServerState.SILENT
+
+
+def lost_before(now: datetime) -> datetime:
+    """A server last seen at this instant or earlier is lost."""
+    return now - timedelta(seconds=settings.MA_LOST_AFTER_SECONDS)
+
+
+class ServerToken(models.Model):
+    """A secret of one KMA, stored as its SHA-256. Two are valid at a time, so that a rotation needs no pause."""
+
+    server = models.ForeignKey(Server, models.CASCADE, related_name="tokens")
+    digest = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
+    last_used_at = models.DateTimeField(_("last used"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("server token")
+        verbose_name_plural = _("server tokens")
+        ordering = ("server", "-created_at")
+
+    def __str__(self) -> str:
+        return f"{self.server} {self.created_at:%Y-%m-%d %H:%M}"
+
+
+class OfferedAgent(models.Model):
+    """An agent that is registered on a server's KMA: only these can be started there."""
+
+    server = models.ForeignKey(Server, models.CASCADE, related_name="offered_agents", verbose_name=_("server"))
+    name = models.CharField(_("name"), max_length=200)
+    kind = models.CharField(_("kind"), max_length=20)
+    version = models.CharField(_("version"), max_length=60, default="")
+    summary = models.TextField(_("summary"), default="")
+    seen_at = models.DateTimeField(_("seen"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("offered agent")
+        verbose_name_plural = _("offered agents")
+        ordering = ("name", "server")
+        constraints = [models.UniqueConstraint(fields=["server", "name"], name="agent_once_per_server")]
+
+    def __str__(self) -> str:
+        return f"{self.name} @ {self.server}"

@@ -1,0 +1,1 @@
+"""Failure protocols: intake, pages by activation and server."""

@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
+from django.utils.translation import gettext_lazy as _
+
+
+class MaAdminConfig(admin_apps.AdminConfig):
+    """The whole site is one admin site of our own."""
+
+    default = False
+    default_site = "ma_site.admin_site.OperationsSite"
+
+
+class MaSiteConfig(AppConfig):
+    default = True
+    name = "ma_site"
+    verbose_name = _("Site")

@@ -1,0 +1,17 @@
+"""Celery of the MA: short steps that may run twice. Rows in the database are the truth, never a task."""
+
+import os
+from typing import Any
+
+from celery import Celery, signals
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
+
+app = Celery("ma_site")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@signals.setup_logging.connect
+def _keep_our_logging(**_: Any) -> None:
+    """A receiver, so that Celery leaves the JSON logging of the settings as it is."""

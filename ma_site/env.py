@@ -1,0 +1,183 @@
+"""The environment of the MA's processes, read once and strictly. A secret NAME may also come as a file, NAME_FILE."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the MA is told from outside. Secrets are never part of the repr."""
+
+    secret_key: str = field(repr=False)
+    database: dict[str, Any] = field(repr=False)
+    redis_url: str = field(repr=False)
+    amqp_url: str
+    stomp_address: str
+    broker_user: str
+    broker_password: str = field(repr=False)
+    allowed_hosts: tuple[str, ...]
+    base_url: str
+    data: Path
+    debug: bool
+    lost_after_seconds: float
+    log_level: str
+    dla_address: str
+
+
+class _Reader:
+    """Collects every problem, so that one start shows all of them."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ = environ
+        self.problems: list[str] = []
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self.environ.get(name, "").strip() or default
+        if value is None:
+            self.problems.append(f"{name} is not set")
+            return ""
+        return value
+
+    def secret(self, name: str) -> str:
+        path = self.environ.get(f"{name}_FILE", "")
+        if path and self.environ.get(name):
+            self.problems.append(f"{name} and {name}_FILE are both set: keep one")
+        if not path:
+            return self.text(name)
+        try:
+            value = Path(path).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(f"{name}_FILE cannot be read: {error}")
+            return ""
+        if not value:
+            self.problems.append(f"{name}_FILE names an empty file: {path}")
+        return value
+
+    def parsed(self, name: str, text: str, parse: Callable[[str], T], fallback: T) -> T:
+        """`parse` raises ValueError with the reason. What is missing was already reported."""
+        if not text:
+            return fallback
+        try:
+            return parse(text)
+        except ValueError as error:
+            self.problems.append(f"{name}: {error}")
+            return fallback
+
+
+def read(environ: Mapping[str, str]) -> Environment:
+    """The environment, or ImproperlyConfigured with everything that is wrong with it."""
+    reader = _Reader(environ)
+    result = Environment(
+        secret_key=reader.parsed("MA_SECRET_KEY", reader.secret("MA_SECRET_KEY"), _secret_key, ""),
+        database=reader.parsed("MA_DATABASE_URL", reader.secret("MA_DATABASE_URL"), parse_database, {}),
+        redis_url=reader.parsed("MA_REDIS_URL", reader.secret("MA_REDIS_URL"), _redis_url, ""),
+        amqp_url=reader.parsed("MA_AMQP_URL", reader.text("MA_AMQP_URL"), _amqp_url, ""),
+        stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
+        broker_user=reader.text("MA_BROKER_USER"),
+        broker_password=reader.secret("MA_BROKER_PASSWORD"),
+        allowed_hosts=tuple(host.strip() for host in reader.text("MA_ALLOWED_HOSTS").split(",") if host.strip()),
+        base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
+        data=Path(reader.text("MA_DATA")).absolute(),
+        debug=reader.parsed("MA_DEBUG", reader.text("MA_DEBUG", "0"), _switch, False),
+        lost_after_seconds=reader.parsed(
+            "MA_LOST_AFTER_SECONDS", reader.text("MA_LOST_AFTER_SECONDS", "15"), _seconds, 15.0
+        ),
+        log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
+        dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
+    )
+    if reader.problems:
+        listed = "\n  ".join(reader.problems)
+        raise ImproperlyConfigured(
+            f"The environment of the MA is not complete:\n  {listed}\n"
+            "`./ma` fills it in; by hand see docs/operations.md, section Environment."
+        )
+    return result
+
+
+def parse_database(url: str) -> dict[str, Any]:
+    """Django's DATABASES entry (without options) of `sqlite:///ABSOLUTE/PATH` or `postgresql://user:pw@host:port/name`."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        # Three slashes and four are both in use for an absolute path.
+        path = re.sub("^/+", "/", unquote(parts.path))
+        if parts.netloc or not path.startswith("/") or path == "/":
+            raise ValueError("sqlite needs an absolute path: sqlite:////var/ma/db.sqlite3 or sqlite:///var/…")
+        return {"ENGINE": "django.db.backends.sqlite3", "NAME": path}
+    if parts.scheme in ("postgresql", "postgres"):
+        name = unquote(parts.path.lstrip("/"))
+        if not name:
+            raise ValueError("the name of the database is missing: postgresql://user:password@host:port/name")
+        return {
+            "ENGINE": "django.db.backends.postgresql",
+            "NAME": name,
+            "USER": unquote(parts.username or ""),
+            "PASSWORD": unquote(parts.password or ""),
+            "HOST": unquote(parts.hostname or ""),
+            "PORT": str(parts.port or ""),
+        }
+    raise ValueError("must begin with sqlite:// or postgresql://")
+
+
+def _secret_key(text: str) -> str:
+    if len(text) < 32:
+        raise ValueError("needs at least 32 characters")
+    return text
+
+
+def _redis_url(text: str) -> str:
+    if urlsplit(text).scheme not in ("redis", "rediss", "unix"):
+        raise ValueError("must begin with redis://, rediss:// or unix://")
+    return text
+
+
+def _amqp_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
+        raise ValueError("must be amqp://host:port")
+    if parts.username or parts.password:
+        raise ValueError(
+            "takes no account: use MA_BROKER_USER and MA_BROKER_PASSWORD (a password in a URL gets logged)"
+        )
+    return text
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError("must be host:port")
+    return text
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be http://host[:port] or https://host[:port]")
+    return text.rstrip("/")
+
+
+def _switch(text: str) -> bool:
+    if text not in ("0", "1"):
+        raise ValueError("must be 0 or 1")
+    return text == "1"
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 3600:
+        raise ValueError("must be between 1 and 3600 seconds")
+    return value
+
+
+def _log_level(text: str) -> str:
+    if text not in LOG_LEVELS:
+        raise ValueError(f"must be one of {', '.join(LOG_LEVELS)}")
+    return text

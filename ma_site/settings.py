@@ -1,0 +1,200 @@
+"""Django settings of the MA. Everything from outside comes through `ma_site.env`, once."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from celery.schedules import schedule
+from django.utils.translation import gettext_lazy as _
+
+from broker.port import Account
+from ma_site import env, logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENVIRONMENT = env.read(os.environ)
+
+SECRET_KEY = ENVIRONMENT.secret_key
+DEBUG = ENVIRONMENT.debug
+ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
+CSRF_TRUSTED_ORIGINS = [ENVIRONMENT.base_url]
+SECURE = ENVIRONMENT.base_url.startswith("https://")
+
+# -- what the packages below read ---------------------------------------------------------------------------------
+MA_BASE_URL = ENVIRONMENT.base_url
+MA_DATA = ENVIRONMENT.data
+MA_DLA_ADDRESS = ENVIRONMENT.dla_address
+MA_LOST_AFTER_SECONDS = ENVIRONMENT.lost_after_seconds
+MA_REDIS_URL = ENVIRONMENT.redis_url
+MA_BROKER_AMQP = Account(ENVIRONMENT.amqp_url, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
+MA_BROKER_STOMP = Account(ENVIRONMENT.stomp_address, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
+
+INSTALLED_APPS = [
+    "ma_site.apps.MaAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_filters",
+    "django_tables2",
+    "django_celery_beat",
+    "agents",
+    "failures",
+    "dlq",
+    "ma_site",
+]
+
+MIDDLEWARE = [
+    "ma_site.middleware.SecurityHeaders",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "ma_site.middleware.RefuseUnstorableUrls",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "ma_site.middleware.RequestLog",
+]
+
+ROOT_URLCONF = "ma_site.urls"
+WSGI_APPLICATION = "ma_site.wsgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# -- database -----------------------------------------------------------------------------------------------------
+# Several processes write to SQLite: a transaction takes the write lock when it begins (no upgrade deadlock), and
+# waits for it up to `timeout` seconds.
+SQLITE_OPTIONS = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=20000;",
+}
+POSTGRESQL_OPTIONS = {"connect_timeout": 5}
+DATABASES = {"default": {**ENVIRONMENT.database, "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}}
+DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS if "sqlite" in DATABASES["default"]["ENGINE"] else POSTGRESQL_OPTIONS
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Per process on purpose: no page and no KMA depends on Redis.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+
+# -- people -------------------------------------------------------------------------------------------------------
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+LOGIN_URL = "admin:login"
+
+# -- language and time --------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("ru", _("Russian"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# -- files --------------------------------------------------------------------------------------------------------
+STATIC_URL = "/static/"
+STATIC_ROOT = ENVIRONMENT.data / "static"
+STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = DEBUG
+# Forms of the admin; the API's parsers have their own bounds (agents.api.parsing).
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
+
+# -- security -----------------------------------------------------------------------------------------------------
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+X_FRAME_OPTIONS = "DENY"
+
+# -- REST ---------------------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["agents.api.authentication.PersonTokenAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["agents.api.permissions.PersonPermissions"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["agents.api.parsing.BoundedJsonParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle"],
+    "DEFAULT_THROTTLE_RATES": {"user": "1200/min"},
+    "DEFAULT_PAGINATION_CLASS": "agents.api.pagination.Pages",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "agents.api.errors.answer",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "PAGE_SIZE": 100,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "MA",
+    "DESCRIPTION": "Launch settings, runs, failure protocols and dead letters. Bearer tokens: `ma_…` of a person, "
+    "`kma_…` of a server.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PUBLIC": True,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+
+# -- Celery -------------------------------------------------------------------------------------------------------
+CELERY_BROKER_URL = ENVIRONMENT.redis_url
+CELERY_TASK_DEFAULT_QUEUE = "ma"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A send from a request must never wait for a Redis that is away; steps end long before they are given out again.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_connect_timeout": 1,
+    "socket_timeout": 10,
+    "retry_on_timeout": False,
+    "visibility_timeout": 600,
+    "max_retries": 0,
+}
+CELERY_TASK_TIME_LIMIT = 300
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULE = {
+    "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
+}
+
+# -- logging ------------------------------------------------------------------------------------------------------
+logs.configure()
+LOGGING = logs.logging_settings(ENVIRONMENT.log_level)

@@ -1,0 +1,21 @@
+"""Every address of the MA. The API lives under /api/v1/, the admin site is the rest."""
+
+from importlib.util import find_spec
+
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path, re_path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+
+from agents.api.errors import unknown_address
+from ma_site.health import health
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz/", health, name="health"),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("api/v1/", include("agents.api.urls")),
+    *[path("api/v1/", include(f"{app}.api.urls")) for app in ("failures", "dlq") if find_spec(f"{app}.api")],
+    re_path(r"^api/(?P<path>.*)$", unknown_address),
+    path("", admin.site.urls),
+]
