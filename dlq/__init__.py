@@ -1,1 +1,1 @@
-"""Dead letters: index, console, replays, audit."""
+"""Dead letters: their index, the console, and giving them back."""

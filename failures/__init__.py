@@ -1,1 +1,1 @@
-"""Failure protocols: intake, pages by activation and server."""
+"""What went wrong: failure protocols, stored exactly once, and what agents need to know of them."""

@@ -1,0 +1,1 @@
+"""REST of the dlq app."""

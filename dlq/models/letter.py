@@ -1,0 +1,80 @@
+"""The index of dead letters: one row per death of a message. The message itself is the broker's."""
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import LaunchSetting
+
+
+class LetterState(models.TextChoices):
+    DEAD = "dead", _("dead")
+    GIVEN_BACK = "given_back", _("given back")
+    GONE = "gone", _("gone")
+
+
+class DeadLetter(models.Model):
+    """`orig_message_id` is the broker's id of the message before it died, the only one that the feed and the filters
+    of a move see; ids are per broker (`node_id`) and one message has the same in every subscription (`queue`).
+    A letter without one (somebody sent it here) has a negative number of ours, from its digest.
+
+    `encoded` is the whole AMQP message, of a `truncated` one with only the head of its body, of an undecodable one
+    (`problem`) the raw bytes. `seen_at` is when the feed saw it: dead since. `chapter` counts the deaths of the case.
+    `fingerprint` and `exception_type` are of the last protocol with this key, `protocol_at` is when that happened.
+    """
+
+    node_id = models.CharField(_("broker node"), max_length=60)
+    queue = models.CharField(_("dead-letter queue"), max_length=300)
+    orig_message_id = models.BigIntegerField(_("original message id"))
+    setting = models.ForeignKey(
+        LaunchSetting, models.SET_NULL, null=True, related_name="dead_letters", verbose_name=_("launch setting")
+    )
+    setting_key = models.CharField(_("setting key"), max_length=300, blank=True)
+    address = models.CharField(_("original address"), max_length=300, blank=True)
+    orig_queue = models.CharField(_("original queue"), max_length=300, blank=True)
+    message_key = models.CharField(_("message key"), max_length=255, blank=True)
+    message_key_weak = models.BooleanField(_("weak message key"), default=False)
+    message_id = models.TextField(_("message id"), blank=True)
+    encoded = models.BinaryField()
+    truncated = models.BooleanField(_("only the head of the body is kept"), default=False)
+    problem = models.TextField(_("problem"), blank=True)
+    body_text = models.TextField(_("body"), blank=True)
+    body_kind = models.CharField(_("body section"), max_length=10, blank=True)
+    jms_kind = models.SmallIntegerField(_("JMS kind"), null=True)
+    content_type = models.CharField(_("content type"), max_length=200, blank=True)
+    size = models.BigIntegerField(_("size, bytes"), default=0)
+    durable = models.BooleanField(_("durable"), default=True)
+    priority = models.SmallIntegerField(_("priority"), default=4)
+    properties = models.JSONField(_("properties"), default=list)
+    annotations = models.JSONField(_("annotations"), default=list)
+    correlation_id = models.TextField(_("correlation id"), blank=True)
+    reply_to = models.TextField(_("reply to"), blank=True)
+    created_at_producer = models.DateTimeField(_("made by the producer"), null=True)
+    delivery_count = models.BigIntegerField(_("delivery count"), default=0)
+    fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
+    exception_type = models.CharField(_("exception type"), max_length=255, blank=True)
+    protocol_at = models.DateTimeField(_("failed last"), null=True)
+    seen_at = models.DateTimeField(_("dead since"), default=timezone.now)
+    state = models.CharField(_("state"), max_length=10, choices=LetterState.choices, default=LetterState.DEAD)
+    state_at = models.DateTimeField(_("since"), default=timezone.now)
+    chapter = models.PositiveIntegerField(_("chapter"), default=1)
+
+    class Meta:
+        verbose_name = _("dead letter")
+        verbose_name_plural = _("dead letters")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+        permissions = [("give_back", _("Can give dead letters back to their setting"))]
+        constraints = [
+            models.UniqueConstraint(fields=["node_id", "queue", "orig_message_id"], name="letter_once_per_death")
+        ]
+        indexes = [
+            models.Index(fields=["queue", "state", "id"], name="letters_of_queue"),
+            models.Index(fields=["setting_key", "state", "id"], name="letters_of_setting"),
+            models.Index(fields=["message_key", "setting_key"], name="letters_of_message"),
+            models.Index(fields=["queue", "state", "seen_at"], name="letters_by_time"),
+            models.Index(fields=["queue", "state", "fingerprint"], name="letters_by_fingerprint"),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.setting_key or self.queue}"

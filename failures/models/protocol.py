@@ -1,0 +1,96 @@
+"""A failure protocol is the record of one exception."""
+
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Activation, LaunchSetting, Run, Server
+from contract.outcomes import RULES, Outcome
+
+OUTCOMES = {
+    Outcome.RAISED: _("raised"),
+    Outcome.TEMPORARY: _("temporarily unavailable"),
+    Outcome.INVALID: _("invalid message"),
+    Outcome.CHILD_DIED: _("process died"),
+    Outcome.TIMED_OUT: _("timed out"),
+    Outcome.ROLLED_BACK: _("rolled back"),
+    Outcome.UNANSWERED: _("not acknowledged in time"),
+    Outcome.RAISED_AFTER_COMMIT: _("raised after commit"),
+    Outcome.KMA_DIED: _("KMA died"),
+}
+assert set(OUTCOMES) == {outcome for outcome, rule in RULES.items() if rule.protocol}
+
+
+class FailureProtocol(models.Model):
+    """`id` and (`spool`, `number`) are the KMA's. A setting, activation, run or server that the MA does not know (any
+    more) stays here by its name: `setting_key`, `activation_uuid` with `epoch`, `server_name`."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    spool = models.UUIDField(_("spool"))
+    number = models.BigIntegerField(_("number in the spool"))
+    setting = models.ForeignKey(
+        LaunchSetting, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("launch setting")
+    )
+    setting_key = models.CharField(_("setting key"), max_length=200)
+    activation = models.ForeignKey(
+        Activation, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("activation"), db_index=False
+    )
+    activation_uuid = models.UUIDField(_("activation id"))
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("run"))
+    epoch = models.BigIntegerField(_("epoch"))
+    server = models.ForeignKey(
+        Server, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("server"), db_index=False
+    )
+    server_name = models.CharField(_("server"), max_length=63)
+    agent = models.CharField(_("agent"), max_length=200)
+    agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
+    outcome = models.CharField(
+        _("outcome"), max_length=30, choices=[(outcome.value, label) for outcome, label in OUTCOMES.items()]
+    )
+    exception_type = models.CharField(_("exception type"), max_length=255)
+    exception_text = models.TextField(_("text"), blank=True)
+    traceback = models.TextField(_("traceback"), blank=True)
+    fingerprint = models.CharField(_("fingerprint"), max_length=64)
+    place = models.CharField(_("place"), max_length=300, blank=True)
+    temporary = models.BooleanField(_("temporary"), default=False)
+    counted = models.BooleanField(_("counted by the breaker"), default=True)
+    last_attempt = models.BooleanField(_("last attempt"), default=False)
+    successes_before = models.BigIntegerField(_("handled well since the failure before"), default=0)
+    message_key = models.CharField(_("message key"), max_length=255, blank=True)
+    message_key_weak = models.BooleanField(_("weak message key"), default=False)
+    queue = models.CharField(_("queue"), max_length=300, blank=True)
+    destination = models.CharField(_("destination"), max_length=300, blank=True)
+    attempt = models.BigIntegerField(_("attempt"), default=1)
+    delivery_count = models.BigIntegerField(_("delivery count"), default=0)
+    body_digest = models.CharField(_("body digest"), max_length=100, blank=True)
+    body_size = models.BigIntegerField(_("body size, bytes"), default=0)
+    properties = models.JSONField(_("properties"), default=dict)
+    given_back = models.BooleanField(_("was given back before"), default=False)
+    letter_queue = models.CharField(_("dead-letter queue it came from"), max_length=300, blank=True)
+    letter_id = models.BigIntegerField(_("the broker's id of the letter there"), null=True)
+    process_id = models.BigIntegerField(_("process id"), default=0)
+    duration_seconds = models.FloatField(_("duration, s"), default=0.0)
+    traceparent = models.CharField(_("trace context"), max_length=200, blank=True)
+    occurred_at = models.DateTimeField(_("occurred"))
+    received_at = models.DateTimeField(_("received"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("failure protocol")
+        verbose_name_plural = _("failure protocols")
+        ordering = ("-occurred_at", "-id")
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["spool", "number"], name="protocol_once_per_spool")]
+        indexes = [
+            models.Index(fields=["activation_uuid", "server_name", "fingerprint"], name="protocols_of_activation"),
+            models.Index(fields=["message_key", "setting_key"], name="protocols_of_message"),
+            models.Index(fields=["setting", "occurred_at"], name="protocols_of_setting"),
+            models.Index(fields=["fingerprint", "occurred_at"], name="protocols_of_fingerprint"),
+            models.Index(fields=["server", "occurred_at"], name="protocols_of_server"),
+            models.Index(fields=["occurred_at", "id"], name="protocols_by_time"),
+            models.Index(
+                fields=["occurred_at"], condition=models.Q(outcome=Outcome.KMA_DIED.value), name="protocols_kma_died"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.exception_type} · {self.setting_key} @ {self.server_name}"
