@@ -19,13 +19,18 @@ _VARIABLE = (
 )
 
 
+def is_library(file: str) -> bool:
+    """Whether a frame of `file` is not the user's own code: an installed package, Python's library, the container."""
+    return bool(_LIBRARY.search(file)) and not _SAMPLES.search(file)
+
+
 def user_frame(traceback: str) -> str:
     """`file.py:function` of the innermost frame in user code, else of the innermost frame, else empty.
 
     Line numbers are left out on purpose: an unrelated edit above must not open a new group.
     """
     frames = [(match["file"], match["function"]) for match in _FRAME.finditer(traceback)]
-    own = [frame for frame in frames if not _LIBRARY.search(frame[0]) or _SAMPLES.search(frame[0])]
+    own = [frame for frame in frames if not is_library(frame[0])]
     if not frames:
         return ""
     file, function = (own or frames)[-1]
