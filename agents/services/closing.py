@@ -1,0 +1,34 @@
+"""When a run is over, and with its last run the activation."""
+
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q
+
+from agents.models import Activation, ActivationState, Run, RunPhase, Server
+from agents.models.server import lost_before
+
+# A KMA sends the closing record right after the run; past this, with an empty spool, it does not have it any more.
+CLOSING_RECORD_WITHIN = timedelta(seconds=60)
+
+
+def close_finished_activations(now: datetime) -> int:
+    """Ends stopped activations all of whose runs are closed."""
+    still_open = Run.objects.filter(activation=OuterRef("pk"), closed_at=None)
+    done = Activation.objects.filter(~Exists(still_open), state=ActivationState.STOPPED, ended_at=None)
+    return done.update(ended_at=now)
+
+
+def lose_unreachable_runs(now: datetime) -> int:
+    """Unwanted runs on silent servers, or on servers that no longer know them, count as lost."""
+    silent = Q(server__last_seen_at__lte=lost_before(now)) | Q(server__last_seen_at=None)
+    forgotten = Q(reported_at__lte=now - CLOSING_RECORD_WITHIN, server__spool_rows=0)
+    over = Run.objects.filter(silent | forgotten, wanted=False, closed_at=None)
+    return Run.objects.filter(pk__in=list(over.values_list("pk", flat=True)), closed_at=None).update(
+        state=RunPhase.LOST, connected=False, in_progress=0, closed_at=now
+    )
+
+
+def close_never_started(server: Server, now: datetime) -> int:
+    """The KMA has the present desired state and never spoke of these: it never began them."""
+    never = Run.objects.filter(server=server, wanted=False, closed_at=None, reported_at=None)
+    return never.update(state=RunPhase.FINISHED, closed_at=now)

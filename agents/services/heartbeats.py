@@ -1,0 +1,87 @@
+"""A KMA's heartbeat: what it says of itself, of its runs, and what it gets back."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from agents.models import Activation, OfferedAgent, Server, ServerState
+from agents.models.activation import ActivationState
+from agents.services.claims import accept_claims
+from agents.services.closing import close_finished_activations, close_never_started
+from agents.services.desired import desired_state
+from agents.services.planning import plan_open_activations
+from contract.errors import UnsupportedVersion
+from contract.messages import VERSION, Heartbeat, HeartbeatReply
+
+MOST_PROBLEMS = 20
+MOST_AGENTS = 1000
+
+
+class WrongServer(Exception):
+    """A KMA spoke for another server than its token's: refuse the whole report."""
+
+
+def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> HeartbeatReply:
+    """Cheap when nothing changed: one update of the server's row. Raises WrongServer, UnsupportedVersion."""
+    if heartbeat.server != server.name:
+        raise WrongServer(f"The token is of server {server.name}, the heartbeat of {heartbeat.server}.")
+    if heartbeat.version > VERSION:
+        raise UnsupportedVersion("version", f"this MA speaks up to version {VERSION}")
+    appeared = server.state(now) is not ServerState.ALIVE
+    with transaction.atomic():
+        _store_server(server, heartbeat, now)
+        agents_changed = _store_agents(server, heartbeat, now)
+        accept_claims(server, heartbeat.runs, now)
+    if appeared or agents_changed or _waits_for(server):
+        plan_open_activations(now, server)
+    desired = desired_state(server)
+    known = heartbeat.desired_version == desired.version
+    if known and close_never_started(server, now):
+        close_finished_activations(now)
+    return HeartbeatReply(now=now, desired_version=desired.version, desired=None if known else desired)
+
+
+def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
+    values: dict[str, Any] = {
+        "boot": heartbeat.boot,
+        "kma_version": heartbeat.kma_version[:60],
+        "clock_skew_seconds": round((heartbeat.sent_at - now).total_seconds(), 1),
+        "spool_rows": heartbeat.spool.rows,
+        "spool_bytes": heartbeat.spool.bytes,
+        "spool_limit_bytes": heartbeat.spool.limit_bytes,
+        "spool_full": heartbeat.spool.full,
+        "problems": [problem[:500] for problem in heartbeat.problems[:MOST_PROBLEMS]],
+        "desired_version": heartbeat.desired_version[:64],
+    }
+    changed = {name: value for name, value in values.items() if getattr(server, name) != value}
+    Server.objects.filter(pk=server.pk).update(last_seen_at=now, **changed)
+    for name, value in changed.items():
+        setattr(server, name, value)
+    server.last_seen_at = now
+
+
+def _store_agents(server: Server, heartbeat: Heartbeat, now: datetime) -> bool:
+    """Whether the offered agents changed."""
+    offered = {
+        agent.name[:200]: (agent.kind[:20], agent.version[:60], agent.summary[:2000])
+        for agent in heartbeat.agents[:MOST_AGENTS]
+    }
+    stored = OfferedAgent.objects.filter(server=server).values_list("name", "kind", "version", "summary")
+    known = {name: (kind, version, summary) for name, kind, version, summary in stored}
+    if offered == known:
+        return False
+    OfferedAgent.objects.filter(server=server, name__in=known.keys() - offered.keys()).delete()
+    for name, (kind, version, summary) in offered.items():
+        if known.get(name) != (kind, version, summary):
+            OfferedAgent.objects.update_or_create(
+                server=server,
+                name=name,
+                defaults={"kind": kind, "version": version, "summary": summary, "seen_at": now},
+            )
+    return True
+
+
+def _waits_for(server: Server) -> bool:
+    waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
+    return waiting.filter(setting__pool__servers=server).exists()

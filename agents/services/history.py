@@ -1,0 +1,32 @@
+"""Writes the history: one row per transition, in the transaction that makes it."""
+
+from datetime import datetime
+from typing import Any
+
+from agents.models import Activation, LaunchSetting, Server, StateChange
+
+
+def note(
+    setting: LaunchSetting,
+    what: str,
+    old: str,
+    new: str,
+    *,
+    now: datetime,
+    reason: str = "",
+    by: Any = None,
+    activation: Activation | None = None,
+    server: Server | None = None,
+) -> None:
+    """`what` is a stable word: setting, activation, run, provision. `by` is the user, None = the MA itself."""
+    StateChange.objects.create(
+        setting=setting,
+        what=what,
+        old=old,
+        new=new,
+        at=now,
+        reason=reason,
+        by=by if getattr(by, "pk", None) else None,
+        activation=activation,
+        server=server,
+    )

@@ -1,0 +1,112 @@
+"""Turns an open activation into wanted runs: on enabling, when a server appears, and every few seconds."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from agents.models import Activation, ActivationState, OfferedAgent, Run, RunPhase, Server, ServerState, Spread
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
+from agents.services.history import note
+from agents.services.looking import look_after_commit
+
+WAITING_FOR = {
+    Waiting.NO_SERVER: "The pool “{pool}” has no server.",
+    Waiting.NONE_ALIVE: "No server of the pool “{pool}” is alive.",
+    Waiting.NONE_OFFERS: "No live server of the pool “{pool}” offers the agent “{agent}”.",
+}
+
+
+def plan_runs(activation_id: UUID, now: datetime) -> bool:
+    """Whether runs were changed. Several may plan at once: the conditional update of `last_epoch` lets one win."""
+    activation = Activation.objects.select_related("setting__pool").filter(pk=activation_id).first()
+    if activation is None or activation.state not in OPEN_ACTIVATIONS or not activation.setting.enabled:
+        return False
+    plan = _plan(activation, now)
+    if not plan.changes:
+        _say_what_it_waits_for(activation, plan.waiting)
+        return False
+    return _carry_out(activation, plan, now)
+
+
+def plan_open_activations(now: datetime, server: Server | None = None) -> int:
+    """Plans every open activation, or those whose pool holds `server`; answers how many changed."""
+    activations = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, setting__enabled=True)
+    if server is not None:
+        activations = activations.filter(setting__pool__servers=server)
+    return sum(plan_runs(pk, now) for pk in activations.values_list("pk", flat=True))
+
+
+def _plan(activation: Activation, now: datetime) -> Plan:
+    setting = activation.setting
+    offering = set(OfferedAgent.objects.filter(name=setting.agent).values_list("server_id", flat=True))
+    wanted = Count("runs", filter=Q(runs__wanted=True))
+    candidates = [
+        Candidate(
+            server=server.pk,
+            name=server.name,
+            alive=server.state(now) is ServerState.ALIVE,
+            offers=server.pk in offering,
+            load=server.load,
+        )
+        for server in setting.pool.servers.annotate(load=wanted)
+    ]
+    current = [Current(pk, server) for pk, server in activation.runs.filter(wanted=True).values_list("pk", "server_id")]
+    choose = plan_any if setting.spread == Spread.ANY else plan_many
+    return choose(candidates, current)
+
+
+@transaction.atomic
+def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
+    unchanged = Activation.objects.filter(
+        pk=activation.pk, last_epoch=activation.last_epoch, state__in=OPEN_ACTIVATIONS, setting__enabled=True
+    )
+    # Withdrawing alone takes a new epoch too, so that two planners never both act on what they saw.
+    epoch = activation.last_epoch + max(1, len(plan.start))
+    values: dict[str, Any] = {"last_epoch": epoch}
+    if plan.start:
+        values |= {"state": ActivationState.RUNNING, "reason": ""}
+    if unchanged.update(**values) != 1:
+        return False
+    _withdraw(activation, plan, now)
+    _start(activation, plan, now)
+    touched = Server.objects.filter(Q(pk__in=plan.start) | Q(runs__in=plan.withdraw))
+    look_after_commit(touched.values_list("name", flat=True))
+    return True
+
+
+def _withdraw(activation: Activation, plan: Plan, now: datetime) -> None:
+    Run.objects.filter(pk__in=plan.withdraw).update(wanted=False)
+    Run.objects.filter(pk__in=plan.lose).update(wanted=False, state=RunPhase.LOST, connected=False, closed_at=now)
+    reasons = dict.fromkeys(plan.lose, ("lost", "the server is silent"))
+    reasons |= dict.fromkeys(plan.withdraw, ("withdrawn", "the server left the pool or no longer offers the agent"))
+    for run in Run.objects.filter(pk__in=reasons).select_related("server"):
+        new, reason = reasons[run.pk]
+        note(activation.setting, "run", "wanted", new, now=now, reason=reason, activation=activation, server=run.server)
+
+
+def _start(activation: Activation, plan: Plan, now: datetime) -> None:
+    for offset, server in enumerate(plan.start, start=1):
+        run = Run.objects.create(
+            activation=activation, server_id=server, epoch=activation.last_epoch + offset, created_at=now
+        )
+        note(
+            activation.setting,
+            "run",
+            "",
+            "wanted",
+            now=now,
+            reason=f"epoch {run.epoch}",
+            activation=activation,
+            server=run.server,
+        )
+
+
+def _say_what_it_waits_for(activation: Activation, waiting: Waiting) -> None:
+    setting = activation.setting
+    reason = WAITING_FOR[waiting].format(pool=setting.pool.name, agent=setting.agent) if waiting.value else ""
+    if reason != activation.reason:
+        Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS).update(reason=reason)
