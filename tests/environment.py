@@ -8,7 +8,7 @@ DATA = Path(tempfile.gettempdir()) / f"ma-tests-{os.getuid()}-{os.getpid()}"
 
 VALUES = {
     "MA_SECRET_KEY": "only-for-tests-only-for-tests-only-for-tests-only-for-tests",
-    "MA_DATABASE_URL": f"sqlite:///{DATA / 'db.sqlite3'}",
+    "MA_DATABASE_URL": f"sqlite://{DATA / 'db.sqlite3'}",
     "MA_REDIS_URL": "redis://:none@127.0.0.1:1/0",
     "MA_AMQP_URL": "amqp://127.0.0.1:1",
     "MA_STOMP_ADDRESS": "127.0.0.1:1",

@@ -1,0 +1,75 @@
+"""The commands of ./ma and their options."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from deploy import config as configuration
+from deploy import manage
+from deploy.commands import bench, connect, demo, down, logs, status, test, up
+from deploy.config import Config
+from deploy.layout import Layout
+from deploy.problem import Problem
+
+Command = Callable[[Config], int]
+
+# These hand all their arguments on, options included, so argparse must not look at them.
+DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
+    "bench": bench.run,
+    "doctor": lambda config, arguments: manage.shown(config, Layout(config.data), "doctor", *arguments),
+    "manage": lambda config, arguments: manage.shown(config, Layout(config.data), *arguments),
+    "test": test.run,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if given and given[0] in DELEGATED:
+            return DELEGATED[given[0]](configuration.read(os.environ), given[1:])
+        return _command(given)(configuration.read(os.environ))
+    except Problem as problem:
+        print(f"ma: {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _command(arguments: Sequence[str]) -> Command:
+    chosen = _parser().parse_args(arguments)
+    commands: dict[str, Command] = {
+        "up": lambda config: up.run(config, detach=chosen.detach, demo=chosen.demo),
+        "down": down.run,
+        "status": lambda config: status.run(config, as_json=chosen.json),
+        "logs": lambda config: logs.run(config, name=chosen.name, follow=chosen.follow, lines=chosen.lines),
+        "env": lambda config: connect.run(config, as_json=chosen.json),
+        "demo": lambda config: demo.run(config, stop=chosen.stop),
+    }
+    return commands[chosen.command]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ma",
+        description="Starts, stops and checks this installation.",
+        epilog="Ports, data folder and server names come from the environment: docs/operations.md.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    starting = commands.add_parser("up", help="install what is missing and start everything")
+    starting.add_argument("--detach", action="store_true", help="return once everything is ready")
+    starting.add_argument("--no-demo", dest="demo", action="store_false", help="without demo settings and orders")
+    commands.add_parser("down", help="stop everything")
+    commands.add_parser("status", help="state of each process").add_argument("--json", action="store_true")
+    reading = commands.add_parser("logs", help="the log of a process; without a name: which there are")
+    reading.add_argument("name", nargs="?")
+    reading.add_argument("-f", "--follow", action="store_true")
+    reading.add_argument("-n", "--lines", type=int, default=100)
+    commands.add_parser("env", help="what a script needs to connect").add_argument("--json", action="store_true")
+    commands.add_parser("demo", help="publish demo orders").add_argument("--stop", action="store_true")
+    # Only for the list of commands: they are dispatched before.
+    commands.add_parser("doctor", help="check everything and say what to do")
+    commands.add_parser("manage", help="manage.py with this installation's environment: ./ma manage COMMAND …")
+    commands.add_parser("test", help="install what tests need and run them all: ./ma test [--long] [PYTEST ARGUMENTS]")
+    commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")
+    return parser

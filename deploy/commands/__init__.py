@@ -1,0 +1,1 @@
+"""One file per command of ./ma. Each has `run(config, …) -> exit code`."""

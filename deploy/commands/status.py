@@ -1,0 +1,57 @@
+"""./ma status: each process by its runner, and the site's own view of its parts."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from deploy import site_health
+from deploy.config import Config
+from deploy.console import duration, say, table
+from deploy.layout import Layout
+from deploy.runner import ProcessState, Runner
+
+
+def run(config: Config, *, as_json: bool) -> int:
+    """0 where every process that was started runs and the site is well."""
+    runner = Runner(Layout(config.data))
+    states = runner.states() if runner.alive() else []
+    health = site_health.ask(config) if states else None
+    if as_json:
+        say(json.dumps({"processes": [asdict(state) for state in states], "health": health}, indent=2))
+    elif states:
+        say(table([("process", "state", "uptime", "pid"), *map(_row, states)]))
+        say(f"health: {summary(health)}")
+    else:
+        say("nothing is running: ./ma up")
+    well = health is not None and health.get("status") == "ok"
+    return 0 if states and well and all(_as_wanted(state) for state in states) else 1
+
+
+def summary(health: dict[str, Any] | None) -> str:
+    if health is None:
+        return "the site does not answer"
+    parts = health.get("parts")
+    details = [f"{name} {_word(part)}" for name, part in parts.items()] if isinstance(parts, dict) else []
+    servers = health.get("servers")
+    if isinstance(servers, dict):
+        details += [f"{name} {_heard(age)}" for name, age in servers.items()]
+    return " · ".join([str(health.get("status", "unknown")), *details])
+
+
+def _word(part: Any) -> str:
+    return str(part.get("status", part.get("state", "unknown")) if isinstance(part, dict) else part)
+
+
+def _heard(age: Any) -> str:
+    return f"heard {duration(age)} ago" if isinstance(age, int | float) else "never heard"
+
+
+def _row(state: ProcessState) -> tuple[str, str, str, str]:
+    if state.running:
+        return state.name, "running", duration(state.uptime), str(state.pid)
+    return state.name, state.state.lower(), state.description, ""
+
+
+def _as_wanted(state: ProcessState) -> bool:
+    """The demo may have been left out; all else has to run."""
+    return state.running or (state.name == "demo" and state.state == "STOPPED")

@@ -1,0 +1,101 @@
+"""./ma test: installs what the tests need and runs every stage, also after one has failed."""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from deploy import python_packages, system_packages
+from deploy.config import REPOSITORY, Config
+from deploy.console import duration, say, table
+from deploy.layout import Layout
+
+
+@dataclass(frozen=True)
+class Stage:
+    name: str
+    command: tuple[str, ...]
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    stage: Stage
+    code: int
+    seconds: float
+    last_line: str
+
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        return self.stage.name, "ok" if self.code == 0 else "FAILED", duration(self.seconds), self.last_line
+
+
+EVERYTHING = (
+    Stage("ruff", ("ruff", "check", ".")),
+    Stage("mypy", ("mypy",)),
+    Stage("imports", ("lint-imports",)),
+    Stage("tests", ("pytest", "tests")),
+    Stage("tests, PostgreSQL", ("pytest", "tests/web"), {"MA_TEST_DATABASE": "postgresql"}),
+)
+
+
+def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
+    """Everything; with arguments only pytest with these; campaigns of hours with --long."""
+    given = tuple(argument for argument in arguments if argument != "--long")
+    if "--long" in arguments:
+        command = ("pytest", "--timeout=0", *(given or ("tests/acceptance",)))
+        return (Stage("campaigns", command, {"MA_TEST_LONG": "1"}),)
+    if given:
+        return (Stage("tests", ("pytest", *given)),)
+    return EVERYTHING
+
+
+def run(config: Config, arguments: Sequence[str]) -> int:
+    _install(Layout(config.data))
+    results = [_run(stage) for stage in stages(arguments)]
+    if len(results) > 1:
+        say("\n" + table([result.row for result in results]))
+    return 0 if all(result.code == 0 for result in results) else 1
+
+
+def _install(layout: Layout) -> None:
+    layout.make_folders()
+    log = layout.log("install")
+    start, tests = python_packages.for_start(), python_packages.for_tests()
+    wanting = not python_packages.installed(start, "start")
+    needs = system_packages.for_start(layout.data, virtual_environment=wanting) + system_packages.for_tests()
+    system_packages.ensure(needs, log, say)
+    for lines, stamp in ((start, "start"), (tests, "tests")):
+        if not python_packages.installed(lines, stamp):
+            say(f"installing Python packages ({stamp})")
+            python_packages.install(lines, stamp, log)
+
+
+def _run(stage: Stage) -> Result:
+    say(f"\n== {stage.name}: {' '.join(stage.command)}")
+    started = time.monotonic()
+    code, last_line = _show(stage)
+    return Result(stage, code, time.monotonic() - started, last_line)
+
+
+def _show(stage: Stage) -> tuple[int, str]:
+    """Passes the output on as it comes; its last line is repeated in the summary."""
+    programs = python_packages.VENV / "bin"
+    settings = os.environ | {"PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"} | stage.settings
+    command = [str(programs / stage.command[0]), *stage.command[1:]]
+    last_line = ""
+    with subprocess.Popen(
+        command,
+        cwd=REPOSITORY,
+        env=settings,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last_line = line.strip("= \n") or last_line
+    return process.returncode, last_line

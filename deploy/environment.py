@@ -1,0 +1,89 @@
+"""The environment of each process; docs/operations.md names every variable."""
+
+import socket
+from urllib.parse import quote
+
+from deploy.config import DEMO_AGENTS, LOOPBACK, REPOSITORY, Config
+from deploy.layout import Layout
+from deploy.procfile import Process
+from deploy.secret_files import BROKER_ACCOUNTS, token_file
+
+# Read from files alone: what a shell inherited must not stand beside them.
+SECRET_NAMES = (
+    "MA_SECRET_KEY",
+    "MA_REDIS_URL",
+    "MA_BROKER_PASSWORD",
+    "MA_PUBLISHER_PASSWORD",
+    "KMA_TOKEN",
+    "KMA_BROKER_PASSWORD",
+    "KMA_REDIS_URL",
+)
+
+
+def of_process(process: Process, config: Config, layout: Layout) -> dict[str, str]:
+    if process.server:
+        return kma(process.server, config, layout)
+    if process.kind in ("artemis", "redis"):
+        return {"MA_DATA": str(layout.data)}
+    if process.kind == "demo":
+        return site(config, layout) | publisher(layout)
+    return site(config, layout)
+
+
+def site(config: Config, layout: Layout) -> dict[str, str]:
+    return {
+        "MA_DATA": str(layout.data),
+        "MA_HOST": config.host,
+        "MA_PORT": str(config.port),
+        "MA_DATABASE_URL": f"sqlite://{quote(str(layout.database))}",
+        "MA_ALLOWED_HOSTS": ",".join(_allowed_hosts(config)),
+        "MA_BASE_URL": config.local_url,
+        "MA_SECRET_KEY_FILE": str(layout.secrets / "django_key"),
+        "MA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
+        "MA_AMQP_URL": f"amqp://{LOOPBACK}:{config.amqp_port}",
+        "MA_STOMP_ADDRESS": f"{LOOPBACK}:{config.stomp_port}",
+        "MA_BROKER_USER": "ma-ops",
+        "MA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["ma-ops"]),
+        "DJANGO_SETTINGS_MODULE": "ma_site.settings",
+        **_python(),
+        **_handed_on(config, "MA_"),
+    }
+
+
+def publisher(layout: Layout) -> dict[str, str]:
+    return {
+        "MA_PUBLISHER_USER": "publisher",
+        "MA_PUBLISHER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["publisher"]),
+    }
+
+
+def kma(server: str, config: Config, layout: Layout) -> dict[str, str]:
+    return {
+        "MA_URL": config.local_url,
+        "KMA_SERVER": server,
+        "KMA_TOKEN_FILE": str(token_file(layout, server)),
+        "KMA_DATA": str(layout.kma(server)),
+        "KMA_AGENTS": DEMO_AGENTS,
+        "KMA_AMQP_URL": f"amqp://{LOOPBACK}:{config.amqp_port}",
+        "KMA_BROKER_USER": "kma",
+        "KMA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["kma"]),
+        "KMA_REDIS_URL_FILE": str(layout.secrets / "redis_url"),
+        **_python(),
+        **_handed_on(config, "KMA_"),
+    }
+
+
+def _python() -> dict[str, str]:
+    """The virtual environment's programs come first; logs are written as they happen."""
+    return {"VIRTUAL_ENV": str(REPOSITORY / ".venv"), "PYTHONUNBUFFERED": "1"}
+
+
+def _allowed_hosts(config: Config) -> list[str]:
+    hosts = ["127.0.0.1", "localhost", socket.gethostname()]
+    if config.host not in (*hosts, "0.0.0.0"):
+        hosts.append(config.host)
+    return hosts
+
+
+def _handed_on(config: Config, prefix: str) -> dict[str, str]:
+    return {name: value for name, value in config.handed_on.items() if name.startswith(prefix)}

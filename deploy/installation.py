@@ -1,0 +1,44 @@
+"""Everything that must be there before the first process starts; repeatable, and quick where nothing is missing."""
+
+from collections.abc import Callable
+
+from deploy import artemis, distribution, python_packages, redis, secret_files, system_packages
+from deploy.broker_files import BrokerPorts
+from deploy.config import REPOSITORY, Config
+from deploy.layout import Layout
+from deploy.procfile import Process, expand, parse
+
+Say = Callable[[str], None]
+
+
+def processes(config: Config) -> tuple[Process, ...]:
+    return expand(parse((REPOSITORY / "Procfile").read_text("utf-8")), config.servers)
+
+
+def install(layout: Layout, say: Say) -> None:
+    """What comes from the network: system packages, Python packages, the broker."""
+    layout.make_folders()
+    log = layout.log("install")
+    lines = python_packages.for_start()
+    wanting = not python_packages.installed(lines, "start")
+    system_packages.ensure(system_packages.for_start(layout.data, virtual_environment=wanting), log, say)
+    if wanting:
+        say("installing the Python packages into .venv (once, some minutes)")
+        python_packages.install(lines, "start", log)
+    if not distribution.unpacked_in(layout.data).exists():
+        say(f"unpacking Apache Artemis {distribution.VERSION}")
+    distribution.ensure(layout.data, log)
+
+
+def configure(config: Config, layout: Layout) -> None:
+    """Writes what broker and Redis read; neither may be running."""
+    secret_files.ensure_all(config, layout)
+    artemis.create_instance(
+        distribution.unpacked_in(layout.data),
+        layout.broker,
+        BrokerPorts(config.amqp_port, config.stomp_port, config.core_port),
+        secret_files.broker_passwords(layout),
+    )
+    redis.write_config(layout.redis, secret_files.read(layout.secrets / "redis_url"))
+    for server in config.servers:
+        layout.kma(server).mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,51 @@
+"""Processes of this installation that run although their runner is dead (it was killed): found by a mark, ended."""
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from deploy.layout import Layout
+
+# Everything that one of our processes starts inherits this variable.
+MARK = "MA_RUN_FOLDER"
+GRACE_SECONDS = 20.0
+
+
+def marked(layout: Layout) -> dict[str, str]:
+    return dict(os.environ) | {MARK: str(layout.run)}
+
+
+def find(layout: Layout) -> list[int]:
+    mark = os.fsencode(f"{MARK}={layout.run}")
+    return [pid for pid in _pids() if pid != os.getpid() and mark in _environment(pid)]
+
+
+def end(layout: Layout) -> int:
+    """How many there were. They get time to end by themselves first."""
+    pids = find(layout)
+    _signal(pids, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while (left := find(layout)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    _signal(left, signal.SIGKILL)
+    return len(pids)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):  # it has just ended by itself
+            os.kill(pid, number)
+
+
+def _pids() -> list[int]:
+    return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # ended meanwhile, or another user's
+        return []

@@ -1,0 +1,53 @@
+"""Runs the site's manage.py with the environment of this installation."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from deploy import environment, python_packages
+from deploy.config import REPOSITORY, Config
+from deploy.layout import Layout
+from deploy.problem import Problem
+from deploy.tools import run_logged
+
+
+def site_environment(config: Config, layout: Layout) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if name not in environment.SECRET_NAMES}
+    path = f"{python_packages.VENV / 'bin'}:{inherited.get('PATH', os.defpath)}"
+    return inherited | environment.site(config, layout) | {"PATH": path}
+
+
+def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
+    """Its output goes to the log `manage`; a failure is a Problem with the last lines."""
+    run_logged(
+        [python_packages.PYTHON, "manage.py", *arguments],
+        what=f"manage.py {arguments[0]}",
+        log=layout.log("manage"),
+        env=site_environment(config, layout),
+        cwd=REPOSITORY,
+    )
+
+
+def shown(config: Config, layout: Layout, *arguments: str) -> int:
+    """Its output is the person's; the exit code is returned."""
+    if not python_packages.PYTHON.exists():
+        raise Problem("nothing is installed yet: ./ma up")
+    command = [str(python_packages.PYTHON), "manage.py", *arguments]
+    return subprocess.run(command, env=site_environment(config, layout), cwd=REPOSITORY, check=False).returncode
+
+
+def printed(config: Config, layout: Layout, *arguments: str) -> str:
+    """What it printed, for showing it once; it is in no log, because it may hold a password."""
+    done = subprocess.run(
+        [str(python_packages.PYTHON), "manage.py", *arguments],
+        env=site_environment(config, layout),
+        cwd=REPOSITORY,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        why = done.stderr[-2000:].strip()
+        raise Problem(f"manage.py {arguments[0]} failed with exit code {done.returncode}:\n{why}")
+    return done.stdout.strip()

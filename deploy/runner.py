@@ -1,0 +1,135 @@
+"""Talks to the process runner (supervisor) over its Unix socket."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import time
+import xmlrpc.client
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deploy import leftovers
+from deploy.config import REPOSITORY
+from deploy.layout import Layout
+from deploy.problem import Problem
+
+START_SECONDS = 20.0
+# supervisor's fault codes
+ALREADY_STARTED, NOT_RUNNING, ABNORMAL_TERMINATION = 60, 70, 40
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    name: str
+    state: str
+    pid: int
+    uptime: int  # seconds; 0 where it does not run
+    description: str
+
+    @property
+    def running(self) -> bool:
+        return self.state == "RUNNING"
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.connect(str(self.path))
+
+
+class _SocketTransport(xmlrpc.client.Transport):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        return _SocketConnection(self.path)
+
+
+class Runner:
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    @property
+    def _calls(self) -> Any:
+        # A connection per call: the calls of several threads do not share one.
+        return xmlrpc.client.ServerProxy("http://localhost", transport=_SocketTransport(self.layout.socket)).supervisor
+
+    def alive(self) -> bool:
+        try:
+            return bool(self._calls.getState()["statecode"] == 1)
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def begin(self) -> None:
+        """Starts the runner itself, detached from the terminal."""
+        program = REPOSITORY / ".venv" / "bin" / "supervisord"
+        command = [str(program), "-c", str(self.layout.supervisor_config)]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=leftovers.marked(self.layout),
+        )
+        if done.returncode != 0:
+            raise Problem(f"supervisord did not start: {(done.stderr or done.stdout).strip()}")
+        deadline = time.monotonic() + START_SECONDS
+        while not self.alive():
+            if time.monotonic() > deadline:
+                raise Problem(f"supervisord does not answer; see {self.layout.log('supervisord')}")
+            time.sleep(0.1)
+
+    def states(self) -> list[ProcessState]:
+        return [_state(info) for info in self._calls.getAllProcessInfo()]
+
+    def state(self, name: str) -> ProcessState:
+        return _state(self._calls.getProcessInfo(name))
+
+    def start(self, name: str) -> None:
+        """Returns at once; whether it is ready is for `readiness` to find out."""
+        try:
+            self._calls.startProcess(name, False)
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode != ALREADY_STARTED:
+                raise Problem(f"{name} cannot be started: {fault.faultString}") from fault
+
+    def stop(self, name: str) -> None:
+        """Returns when the process has ended."""
+        try:
+            self._calls.stopProcess(name, True)
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode != NOT_RUNNING:
+                raise Problem(f"{name} cannot be stopped: {fault.faultString}") from fault
+
+    def end(self) -> None:
+        """Ends the runner and whatever it still runs."""
+        pid = self._calls.getPID()
+        self._calls.shutdown()
+        deadline = time.monotonic() + 60
+        while _exists(pid):
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.1)
+
+
+def _state(info: dict[str, Any]) -> ProcessState:
+    running = info["statename"] == "RUNNING"
+    uptime = int(info["now"]) - int(info["start"]) if running else 0
+    return ProcessState(info["name"], info["statename"], int(info["pid"]), uptime, info["description"])
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""Starts the processes in the order in which they need each other, and says so as each gets ready."""
+
+import time
+from collections.abc import Iterable
+
+from deploy import manage, readiness, runner_config, secret_files
+from deploy.config import Config
+from deploy.installation import Say
+from deploy.layout import Layout
+from deploy.procfile import Process
+from deploy.runner import Runner
+
+# The site's processes start together; a KMA only once the site can hear it, the demo once somebody listens.
+FIRST = ("artemis", "redis")
+SITE = ("web", "worker", "beat", "feed")
+KMA = ("kma",)
+DEMO = ("demo",)
+
+
+class Start:
+    def __init__(self, config: Config, layout: Layout, processes: tuple[Process, ...], say: Say) -> None:
+        self.config = config
+        self.layout = layout
+        self.processes = processes
+        self.say = say
+        self.runner = Runner(layout)
+
+    def everything(self, *, demo: bool) -> None:
+        runner_config.write(self.processes, self.config, self.layout)
+        self.runner.begin()
+        self._begin(FIRST)
+        self._prepare_database()
+        self._until_ready(FIRST)
+        self._prepare_content(demo=demo)
+        self._begin(SITE)
+        self._until_ready(SITE)
+        self._begin(KMA)
+        self._until_ready(KMA)
+        if demo:
+            self.publish_demo()
+
+    def publish_demo(self) -> None:
+        self._begin(DEMO)
+        self._until_ready(DEMO)
+
+    def _prepare_database(self) -> None:
+        self._manage("migrate", "--no-input")
+        self._manage("collectstatic", "--no-input")
+
+    def _prepare_content(self, *, demo: bool) -> None:
+        """Topology on the broker, the demo's settings, a token for each server."""
+        self._manage("provision")
+        if demo:
+            prepare_demo(self.config, self.layout, self.say)
+        for server in self.config.servers:
+            file = secret_files.token_file(self.layout, server)
+            if not file.exists():
+                self._manage("create_server", server, "--token-file", str(file))
+
+    def _manage(self, *arguments: str) -> None:
+        manage.quietly(self.config, self.layout, *arguments)
+
+    def _of(self, kinds: Iterable[str]) -> list[Process]:
+        return [process for process in self.processes if process.kind in kinds]
+
+    def _begin(self, kinds: Iterable[str]) -> None:
+        for process in self._of(kinds):
+            self.runner.start(process.name)
+
+    def _until_ready(self, kinds: Iterable[str]) -> None:
+        started = time.monotonic()
+        pending = [(each, readiness.probe(each, self.config, self.layout, self.runner)) for each in self._of(kinds)]
+        while pending:
+            for process, probe in list(pending):
+                waited = time.monotonic() - started
+                if readiness.reached(process, probe, self.runner, self.layout, waited=waited):
+                    self.say(f"{process.name:<12} ready ({waited:.1f} s)")
+                    pending.remove((process, probe))
+            time.sleep(readiness.PAUSE_SECONDS)
+
+
+def prepare_demo(config: Config, layout: Layout, say: Say) -> None:
+    """Idempotent. The administrator's password is printed the first time and never again."""
+    for line in manage.printed(config, layout, "create_demo").splitlines():
+        say(line)
