@@ -48,6 +48,9 @@ class BoundedJsonParser(BaseParser):
             raise ApiProblem(
                 f"Content-Encoding {encoding} is not understood.", where="Content-Encoding", what_to_do="Use gzip."
             )
+        return self.loads(raw)
+
+    def loads(self, raw: bytes) -> Any:
         return loads(raw)
 
 
