@@ -146,10 +146,10 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Browsed:
-    """A message looked at without consuming it."""
+    """A message looked at without consuming it. `message` is None when the bytes cannot be decoded."""
 
     encoded: bytes
-    message: Message
+    message: Message | None
 
 
 class Browser(Protocol):

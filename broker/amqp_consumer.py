@@ -1,0 +1,263 @@
+"""Consuming over AMQP: one link, one thread, encoded bytes handed over."""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from proton import Delivery as ProtonDelivery
+from proton import Receiver
+
+from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
+from broker.amqp_sender import outgoing_bytes
+from broker.amqp_transaction import Transactions
+from broker.errors import AccessRefused, AddressUnknown, BrokerError
+from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
+
+log = logging.getLogger(__name__)
+
+# Seconds between attempts to connect: grow by 2, with jitter, so that many consumers do not return at once.
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+STEP = 5.0
+
+Command = Callable[["_Link"], None]
+
+
+class AmqpConsumer:
+    """A `Consumer`.
+
+    A transaction that fails leaves the delivery outstanding, and the owner's FAIL counts one attempt. Where the commit
+    itself failed, the broker has counted that attempt already (an abort counts the deliveries that were accepted in
+    it); FAIL then only ends the delivery, so that one handling never costs two attempts.
+    """
+
+    def __init__(self, account: Account, address: str, queue: str, events: ConsumerEvents, prefetch: int = 0) -> None:
+        self._account = account
+        self._source = f"{address}::{queue}"
+        self._events = events
+        self._window = prefetch
+        self._lock = threading.Lock()
+        self._commands: list[Command] = []
+        self._connection: AmqpConnection | None = None
+        self._stopping = threading.Event()
+        self._stop_until = float("inf")
+        self._tag = 0
+        self._thread = threading.Thread(target=self._run, name=f"consumer {queue}", daemon=True)
+
+    # -- any thread -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def grant(self, credit: int) -> None:
+        self._window = credit
+        self._post(lambda link: link.top_up(force=True))
+
+    def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
+        self._post(lambda link: link.settle(settlements))
+
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+        try:
+            encoded = [(outgoing.destination, outgoing_bytes(outgoing.message)) for outgoing in sends]
+        except ValueError as error:
+            problem = f"a message to send cannot be encoded: {error}"
+            self._post(lambda link: link.refuse(tag, problem))
+            return
+        self._post(lambda link: link.transact(tag, encoded))
+
+    def stop(self, timeout: float = 10.0) -> None:
+        self._stop_until = time.monotonic() + timeout
+        self._stopping.set()
+        self._wake()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(timeout + 1.0)
+
+    def _post(self, command: Command) -> None:
+        with self._lock:
+            self._commands.append(command)
+            first = len(self._commands) == 1
+        if first:
+            self._wake()
+
+    def _wake(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.wake()
+
+    # -- the consumer's own thread ------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            link = _Link(self, self._events)
+            try:
+                self._live(link)
+            except BrokerError as error:
+                if link.was_open:
+                    pause = FIRST_PAUSE
+                self._tell_lost(error)
+                permanent = isinstance(error, (AccessRefused, AddressUnknown))
+                pause = LONGEST_PAUSE if permanent else min(pause * 2, LONGEST_PAUSE)
+            except Exception:
+                log.exception("consumer of %s failed; it connects anew", self._source)
+                self._tell_lost(BrokerError("the consumer failed; see the log"))
+                pause = LONGEST_PAUSE
+            self._stopping.wait(pause * random.uniform(0.5, 1.0))
+
+    def _tell_lost(self, error: BrokerError) -> None:
+        if not self._stopping.is_set():
+            _told(self._events.lost, str(error), isinstance(error, (AccessRefused, AddressUnknown)))
+
+    def _live(self, link: "_Link") -> None:
+        """From connecting until the connection is lost (raises) or the consumer is stopped (returns)."""
+        connection = AmqpConnection(self._account)
+        try:
+            connection.open()
+            with self._lock:
+                self._connection = connection
+                self._commands.clear()  # they speak of deliveries that are gone
+            link.open(connection, self._source)
+            while not self._stopping.is_set():
+                self._step(link, connection, STEP)
+            self._finish(link, connection)
+        finally:
+            with self._lock:
+                self._connection = None
+            connection.close()
+
+    def _step(self, link: "_Link", connection: AmqpConnection, timeout: float) -> None:
+        with self._lock:
+            commands, self._commands = self._commands, []
+        for command in commands:
+            command(link)
+        for kind, context in connection.step(timeout):
+            link.take(kind, context)
+        link.top_up()
+
+    def _finish(self, link: "_Link", connection: AmqpConnection) -> None:
+        """What was posted before `stop` still happens; then the broker gets back what is unsettled."""
+        self._window = 0
+        while time.monotonic() < self._stop_until:
+            with self._lock:
+                flushed = not self._commands
+            if flushed and link.transactions_idle:
+                break
+            self._step(link, connection, min(0.2, self._stop_until - time.monotonic()))
+        link.close()
+        connection.close(timeout=max(0.1, self._stop_until - time.monotonic()))
+
+    @property
+    def window(self) -> int:
+        return self._window
+
+    def next_tag(self) -> int:
+        self._tag += 1
+        return self._tag
+
+
+class _Link:
+    """One life of the link: what is outstanding on this connection."""
+
+    was_open = False
+
+    def __init__(self, consumer: AmqpConsumer, events: ConsumerEvents) -> None:
+        self._consumer = consumer
+        self._events = events
+        self._unsettled: dict[int, ProtonDelivery] = {}
+        self._counted: set[int] = set()
+
+    def open(self, connection: AmqpConnection, source: str) -> None:
+        self._receiver: Receiver = connection.receiver(source)
+        self._transactions = Transactions(connection, self._unsettled.get, self._transaction_ended)
+        self._receiver.open()
+
+    def close(self) -> None:
+        self._receiver.close()
+
+    @property
+    def transactions_idle(self) -> bool:
+        return self._transactions.idle
+
+    def take(self, kind: int, context: object) -> None:
+        if kind == DELIVERY:
+            assert isinstance(context, ProtonDelivery)
+            if context.readable:
+                self._take_message(context)
+            elif context.updated:
+                self._transactions.delivery_updated(context)
+        elif kind in LINK_ENDS and context == self._receiver:
+            raise refusal(self._receiver.remote_condition, "the broker closed the link")
+        elif kind in LINK_ENDS:
+            self._transactions.link_ended(context)
+        elif kind == LINK_OPENED and context == self._receiver:
+            if attached(self._receiver):
+                self.was_open = True
+                _told(self._events.opened)
+                self.top_up(force=True)
+        else:
+            self._transactions.advance()
+
+    def _take_message(self, delivery: ProtonDelivery) -> None:
+        if delivery.partial:
+            return  # a large one comes in parts; the engine keeps them until the last
+        encoded = self._receiver.recv(delivery.pending)
+        self._receiver.advance()
+        if delivery.aborted or encoded is None:
+            delivery.settle()
+            return
+        tag = self._consumer.next_tag()
+        self._unsettled[tag] = delivery
+        _told(self._events.delivered, Delivery(tag, bytes(encoded)))
+
+    def top_up(self, force: bool = False) -> None:
+        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames."""
+        if not self.was_open:
+            return
+        window = self._consumer.window
+        credit = self._receiver.credit
+        missing = window - len(self._unsettled) - credit
+        if missing > 0 and (force or credit == 0 or missing * 4 >= window):
+            self._receiver.flow(missing)
+        elif force and missing < 0 < credit:
+            self._receiver.drain(0)  # takes back what the broker has not used
+
+    def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
+        for tag, settle in settlements:
+            delivery = self._unsettled.pop(tag, None)
+            if delivery is None:
+                continue
+            if settle is Settle.ACCEPT:
+                delivery.update(ProtonDelivery.ACCEPTED)
+            elif settle is Settle.REJECT:
+                delivery.update(ProtonDelivery.REJECTED)
+            elif tag not in self._counted:
+                delivery.local.failed = True
+                delivery.update(ProtonDelivery.MODIFIED)
+            self._counted.discard(tag)
+            delivery.settle()
+
+    def transact(self, tag: int, sends: Sequence[tuple[str, bytes]]) -> None:
+        if tag in self._unsettled:
+            self._transactions.add(tag, sends)
+
+    def refuse(self, tag: int, problem: str) -> None:
+        if tag in self._unsettled:
+            _told(self._events.settled, tag, problem)
+
+    def _transaction_ended(self, tag: int, problem: BrokerError | None, taken: bool) -> None:
+        if problem is None:
+            delivery = self._unsettled.pop(tag, None)
+            if delivery is not None:
+                delivery.settle()
+        elif taken:
+            self._counted.add(tag)
+        _told(self._events.settled, tag, None if problem is None else str(problem))
+
+
+def _told(callback: Callable[..., None], *arguments: object) -> None:
+    """The owner's mistake must not end the link."""
+    try:
+        callback(*arguments)
+    except Exception:
+        log.exception("the consumer's owner failed in %s", getattr(callback, "__name__", callback))
