@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Generator
 
+import django
 import pytest
 
 from deploy import postgres as postgres_program
@@ -20,7 +21,7 @@ database: postgres_program.Cluster | None = None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Runs before Django is set up, so this is where the database is chosen."""
+    """Chooses the database, then sets Django up: pytest-django would not, the settings are named too late for it."""
     global database
     kind = os.environ.get("MA_TEST_DATABASE", "sqlite")
     if kind not in ("sqlite", "postgresql"):
@@ -29,6 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if kind == "postgresql":
         database = postgres_program.start()
         os.environ["MA_DATABASE_URL"] = database.url()
+    django.setup()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,5 +1,24 @@
 """Routes of the agents app under /api/v1/."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, URLResolver, path
+from rest_framework.routers import SimpleRouter
 
-urlpatterns: list[URLPattern] = []
+from agents.api import schema as schema  # registers the authentication schemes
+from agents.api.activations import ActivationViewSet
+from agents.api.heartbeat import HeartbeatView
+from agents.api.places import DestinationViewSet, PoolViewSet, ServerViewSet
+from agents.api.queues import QueueView
+from agents.api.settings import SettingViewSet
+
+router = SimpleRouter()
+router.register("settings", SettingViewSet, basename="api-setting")
+router.register("destinations", DestinationViewSet, basename="api-destination")
+router.register("pools", PoolViewSet, basename="api-pool")
+router.register("servers", ServerViewSet, basename="api-server")
+router.register("activations", ActivationViewSet, basename="api-activation")
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("heartbeat/", HeartbeatView.as_view(), name="api-heartbeat"),
+    path("queues/<str:key>/", QueueView.as_view(), name="api-queue"),
+    *router.urls,
+]

@@ -1,5 +1,6 @@
 """A destination is an address of the broker. It owns the redelivery policy: settings that share it share the policy."""
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Lower
@@ -46,6 +47,11 @@ class Destination(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        stored = Destination.objects.filter(pk=self.pk).first() if self.pk else None
+        if stored is not None and stored.name != self.name:
+            raise ValidationError({"name": _("It is the address on the broker and cannot be changed.")})
 
     @property
     def policy(self) -> RedeliveryPolicy:

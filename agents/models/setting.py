@@ -147,3 +147,20 @@ class LaunchSetting(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+    def clean(self) -> None:
+        """What cannot change any more: the subscription on the broker hangs on it."""
+        stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
+        if stored is None:
+            return
+        problems: dict[str, Any] = {}
+        if self.key != stored.key:
+            problems["key"] = _("The key is the name of the subscription and cannot be changed.")
+        if self.destination_id != stored.destination_id and stored.provisioned_hash:
+            problems["destination"] = _(
+                "Its subscription already gathers messages there. Make a new setting for another destination."
+            )
+        if self.spread != stored.spread and stored.enabled:
+            problems["spread"] = _("Disable the setting first.")
+        if problems:
+            raise ValidationError(problems)

@@ -31,4 +31,5 @@ def lose_unreachable_runs(now: datetime) -> int:
 def close_never_started(server: Server, now: datetime) -> int:
     """The KMA has the present desired state and never spoke of these: it never began them."""
     never = Run.objects.filter(server=server, wanted=False, closed_at=None, reported_at=None)
-    return never.update(state=RunPhase.FINISHED, closed_at=now)
+    # Looked first: an update that changes nothing still takes SQLite's write lock, at every heartbeat.
+    return never.update(state=RunPhase.FINISHED, closed_at=now) if never.exists() else 0

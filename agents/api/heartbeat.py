@@ -1,0 +1,33 @@
+"""POST /api/v1/heartbeat/: a KMA says how it is and learns what it shall run."""
+
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
+from agents.api.errors import Forbidden
+from agents.services.heartbeats import WrongServer, accept_heartbeat
+from contract import wire
+from contract.messages import Heartbeat
+
+
+class HeartbeatView(APIView):
+    """Bearer token of the server (`kma_…`). Bodies: `Heartbeat` and `HeartbeatReply` of contract/messages.py."""
+
+    authentication_classes = [ServerTokenAuthentication]
+    permission_classes = [IsServer]
+    throttle_classes = []
+
+    @extend_schema(request=OpenApiTypes.OBJECT, responses=OpenApiTypes.OBJECT, tags=["kma"])
+    def post(self, request: Request) -> Response:
+        heartbeat = wire.load(Heartbeat, request.data)
+        try:
+            reply = accept_heartbeat(server_of(request), heartbeat, timezone.now())
+        except WrongServer as error:
+            raise Forbidden(
+                str(error), code="other_server", where="server", what_to_do="Give each KMA the token of its own server."
+            ) from error
+        return Response(wire.dump(reply))

@@ -1,0 +1,128 @@
+"""/api/v1/servers/, pools/ and destinations/."""
+
+from django.utils import timezone
+from rest_framework import mixins, serializers
+from rest_framework.viewsets import GenericViewSet
+
+from agents.api.validation import CheckedModelSerializer
+from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
+from agents.services.wishes import save_destination
+
+
+class OfferedAgentSerializer(serializers.ModelSerializer[OfferedAgent]):
+    class Meta:
+        model = OfferedAgent
+        fields = ("name", "kind", "version", "summary", "seen_at")
+        read_only_fields = fields
+
+
+class ServerSerializer(serializers.ModelSerializer[Server]):
+    state = serializers.SerializerMethodField()
+    pools: serializers.SlugRelatedField[Pool] = serializers.SlugRelatedField(
+        slug_field="name", many=True, read_only=True
+    )
+    agents = OfferedAgentSerializer(source="offered_agents", many=True, read_only=True)
+
+    class Meta:
+        model = Server
+        fields = (
+            "name",
+            "state",
+            "created_at",
+            "last_seen_at",
+            "boot",
+            "kma_version",
+            "clock_skew_seconds",
+            "spool_rows",
+            "spool_bytes",
+            "spool_limit_bytes",
+            "spool_full",
+            "problems",
+            "pools",
+            "agents",
+        )
+        read_only_fields = fields
+
+    def get_state(self, server: Server) -> str:
+        return server.state(timezone.now()).value
+
+
+class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]):
+    """Servers are made with manage.py create_server, which prints their token."""
+
+    queryset = Server.objects.prefetch_related("pools", "offered_agents").order_by("name")
+    serializer_class = ServerSerializer
+    lookup_field = "name"
+    lookup_value_regex = "[^/]+"
+
+
+class PoolSerializer(CheckedModelSerializer[Pool]):
+    servers = serializers.SlugRelatedField(
+        slug_field="name", many=True, queryset=Server.objects.all(), required=False, allow_empty=True
+    )
+
+    class Meta:
+        model = Pool
+        fields = ("name", "description", "servers")
+
+
+class PoolViewSet(
+    mixins.ListModelMixin,
+    mixins.CreateModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.UpdateModelMixin,
+    GenericViewSet[Pool],
+):
+    queryset = Pool.objects.prefetch_related("servers").order_by("name")
+    serializer_class = PoolSerializer
+    lookup_field = "name"
+    lookup_value_regex = "[^/]+"
+    http_method_names = ["get", "post", "patch", "head", "options"]
+
+
+class DestinationSerializer(CheckedModelSerializer[Destination]):
+    settings: serializers.SlugRelatedField[LaunchSetting] = serializers.SlugRelatedField(
+        slug_field="key", many=True, read_only=True
+    )
+
+    class Meta:
+        model = Destination
+        fields = (
+            "name",
+            "max_attempts",
+            "delay_ms",
+            "multiplier",
+            "max_delay_ms",
+            "collision_avoidance",
+            "expiry_ms",
+            "accept_queue_senders",
+            "description",
+            "settings",
+        )
+
+
+class DestinationViewSet(
+    mixins.ListModelMixin,
+    mixins.CreateModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.UpdateModelMixin,
+    GenericViewSet[Destination],
+):
+    """Owns the redelivery policy: settings that share a destination share it."""
+
+    queryset = Destination.objects.prefetch_related("settings").order_by("name")
+    serializer_class = DestinationSerializer
+    lookup_field = "name"
+    # Addresses hold points and slashes.
+    lookup_value_regex = ".+?"
+    http_method_names = ["get", "post", "patch", "head", "options"]
+
+    def perform_create(self, serializer: serializers.BaseSerializer[Destination]) -> None:
+        serializer.instance = save_destination(Destination(**serializer.validated_data))
+
+    def perform_update(self, serializer: serializers.BaseSerializer[Destination]) -> None:
+        destination = serializer.instance
+        assert destination is not None
+        for name, value in serializer.validated_data.items():
+            setattr(destination, name, value)
+        save_destination(destination)

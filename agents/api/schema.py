@@ -1,0 +1,21 @@
+"""Names our authentication classes in the OpenAPI description."""
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+
+
+class PersonTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "agents.api.authentication.PersonTokenAuthentication"
+    name = "personToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "ma_…, from manage.py create_api_token USER"}
+
+
+class ServerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "agents.api.authentication.ServerTokenAuthentication"
+    name = "serverToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "kma_…, from manage.py create_server NAME"}

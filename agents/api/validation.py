@@ -1,0 +1,41 @@
+"""Serializers that keep the rules of the model: the API refuses exactly what the admin's form refuses."""
+
+from typing import Any, TypeVar
+
+from django.core.exceptions import ValidationError as ModelError
+from django.db.models import ManyToManyField, Model
+from rest_framework import serializers
+
+M = TypeVar("M", bound=Model)
+
+
+class CheckedModelSerializer(serializers.ModelSerializer[M]):
+    """Runs `Model.clean` on the instance as it would be; an unknown field is an error, not a silence."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        self._refuse_unknown()
+        model: type[M] = self.Meta.model
+        values = {name: value for name, value in attrs.items() if not _is_many(model, name)}
+        if self.instance is None:
+            future = model(**values)
+        else:
+            future = model.objects.get(pk=self.instance.pk)  # type: ignore[attr-defined]
+            for name, value in values.items():
+                setattr(future, name, value)
+        try:
+            future.clean()
+        except ModelError as error:
+            raise serializers.ValidationError(serializers.as_serializer_error(error)) from error
+        return attrs
+
+    def _refuse_unknown(self) -> None:
+        writable = {name for name, field in self.fields.items() if not field.read_only}
+        given = set(self.initial_data) if isinstance(self.initial_data, dict) else set()
+        if unknown := sorted(given - set(self.fields)):
+            raise serializers.ValidationError({unknown[0]: f"There is no such field; there are: {sorted(writable)}."})
+        if fixed := sorted(given - writable):
+            raise serializers.ValidationError({fixed[0]: "This field is a fact of the MA and cannot be set."})
+
+
+def _is_many(model: type[Model], name: str) -> bool:
+    return isinstance(model._meta.get_field(name), ManyToManyField)

@@ -1,0 +1,38 @@
+"""The broker's own figures of a setting's queues, exact at the moment they were asked for."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.models import LaunchSetting
+from agents.services.broker import management
+from contract.properties import dead_letter_queue
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """`waiting` can be delivered now, `delayed` waits for its redelivery, `in_delivery` is at a KMA."""
+
+    waiting: int
+    delayed: int
+    in_delivery: int
+    consumers: int
+    dead: int
+    at: datetime
+
+
+def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
+    """Raises BrokerError: not reachable, or the queues are not there yet."""
+    broker = management()
+    subscription, dead = f"queue.{setting.key}", f"queue.{dead_letter_queue(setting.key)}"
+    total = int(broker.attribute(subscription, "MessageCount"))
+    delayed = int(broker.attribute(subscription, "ScheduledCount"))
+    in_delivery = int(broker.attribute(subscription, "DeliveringCount"))
+    return QueueFigures(
+        # The three are read one after the other: never show less than nothing.
+        waiting=max(0, total - delayed - in_delivery),
+        delayed=delayed,
+        in_delivery=in_delivery,
+        consumers=int(broker.attribute(subscription, "ConsumerCount")),
+        dead=int(broker.attribute(dead, "MessageCount")),
+        at=now,
+    )

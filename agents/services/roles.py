@@ -1,0 +1,27 @@
+"""The two groups that every installation has: operators act, viewers look."""
+
+from django.contrib.auth.models import Group, Permission
+from django.db.models import Q, QuerySet
+
+# Apps whose rows people may see. Tokens are nobody's to look at but an administrator's.
+SEEN_APPS = ("agents", "failures", "dlq")
+SECRET_MODELS = ("servertoken", "apitoken")
+CHANGED_BY_OPERATORS = ("launchsetting", "destination", "pool", "replayjob")
+CUSTOM_PREFIX = "can_"
+
+
+def make_groups() -> None:
+    """Creates `operator` and `viewer` or brings their permissions up to date; people in them stay."""
+    permissions = Permission.objects.filter(content_type__app_label__in=SEEN_APPS)
+    permissions = permissions.exclude(content_type__model__in=SECRET_MODELS)
+    looks = Q(codename__startswith="view_")
+    acts = Q(codename__startswith=CUSTOM_PREFIX)
+    for model in CHANGED_BY_OPERATORS:
+        acts |= Q(codename__in=[f"add_{model}", f"change_{model}"])
+    _group("viewer", permissions.filter(looks))
+    _group("operator", permissions.filter(looks | acts))
+
+
+def _group(name: str, permissions: QuerySet[Permission]) -> None:
+    group, _ = Group.objects.get_or_create(name=name)
+    group.permissions.set(permissions)

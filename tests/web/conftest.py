@@ -1,0 +1,85 @@
+"""Three people, two servers, a pool and a setting for every web test.
+
+Django is set up after this file is loaded, so models are imported inside the fixtures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+    from agents.models import LaunchSetting, Pool, Server
+
+
+@pytest.fixture(autouse=True)
+def plain_static_files(settings: Any) -> None:
+    """The manifest of static files is made by collectstatic, which tests do not need."""
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+    settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
+
+
+@pytest.fixture
+def groups(db: None) -> None:
+    from agents.services.roles import make_groups
+
+    make_groups()
+
+
+@pytest.fixture
+def operator(groups: None) -> User:
+    """May enable, disable, give back, and change settings."""
+    from tests.web.rows import make_person
+
+    return make_person("operator", "operator")
+
+
+@pytest.fixture
+def viewer(groups: None) -> User:
+    """May look at everything and change nothing."""
+    from tests.web.rows import make_person
+
+    return make_person("viewer", "viewer")
+
+
+@pytest.fixture
+def outsider(groups: None) -> User:
+    """A known person without any permission."""
+    from tests.web.rows import make_person
+
+    return make_person("outsider")
+
+
+@pytest.fixture
+def server(db: None) -> Server:
+    from agents.models import Server
+
+    return Server.objects.create(name="srv-1")
+
+
+@pytest.fixture
+def second_server(db: None) -> Server:
+    from agents.models import Server
+
+    return Server.objects.create(name="srv-2")
+
+
+@pytest.fixture
+def pool(server: Server, second_server: Server) -> Pool:
+    from agents.models import Pool
+
+    pool = Pool.objects.create(name="demo")
+    pool.servers.add(server, second_server)
+    return pool
+
+
+@pytest.fixture
+def setting(pool: Pool) -> LaunchSetting:
+    """Ready on the broker, disabled, ANY."""
+    from tests.web.rows import make_setting
+
+    return make_setting(pool)
