@@ -5,3 +5,9 @@ from django.utils.translation import gettext_lazy as _
 class FailuresConfig(AppConfig):
     name = "failures"
     verbose_name = _("Failures")
+
+    def ready(self) -> None:
+        from agents import known_attempts as provided
+        from failures.known_attempts import known_attempts
+
+        provided.register(known_attempts)

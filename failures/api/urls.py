@@ -1,5 +1,10 @@
 """Routes of the failures app under /api/v1/."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from failures.api.protocols import OneProtocol, Protocols
+
+urlpatterns = [
+    path("protocols/", Protocols.as_view(), name="protocols"),
+    path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
+]

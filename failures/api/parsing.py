@@ -1,0 +1,31 @@
+"""Records may hold values that strict JSON has no word for: they must neither stop the spool nor be rounded."""
+
+import json
+import math
+from typing import Any
+
+from agents.api.parsing import BoundedJsonParser, NotJson
+from failures.hygiene import DIGITS
+
+
+class RecordParser(BoundedJsonParser):
+    """JSON where NaN, Infinity and numbers beyond every column become texts: in properties they are kept so, in a
+    field that needs a number that one record is refused. Anything else that is not JSON is refused whole."""
+
+    def loads(self, raw: bytes) -> Any:
+        try:
+            text = raw.decode("utf-8")
+            return json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real)
+        except json.JSONDecodeError as error:
+            raise NotJson(error.msg, where=f"line {error.lineno}, column {error.colno}") from error
+        except (ValueError, RecursionError) as error:
+            raise NotJson(str(error) or type(error).__name__) from error
+
+
+def _whole(text: str) -> int | str:
+    return int(text) if len(text) <= DIGITS + 2 else text
+
+
+def _real(text: str) -> float | str:
+    number = float(text)
+    return number if math.isfinite(number) else text

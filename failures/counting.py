@@ -1,0 +1,54 @@
+"""Stored records counted on the runs that they speak of."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.services.outcomes import record_outcomes
+from contract.messages import Closing, Protocol, Record, Recovered
+from failures import records
+from failures.records import Known, ReadRecord, RunKey
+
+
+@dataclass
+class _Counts:
+    failed: int = 0
+    temporary: int = 0
+    recovered: int = 0
+    stored: int = 0
+    closing: Closing | None = None
+
+
+def count(known: Known, stored: Sequence[ReadRecord], refused: Sequence[Record], now: datetime) -> None:
+    """A refused record counts among a run's stored ones: its closing record counts it too, and it will never come."""
+    counts: dict[RunKey, _Counts] = defaultdict(_Counts)
+    for _, content in stored:
+        _add(content, counts[records.run_key(content)])
+    for record in refused:
+        if (key := records.raw_run_key(record)) is not None:
+            counts[key].stored += 1
+    # In the order of the rows' keys, so that two intakes never wait for each other in a circle.
+    runs = [(run, counts[key]) for key in counts if (run := known.runs.get(key)) is not None]
+    for run, of_run in sorted(runs, key=lambda pair: pair[0].pk):
+        record_outcomes(
+            run,
+            failed=of_run.failed,
+            temporary=of_run.temporary,
+            recovered=of_run.recovered,
+            stored=of_run.stored,
+            closing=of_run.closing,
+            now=now,
+        )
+
+
+def _add(content: records.RunRecord, counts: _Counts) -> None:
+    if isinstance(content, Closing):
+        counts.closing = content
+        return
+    counts.stored += 1
+    if isinstance(content, Protocol):
+        counts.temporary += content.temporary
+        counts.failed += not content.temporary
+    elif isinstance(content, Recovered):
+        counts.recovered += 1

@@ -1,0 +1,40 @@
+"""Values from hostile places, made such that every database takes them, or refused with a reason."""
+
+from typing import Any
+
+from contract.errors import ContractError
+from contract.text import storable
+
+BIGGEST = 2**63 - 1
+# A JSON number beyond this is kept as its text: databases and browsers would round or refuse it.
+DIGITS = 18
+
+
+def fit(text: str, limit: int) -> str:
+    """`text` in at most `limit` characters: a name that is too long is cut rather than the record lost."""
+    text = storable(text)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def whole(value: int, path: str, *, least: int = 0) -> int:
+    """`value`, when a 64-bit column takes it. Raises ContractError."""
+    if not least <= value <= BIGGEST:
+        raise ContractError(path, f"must be between {least} and {BIGGEST}")
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A JSON value that JSON columns take: texts and keys storable, numbers neither huge nor NaN."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if abs(value) < 10**DIGITS else str(value)
+    if isinstance(value, float):
+        return value if abs(value) != float("inf") and value == value else str(value)
+    return storable(str(value))

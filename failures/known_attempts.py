@@ -1,0 +1,69 @@
+"""What agents must know of messages whose KMA died with them: the broker did not count those attempts."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timedelta
+
+from django.db.models import Max
+from django.utils import timezone
+
+from agents.models import LaunchSetting
+from contract.outcomes import Outcome
+from failures.models import FailureProtocol, RecoveredMessage
+
+MOST = 1000
+LOOK_BACK = timedelta(hours=24)
+
+# {message key: when it was last known to have ended, as handled or dead}
+Endings = Callable[[str, Collection[str]], Mapping[str, datetime]]
+
+_endings: list[Endings] = []
+
+
+def register_endings(endings: Endings) -> None:
+    """`endings(setting key, message keys)` says when messages last ended, as far as a higher app knows."""
+    if endings not in _endings:
+        _endings.append(endings)
+
+
+def known_attempts(setting: LaunchSetting) -> dict[str, int]:
+    """{message key: attempts made} of messages that a KMA died with lately and that have not ended since.
+
+    The number is the largest of all protocols of the message, not only of those: the broker's count stays behind by
+    one for each death of a KMA, also in every attempt that follows. Asked with every heartbeat: mostly one look at an
+    index that is empty.
+    """
+    since = timezone.now() - LOOK_BACK
+    died = FailureProtocol.objects.filter(
+        outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, setting_key=setting.key
+    ).exclude(message_key="")
+    keys = set(died.order_by("-occurred_at").values_list("message_key", flat=True)[:MOST])
+    if not keys:
+        return {}
+    ended = _ended(setting.key, keys)
+    most: dict[str, int] = {}
+    deaths: set[str] = set()
+    protocols = FailureProtocol.objects.filter(setting_key=setting.key, message_key__in=keys, occurred_at__gte=since)
+    fields = ("message_key", "attempt", "outcome", "occurred_at", "received_at")
+    for key, attempt, outcome, occurred_at, received_at in protocols.order_by().values_list(*fields):
+        # A KMA's clock that is ahead must not let a death outlive the end that followed it.
+        if key in ended and min(occurred_at, received_at) <= ended[key]:
+            continue
+        most[key] = max(attempt, most.get(key, 0))
+        if outcome == Outcome.KMA_DIED.value:
+            deaths.add(key)
+    return {key: most[key] for key in deaths}
+
+
+def _ended(setting_key: str, keys: Collection[str]) -> dict[str, datetime]:
+    ended: dict[str, datetime] = {}
+    recovered = RecoveredMessage.objects.filter(setting_key=setting_key, message_key__in=keys)
+    exhausted = FailureProtocol.objects.filter(setting_key=setting_key, message_key__in=keys, last_attempt=True)
+    found = [
+        dict(recovered.order_by().values_list("message_key").annotate(Max("occurred_at"))),
+        dict(exhausted.order_by().values_list("message_key").annotate(Max("occurred_at"))),
+        *(endings(setting_key, keys) for endings in _endings),
+    ]
+    for mapping in found:
+        for key, at in mapping.items():
+            ended[key] = max(at, ended.get(key, at))
+    return ended

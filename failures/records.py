@@ -1,0 +1,166 @@
+"""Records of a spool, checked, and the rows that they become. Raises ContractError for what cannot be stored."""
+
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import cast
+
+from agents.models import LaunchSetting, Run, Server
+from contract.errors import ContractError
+from contract.messages import (
+    KINDS,
+    Closing,
+    Interruption,
+    LetterOutcome,
+    MessageIdentity,
+    Protocol,
+    Record,
+    RecordRun,
+    Recovered,
+)
+from contract.outcomes import Outcome
+from contract.wire import load
+from failures.hygiene import fit, plain, whole
+from failures.models import FailureProtocol, RecoveredMessage
+from failures.models.protocol import OUTCOMES
+
+LONGEST_TEXT = 256 * 1024
+RESULTS = ("handled", "failed")
+
+RunKey = tuple[uuid.UUID, int]
+RunRecord = Protocol | Recovered | LetterOutcome | Closing
+ReadRecord = tuple[Record, RunRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What of the records' names the MA knows, looked up once per batch."""
+
+    server: Server
+    settings: Mapping[str, LaunchSetting] = field(default_factory=dict)
+    activations: frozenset[uuid.UUID] = frozenset()
+    runs: Mapping[RunKey, Run] = field(default_factory=dict)
+
+
+def run_key(content: RunRecord) -> RunKey:
+    return content.run.activation, content.run.epoch
+
+
+def raw_run_key(record: Record) -> RunKey | None:
+    """The run that a refused record speaks of, if that much of it can be read."""
+    run = record.content.get("run")
+    if not isinstance(run, dict):
+        return None
+    try:
+        return uuid.UUID(str(run.get("activation"))), whole(int(run.get("epoch", "")), "epoch")
+    except (ValueError, TypeError):
+        return None
+
+
+def read(record: Record) -> RunRecord:
+    """The content of a record, checked against its kind and against what the columns take."""
+    kind = KINDS.get(record.kind)
+    if kind is None:
+        raise ContractError("kind", f"{fit(record.kind, 60)!r} is not known")
+    if kind is Interruption:
+        raise ContractError("kind", "interruptions are not taken yet")
+    content = cast(RunRecord, load(kind, record.content, "content"))
+    _check_run(content.run)
+    if isinstance(content, (Protocol, Recovered, LetterOutcome)):
+        _check_message(content.message)
+    if isinstance(content, Protocol):
+        _check_protocol(content)
+    elif isinstance(content, LetterOutcome) and content.result not in RESULTS:
+        raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
+    elif isinstance(content, Closing):
+        for name in ("records", "handled", "failed", "temporary", "restarts"):
+            whole(getattr(content, name), f"content.{name}")
+    return content
+
+
+def _check_run(run: RecordRun) -> None:
+    whole(run.epoch, "content.run.epoch")
+
+
+def _check_message(message: MessageIdentity) -> None:
+    for name in ("delivery_count", "attempt", "body_size"):
+        whole(getattr(message, name), f"content.message.{name}")
+    if message.letter_id is not None:
+        whole(message.letter_id, "content.message.letter_id")
+
+
+def _check_protocol(protocol: Protocol) -> None:
+    if protocol.outcome not in {outcome.value for outcome in OUTCOMES}:
+        raise ContractError("content.outcome", f"{fit(protocol.outcome, 60)!r} leaves no protocol")
+    whole(protocol.process_id, "content.process_id")
+    whole(protocol.successes_before, "content.successes_before")
+    if not math.isfinite(protocol.duration_seconds):
+        raise ContractError("content.duration_seconds", "must be a finite number")
+
+
+def protocol_row(record: Record, spool: uuid.UUID, protocol: Protocol, known: Known, now: datetime) -> FailureProtocol:
+    run, message = protocol.run, protocol.message
+    known_run = known.runs.get((run.activation, run.epoch))
+    return FailureProtocol(
+        id=record.id,
+        spool=spool,
+        number=record.number,
+        setting=known.settings.get(run.setting),
+        setting_key=fit(run.setting, 200),
+        activation_id=run.activation if run.activation in known.activations else None,
+        activation_uuid=run.activation,
+        run=known_run,
+        epoch=run.epoch,
+        server=known.server,
+        server_name=known.server.name,
+        agent=fit(run.agent, 200),
+        agent_version=fit(run.agent_version, 200),
+        outcome=Outcome(protocol.outcome).value,
+        exception_type=fit(protocol.exception_type, 255),
+        exception_text=fit(protocol.exception_text, LONGEST_TEXT),
+        traceback=fit(protocol.traceback, LONGEST_TEXT),
+        fingerprint=fit(protocol.fingerprint, 64),
+        place=fit(protocol.place, 300),
+        temporary=protocol.temporary,
+        counted=protocol.counted,
+        last_attempt=protocol.last_attempt,
+        successes_before=protocol.successes_before,
+        **_message_fields(message),
+        process_id=protocol.process_id,
+        duration_seconds=protocol.duration_seconds,
+        traceparent=fit(protocol.traceparent, 200),
+        occurred_at=protocol.occurred_at,
+        received_at=now,
+    )
+
+
+def _message_fields(message: MessageIdentity) -> dict[str, object]:
+    return {
+        "message_key": fit(message.key, 255),
+        "message_key_weak": message.weak,
+        "queue": fit(message.queue, 300),
+        "destination": fit(message.destination, 300),
+        "attempt": message.attempt,
+        "delivery_count": message.delivery_count,
+        "body_digest": fit(message.body_digest, 100),
+        "body_size": message.body_size,
+        "properties": plain(message.properties),
+        "given_back": message.given_back,
+        "letter_queue": fit(message.letter_queue, 300),
+        "letter_id": message.letter_id,
+    }
+
+
+def recovered_row(record: Record, recovered: Recovered, known: Known, now: datetime) -> RecoveredMessage:
+    return RecoveredMessage(
+        id=record.id,
+        setting_key=fit(recovered.run.setting, 200),
+        activation_uuid=recovered.run.activation,
+        server_name=known.server.name,
+        message_key=fit(recovered.message.key, 255),
+        attempt=recovered.message.attempt,
+        occurred_at=recovered.occurred_at,
+        received_at=now,
+    )

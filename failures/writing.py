@@ -1,0 +1,66 @@
+"""Rows into the database, such that one that it does not take never costs the others."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+from uuid import UUID
+
+import structlog
+from django.db import DataError, IntegrityError, transaction
+
+from agents.models import Server
+from contract.messages import Record
+from failures.hygiene import fit, plain
+from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
+
+log = structlog.get_logger(__name__)
+
+Row = TypeVar("Row", FailureProtocol, RecoveredMessage)
+
+LONGEST_CONTENT = 64 * 1024
+# What a database or its driver says of a value, not of itself: OperationalError is not among them.
+OF_A_VALUE = (DataError, IntegrityError, ValueError, TypeError, OverflowError)
+
+
+def insert(rows: Sequence[Row]) -> dict[UUID, str]:
+    """Inserts all, or where the database refuses, one by one: what could not be stored, with the reason."""
+    if not rows:
+        return {}
+    try:
+        with transaction.atomic():
+            type(rows[0])._default_manager.bulk_create(rows)
+        return {}
+    except OF_A_VALUE as error:
+        log.warning("records stored one by one", reason=str(error))
+    unstored = {}
+    for row in rows:
+        try:
+            with transaction.atomic():
+                row.save(force_insert=True)
+        except OF_A_VALUE as error:
+            unstored[row.pk] = f"the database refused it: {error}"
+    return unstored
+
+
+def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, str]], now: datetime) -> None:
+    rows = [
+        RefusedRecord(
+            spool=spool,
+            number=record.number,
+            record_id=record.id,
+            server=server,
+            kind=fit(record.kind, 60),
+            reason=fit(reason, 2000),
+            content=fit(_text(record.content), LONGEST_CONTENT),
+            received_at=now,
+        )
+        for record, reason in refused
+    ]
+    RefusedRecord.objects.bulk_create(rows, ignore_conflicts=True)
+    for row in rows:
+        log.warning("record refused", server=server.name, spool=str(spool), number=row.number, reason=row.reason)
+
+
+def _text(content: Any) -> str:
+    return json.dumps(plain(content), ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""A KMA that lost an answer sends again while the first request is still at work: stored once all the same."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+
+from agents.models import Run
+from contract.messages import RecordReceipt
+from failures.intake import accept_batch
+from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
+from tests.web import reports
+from tests.web.reports import AT, Spool
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(*tasks: Callable[[], Any]) -> list[Any]:
+    """What each task answered, all begun at the same instant in threads with connections of their own."""
+    gate, answers = threading.Barrier(len(tasks)), [None] * len(tasks)
+
+    def work(place: int, task: Callable[[], Any]) -> None:
+        gate.wait()
+        try:
+            answers[place] = insistent(task)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=work, args=pair) for pair in enumerate(tasks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return answers
+
+
+def insistent(task: Callable[[], Any]) -> Any:
+    """Again as a KMA does: the test's in-memory SQLite answers "locked" where a file would wait."""
+    for _ in range(500):
+        try:
+            return task()
+        except OperationalError:
+            time.sleep(0.01)
+    raise AssertionError("the database stayed locked")
+
+
+@pytest.mark.parametrize("first_time", [True, False])
+def test_resends_at_once_store_once(first_time: bool) -> None:
+    run = reports.run(reports.setting(), reports.server())
+    spool, of = Spool(), reports.run_of(run)
+    if not first_time:
+        accept_batch(run.server, spool.batch(reports.protocol(of)), AT)
+    batch = spool.batch(*[reports.protocol(of)] * 40, *[reports.recovered(of)] * 10)
+    before = FailureProtocol.objects.count()
+    receipts: list[RecordReceipt] = at_once(*[lambda: accept_batch(run.server, batch, AT)] * 4)
+    assert sorted((receipt.new, receipt.known) for receipt in receipts) == [(0, 50), (0, 50), (0, 50), (50, 0)]
+    assert {receipt.stored_up_to for receipt in receipts} == {spool.number}
+    assert (FailureProtocol.objects.count() - before, RecoveredMessage.objects.count()) == (40, 10)
+    run.refresh_from_db()
+    assert (run.failed, run.recovered, run.stored_records) == (before + 40, 10, before + 50)
+
+
+def test_a_late_first_request_does_not_undo_the_resend_and_what_followed() -> None:
+    run = reports.run(reports.setting(), reports.server())
+    spool, of = Spool(), reports.run_of(run)
+    first, second = spool.batch(*[reports.protocol(of)] * 5), spool.batch(*[reports.protocol(of)] * 5)
+    accept_batch(run.server, first, AT)
+    at_once(lambda: accept_batch(run.server, second, AT), lambda: accept_batch(run.server, first, AT))
+    assert FailureProtocol.objects.count() == 10
+    assert SpoolMark.objects.get().stored_up_to == 10
+
+
+def test_servers_of_one_activation_report_at_once() -> None:
+    setting = reports.setting()
+    runs = [reports.run(setting, reports.server(name)) for name in ("srv-1", "srv-2")]
+    batches = [Spool(run.server.name).batch(*[reports.protocol(reports.run_of(run))] * 30) for run in runs]
+    pairs = zip(runs, batches, strict=True)
+    at_once(*[lambda run=run, batch=batch: accept_batch(run.server, batch, AT) for run, batch in pairs])
+    assert FailureProtocol.objects.count() == 60
+    assert sorted(Run.objects.values_list("failed", flat=True)) == [30, 30]

@@ -1,0 +1,77 @@
+"""Attempts that killed their KMA count on every server, until the message ended."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from agents import known_attempts as provided
+from agents.models import Run
+from failures import known_attempts
+from failures.intake import accept_batch
+from tests.web import reports
+from tests.web.reports import Spool
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return reports.run(reports.setting(), reports.server())
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+def store(run: Run, now: datetime, key: str, attempt: int, minutes_ago: int, outcome: str, last: bool = False) -> None:
+    at = now - timedelta(minutes=minutes_ago)
+    content = reports.protocol(
+        reports.run_of(run), reports.message(key, attempt), outcome=outcome, occurred_at=at, last_attempt=last
+    )
+    accept_batch(run.server, Spool().batch(content), at)
+
+
+def test_only_messages_that_a_kma_died_with_are_told(run: Run, now: datetime) -> None:
+    store(run, now, "ID:plain", 3, 5, "raised")
+    store(run, now, "ID:killer", 2, 5, "kma_died")
+    assert provided.of(run.activation.setting) == {"ID:killer": 2}
+
+
+def test_the_number_is_the_largest_since_also_of_attempts_that_killed_nobody(run: Run, now: datetime) -> None:
+    store(run, now, "ID:killer", 2, 9, "kma_died")
+    store(run, now, "ID:killer", 3, 5, "raised")
+    assert provided.of(run.activation.setting) == {"ID:killer": 3}
+
+
+def test_another_setting_hears_nothing_of_it(run: Run, now: datetime) -> None:
+    store(run, now, "ID:killer", 2, 9, "kma_died")
+    assert provided.of(reports.setting("invoices")) == {}
+
+
+def test_a_message_that_was_handled_is_forgotten(run: Run, now: datetime) -> None:
+    store(run, now, "ID:killer", 2, 5, "kma_died")
+    content = reports.recovered(reports.run_of(run), reports.message("ID:killer", 3), occurred_at=now)
+    accept_batch(run.server, Spool().batch(content), now)
+    assert provided.of(run.activation.setting) == {}
+
+
+def test_an_exhausted_message_starts_anew_when_it_is_given_back(run: Run, now: datetime) -> None:
+    store(run, now, "ID:killer", 2, 30, "kma_died")
+    store(run, now, "ID:killer", 4, 20, "raised", last=True)
+    assert provided.of(run.activation.setting) == {}
+    store(run, now, "ID:killer", 1, 10, "kma_died")
+    assert provided.of(run.activation.setting) == {"ID:killer": 1}
+
+
+def test_a_higher_app_says_when_messages_ended(run: Run, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_attempts, "_endings", [lambda key, keys: {"ID:killer": now - timedelta(minutes=1)}])
+    store(run, now, "ID:killer", 2, 5, "kma_died")
+    store(run, now, "ID:other", 1, 5, "kma_died")
+    assert provided.of(run.activation.setting) == {"ID:other": 1}
+
+
+def test_what_was_long_ago_is_forgotten(run: Run, now: datetime) -> None:
+    store(run, now, "ID:killer", 2, 25 * 60, "kma_died")
+    assert provided.of(run.activation.setting) == {}
