@@ -53,7 +53,12 @@ def answers(amqp_port: int, timeout: float = 2.0) -> bool:
         with socket.create_connection((LOOPBACK, amqp_port), timeout) as connection:
             connection.settimeout(timeout)
             connection.sendall(AMQP_HEADER)
-            return connection.recv(8).startswith(b"AMQP")
+            answer = connection.recv(8)
+            # A half-closed and emptied connection ends quietly; a reset one is a warning in the broker's log.
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(4096):
+                pass
+            return answer.startswith(b"AMQP")
     except OSError:
         return False
 

@@ -50,21 +50,24 @@ class _SocketTransport(xmlrpc.client.Transport):
         self.path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        return _SocketConnection(self.path)
+        connection = _SocketConnection(self.path)
+        self._connection = host, connection  # what close() closes
+        return connection
 
 
 class Runner:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
-    @property
-    def _calls(self) -> Any:
-        # A connection per call: the calls of several threads do not share one.
-        return xmlrpc.client.ServerProxy("http://localhost", transport=_SocketTransport(self.layout.socket)).supervisor
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """One connection per call: the calls of several threads do not share one."""
+        transport = _SocketTransport(self.layout.socket)
+        with xmlrpc.client.ServerProxy("http://localhost", transport=transport) as proxy:
+            return getattr(proxy.supervisor, method)(*arguments)
 
     def alive(self) -> bool:
         try:
-            return bool(self._calls.getState()["statecode"] == 1)
+            return bool(self._call("getState")["statecode"] == 1)
         except (OSError, http.client.HTTPException):
             return False
 
@@ -89,15 +92,15 @@ class Runner:
             time.sleep(0.1)
 
     def states(self) -> list[ProcessState]:
-        return [_state(info) for info in self._calls.getAllProcessInfo()]
+        return [_state(info) for info in self._call("getAllProcessInfo")]
 
     def state(self, name: str) -> ProcessState:
-        return _state(self._calls.getProcessInfo(name))
+        return _state(self._call("getProcessInfo", name))
 
     def start(self, name: str) -> None:
         """Returns at once; whether it is ready is for `readiness` to find out."""
         try:
-            self._calls.startProcess(name, False)
+            self._call("startProcess", name, False)
         except xmlrpc.client.Fault as fault:
             if fault.faultCode != ALREADY_STARTED:
                 raise Problem(f"{name} cannot be started: {fault.faultString}") from fault
@@ -105,15 +108,15 @@ class Runner:
     def stop(self, name: str) -> None:
         """Returns when the process has ended."""
         try:
-            self._calls.stopProcess(name, True)
+            self._call("stopProcess", name, True)
         except xmlrpc.client.Fault as fault:
             if fault.faultCode != NOT_RUNNING:
                 raise Problem(f"{name} cannot be stopped: {fault.faultString}") from fault
 
     def end(self) -> None:
         """Ends the runner and whatever it still runs."""
-        pid = self._calls.getPID()
-        self._calls.shutdown()
+        pid = self._call("getPID")
+        self._call("shutdown")
         deadline = time.monotonic() + 60
         while _exists(pid):
             if time.monotonic() > deadline:

@@ -1,0 +1,51 @@
+from pathlib import Path
+
+from deploy import config as configuration
+from deploy import environment
+from deploy.layout import Layout
+from deploy.procfile import Process
+
+DATA = Path("/srv/ma data")
+
+
+def of(process: Process, **environ: str) -> dict[str, str]:
+    config = configuration.read({"MA_DATA": str(DATA), "MA_AMQP_PORT": "21000"} | environ)
+    return environment.of_process(process, config, Layout(config.data))
+
+
+def test_secrets_are_named_by_file() -> None:
+    for process in (Process("web", ""), Process("kma-a", "", "a"), Process("demo", "")):
+        settings = of(process)
+        assert not set(settings) & set(environment.SECRET_NAMES)
+        assert all(settings[name].startswith(str(DATA)) for name in settings if name.endswith("_FILE"))
+
+
+def test_the_site_works_with_the_operations_account_and_a_kma_with_its_own() -> None:
+    assert of(Process("web", ""))["MA_BROKER_PASSWORD_FILE"].endswith("/broker_ops")
+    assert of(Process("kma-a", "", "a"))["KMA_BROKER_PASSWORD_FILE"].endswith("/broker_kma")
+
+
+def test_only_the_demo_knows_the_publisher_s_account() -> None:
+    assert "MA_PUBLISHER_USER" in of(Process("demo", ""))
+    assert "MA_PUBLISHER_USER" not in of(Process("web", ""))
+
+
+def test_broker_and_redis_are_told_only_where_their_data_is() -> None:
+    assert of(Process("artemis", "")) == of(Process("redis", "")) == {"MA_DATA": str(DATA)}
+
+
+def test_the_database_is_a_url_whatever_the_folder_is_called() -> None:
+    assert of(Process("web", ""))["MA_DATABASE_URL"] == "sqlite:///srv/ma%20data/db.sqlite3"
+
+
+def test_settings_of_one_s_own_win() -> None:
+    own = {"MA_DATABASE_URL": "postgresql://u:p@h:5/n", "KMA_AGENTS": "my.agents"}
+    assert of(Process("web", ""), **own)["MA_DATABASE_URL"] == own["MA_DATABASE_URL"]
+    kma = of(Process("kma-a", "", "a"), **own)
+    assert kma["KMA_AGENTS"] == "my.agents"
+    assert "MA_DATABASE_URL" not in kma
+
+
+def test_the_site_answers_to_the_names_of_this_machine() -> None:
+    assert {"127.0.0.1", "localhost"} < set(of(Process("web", ""))["MA_ALLOWED_HOSTS"].split(","))
+    assert "ma.example.org" in of(Process("web", ""), MA_HOST="ma.example.org")["MA_ALLOWED_HOSTS"].split(",")

@@ -1,0 +1,57 @@
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.config import REPOSITORY
+from deploy.ports import Wanted, free_ports, refuse_taken
+from deploy.problem import Problem
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_port_in_use_is_one_line_with_the_port_and_its_variable(taken: int) -> None:
+    with pytest.raises(Problem) as caught:
+        refuse_taken((Wanted("127.0.0.1", taken, "MA_AMQP_PORT", "the broker, AMQP"),))
+    assert str(caught.value) == (
+        f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT"
+    )
+
+
+def test_all_ports_in_use_are_named_at_once(taken: int) -> None:
+    both = (Wanted("127.0.0.1", taken, "MA_PORT", "the site"), Wanted("127.0.0.1", taken, "MA_REDIS_PORT", "Redis"))
+    with pytest.raises(Problem, match=r"MA_PORT\n.*MA_REDIS_PORT"):
+        refuse_taken(both)
+
+
+def test_free_ports_pass() -> None:
+    ports = free_ports(3)
+    assert len(set(ports)) == 3
+    refuse_taken(tuple(Wanted("127.0.0.1", port, "MA_PORT", "the site") for port in ports))
+
+
+def test_an_address_of_another_machine_is_said_plainly() -> None:
+    with pytest.raises(Problem, match=r"Cannot listen on 192\.0\.2\.1"):
+        refuse_taken((Wanted("192.0.2.1", free_ports(1)[0], "MA_PORT", "the site"),))
+
+
+def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    names = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT")
+    ports = dict(zip(names, map(str, free_ports(4)), strict=True))
+    environ = {"PATH": "/usr/bin:/bin", "MA_DATA": str(tmp_path_factory.mktemp("data") / "new")}
+    done = subprocess.run(
+        [sys.executable, str(REPOSITORY / "ma"), "up", "--detach"],
+        env=environ | ports | {"MA_REDIS_PORT": str(taken)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"ma: Port {taken} (Redis) is in use: end what uses it or set MA_REDIS_PORT\n"
+    assert done.stdout == ""

@@ -1,0 +1,110 @@
+"""The process runner itself, with small processes in the place of ours."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy import config as configuration
+from deploy import leftovers, runner_config, stop
+from deploy.layout import Layout
+from deploy.problem import Problem
+from deploy.procfile import Process
+from deploy.readiness import reached
+from deploy.runner import Runner
+
+SLEEPER = "sh -c 'echo begun; while true; do sleep 0.2; done'"
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(tmp_path / "data")
+    layout.make_folders()
+    return layout
+
+
+@pytest.fixture
+def runner(layout: Layout) -> Iterator[Runner]:
+    config = configuration.read({"MA_DATA": str(layout.data)})
+    processes = [Process("web", SLEEPER), Process("kma-one", SLEEPER, "one"), Process("feed", "echo no; exit 3")]
+    runner_config.write(processes, config, layout)
+    runner = Runner(layout)
+    runner.begin()
+    yield runner
+    stop.stop_everything(layout, lambda text: None)
+
+
+def until(true: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def exists(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def test_nothing_runs_before_it_is_started(runner: Runner) -> None:
+    assert {state.state for state in runner.states()} == {"STOPPED"}
+
+
+def test_a_process_that_is_killed_comes_back(runner: Runner) -> None:
+    runner.start("web")
+    until(lambda: runner.state("web").running)
+    first = runner.state("web").pid
+    os.kill(first, signal.SIGKILL)
+    until(lambda: runner.state("web").running and runner.state("web").pid != first)
+
+
+def test_starting_twice_starts_once(runner: Runner) -> None:
+    runner.start("web")
+    until(lambda: runner.state("web").running)
+    pid = runner.state("web").pid
+    runner.start("web")
+    assert runner.state("web").pid == pid
+
+
+def test_its_output_is_in_its_log(runner: Runner, layout: Layout) -> None:
+    runner.start("web")
+    until(lambda: layout.log("web").exists() and layout.log("web").read_text() == "begun\n")
+
+
+def test_a_process_that_ends_at_once_is_not_ready_and_its_last_words_are_shown(runner: Runner, layout: Layout) -> None:
+    runner.start("feed")
+    until(lambda: runner.state("feed").state == "BACKOFF")
+    feed = Process("feed", "")
+    assert not reached(feed, lambda: True, runner, layout, waited=1)
+    with pytest.raises(Problem, match=r"(?s)feed is not ready after 999 s .*\| no"):
+        reached(feed, lambda: True, runner, layout, waited=999)
+
+
+def test_everything_ends_in_order_and_nothing_is_left(runner: Runner, layout: Layout) -> None:
+    for name in ("web", "kma-one"):
+        runner.start(name)
+    until(lambda: all(runner.state(name).running for name in ("web", "kma-one")))
+    pids = [runner.state(name).pid for name in ("web", "kma-one")]
+    said: list[str] = []
+    assert stop.stop_everything(layout, said.append)
+    assert said == ["kma-one stopped", "feed stopped", "web stopped"]
+    assert not runner.alive()
+    assert not any(map(exists, pids))
+    assert leftovers.find(layout) == []
+
+
+def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, layout: Layout) -> None:
+    runner.start("web")
+    until(lambda: runner.state("web").running)
+    left = runner.state("web").pid
+    os.kill(int(layout.supervisor_pid.read_text()), signal.SIGKILL)
+    until(lambda: not runner.alive())
+    assert left in leftovers.find(layout)
+    assert stop.stop_everything(layout, lambda text: None)
+    until(lambda: not exists(left))
+
+
+def test_stopping_nothing_says_so(layout: Layout) -> None:
+    assert not stop.stop_everything(layout, lambda text: None)

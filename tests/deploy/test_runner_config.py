@@ -1,0 +1,83 @@
+import configparser
+import shlex
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy import config as configuration
+from deploy import installation, runner_config
+from deploy.config import REPOSITORY, Config
+from deploy.layout import Layout
+from deploy.procfile import Process
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return configuration.read({"MA_DATA": str(tmp_path / "a b%c'd"), "MA_SERVERS": "one,two"})
+
+
+def written(config: Config) -> tuple[Layout, configparser.RawConfigParser]:
+    layout = Layout(config.data)
+    layout.make_folders()
+    runner_config.write(installation.processes(config), config, layout)
+    parser = configparser.RawConfigParser()
+    parser.read(layout.supervisor_config)
+    return layout, parser
+
+
+def test_every_line_of_the_procfile_becomes_a_program(config: Config) -> None:
+    _, parser = written(config)
+    programs = [name.removeprefix("program:") for name in parser.sections() if name.startswith("program:")]
+    assert programs == ["artemis", "redis", "web", "worker", "beat", "feed", "kma-one", "kma-two", "demo"]
+
+
+def test_every_program_is_started_again_when_it_ends(config: Config) -> None:
+    _, parser = written(config)
+    sections = [name for name in parser.sections() if name.startswith("program:")]
+    assert {parser[name]["autorestart"] for name in sections} == {"true"}
+
+
+def test_a_data_folder_with_special_characters_survives_both_quotings(config: Config) -> None:
+    layout, parser = written(config)
+    command = parser["program:web"]["command"].replace("%%", "%")
+    assert shlex.split(command) == ["/bin/sh", str(layout.run / "web.sh")]
+    assert parser["program:web"]["stdout_logfile"].replace("%%", "%") == str(layout.logs / "web.log")
+
+
+def test_what_is_written_is_for_its_owner_only_and_holds_no_secret(config: Config) -> None:
+    layout, _ = written(config)
+    for path in layout.run.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert "PASSWORD=" not in path.read_text()
+
+
+def test_the_script_of_a_process_sets_its_environment_and_becomes_it(config: Config, tmp_path: Path) -> None:
+    layout = Layout(config.data)
+    process = Process("kma-one", "env -0", "one")
+    settings = {"KMA_SERVER": "one", "ODD": "a'b $HOME %d\nx"}
+    text = runner_config.script(process, settings)
+    inherited = {"PATH": "/usr/bin:/bin", "KMA_TOKEN": "inherited"}
+    done = subprocess.run(["/bin/sh", "-c", text], env=inherited, capture_output=True, check=True)
+    found = dict(pair.split("=", 1) for pair in done.stdout.decode().split("\0") if pair)
+    assert found["KMA_SERVER"] == "one"
+    assert found["ODD"] == settings["ODD"]
+    assert "KMA_TOKEN" not in found
+    assert found["PATH"] == f"{REPOSITORY}/.venv/bin:/usr/bin:/bin"
+    assert layout.data == config.data
+
+
+def test_each_kma_has_its_own_name_token_and_folder(config: Config) -> None:
+    layout, _ = written(config)
+    one, two = ((layout.run / f"kma-{server}.sh").read_text() for server in ("one", "two"))
+    assert "KMA_SERVER=one" in one and "token_one" in one and "kma/one" in one
+    assert "KMA_SERVER=two" in two and "token_two" in two and "kma/two" in two
+    assert "broker_ops" not in one + two
+
+
+def test_a_deep_data_folder_gets_a_short_socket() -> None:
+    deep = Layout(Path("/" + "/".join(["folder"] * 30)))
+    assert len(str(deep.socket)) < 90
+    assert deep.socket != Layout(deep.data / "other").socket
+    assert Layout(Path("/srv/ma")).socket == Path("/srv/ma/run/supervisor.sock")
