@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 # Seconds between attempts to connect: grow by 2, with jitter, so that many consumers do not return at once.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 STEP = 5.0
+# Seconds between a failed commit and the settlement of its delivery: the broker answers before its rollback is on disk,
+# and a release that comes earlier ends the connection ("AMQ119008 … Cannot find ref to ack").
+ROLLBACK = 1.0
 
 Command = Callable[["_Link"], None]
 
@@ -28,8 +31,10 @@ class AmqpConsumer:
     """A `Consumer`.
 
     A transaction that fails leaves the delivery outstanding, and the owner's FAIL counts one attempt. Where the commit
-    itself failed, the broker has counted that attempt already (an abort counts the deliveries that were accepted in
-    it); FAIL then only ends the delivery, so that one handling never costs two attempts.
+    itself failed (a duplicate id, the broker's disk), the broker has counted the attempt already: an abort counts what
+    was accepted within it. `modified` would count it twice, settling without an outcome ends the connection
+    ("AMQ119014: Transaction not found"); so FAIL is then sent as `released`, which brings the message back after the
+    policy's delay, or to the dead letters after the last attempt, with exactly one attempt counted.
     """
 
     def __init__(self, account: Account, address: str, queue: str, events: ConsumerEvents, prefetch: int = 0) -> None:
@@ -119,7 +124,7 @@ class AmqpConsumer:
                 self._commands.clear()  # they speak of deliveries that are gone
             link.open(connection, self._source)
             while not self._stopping.is_set():
-                self._step(link, connection, STEP)
+                self._step(link, connection, link.patience)
             self._finish(link, connection)
         finally:
             with self._lock:
@@ -133,6 +138,7 @@ class AmqpConsumer:
             command(link)
         for kind, context in connection.step(timeout):
             link.take(kind, context)
+        link.settle_rolled_back()
         link.top_up()
 
     def _finish(self, link: "_Link", connection: AmqpConnection) -> None:
@@ -166,6 +172,7 @@ class _Link:
         self._events = events
         self._unsettled: dict[int, ProtonDelivery] = {}
         self._counted: set[int] = set()
+        self._rolling_back: list[tuple[float, ProtonDelivery, Settle]] = []
 
     def open(self, connection: AmqpConnection, source: str) -> None:
         self._receiver: Receiver = connection.receiver(source)
@@ -227,15 +234,21 @@ class _Link:
             delivery = self._unsettled.pop(tag, None)
             if delivery is None:
                 continue
-            if settle is Settle.ACCEPT:
-                delivery.update(ProtonDelivery.ACCEPTED)
-            elif settle is Settle.REJECT:
-                delivery.update(ProtonDelivery.REJECTED)
-            elif tag not in self._counted:
-                delivery.local.failed = True
-                delivery.update(ProtonDelivery.MODIFIED)
-            self._counted.discard(tag)
-            delivery.settle()
+            if tag in self._counted:
+                self._counted.discard(tag)
+                self._rolling_back.append((time.monotonic() + ROLLBACK, delivery, settle))
+            else:
+                _settled(delivery, settle, ProtonDelivery.MODIFIED)
+
+    def settle_rolled_back(self) -> None:
+        while self._rolling_back and self._rolling_back[0][0] <= time.monotonic():
+            _, delivery, settle = self._rolling_back.pop(0)
+            _settled(delivery, settle, ProtonDelivery.RELEASED)
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a step may wait."""
+        return min(STEP, ROLLBACK) if self._rolling_back else STEP
 
     def transact(self, tag: int, sends: Sequence[tuple[str, bytes]]) -> None:
         if tag in self._unsettled:
@@ -253,6 +266,17 @@ class _Link:
         elif taken:
             self._counted.add(tag)
         _told(self._events.settled, tag, None if problem is None else str(problem))
+
+
+def _settled(delivery: ProtonDelivery, settle: Settle, failed: int) -> None:
+    if settle is Settle.ACCEPT:
+        delivery.update(ProtonDelivery.ACCEPTED)
+    elif settle is Settle.REJECT:
+        delivery.update(ProtonDelivery.REJECTED)
+    else:
+        delivery.local.failed = failed == ProtonDelivery.MODIFIED
+        delivery.update(failed)
+    delivery.settle()
 
 
 def _told(callback: Callable[..., None], *arguments: object) -> None:
