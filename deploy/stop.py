@@ -16,7 +16,7 @@ def stop_everything(layout: Layout, say: Say) -> bool:
     runner = Runner(layout)
     ran = runner.alive()
     if ran:
-        for names in in_order([state.name for state in runner.states()]):
+        for names in in_order([state.name for state in runner.states() if state.state != "STOPPED"]):
             with ThreadPoolExecutor(max_workers=len(names)) as pool:
                 list(pool.map(runner.stop, names))
             say(f"{', '.join(names)} stopped")

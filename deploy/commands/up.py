@@ -1,5 +1,6 @@
 """./ma up: everything, from a bare machine to an address to open."""
 
+import os
 import signal
 import time
 from types import FrameType
@@ -36,6 +37,8 @@ def _start(config: Config, layout: Layout, *, demo: bool) -> None:
     processes = installation.processes(config)
     ports.refuse_taken(ports.wanted_by(config))
     installation.install(layout, say)
+    # From here on everything that is written is this user's alone: messages and protocols are not for others.
+    os.umask(0o077)
     installation.configure(config, layout)
     try:
         Start(config, layout, processes, say).everything(demo=demo)

@@ -12,7 +12,7 @@ REPLIES = "MA.reply.tests-deploy"
 ANSWER_SECONDS = 20
 
 
-class _Frames(stomp.ConnectionListener):  # type: ignore[misc] # stomp.py has no type information
+class _Frames(stomp.ConnectionListener):
     def __init__(self) -> None:
         self.received: queue.Queue[tuple[str, Any]] = queue.Queue()
 

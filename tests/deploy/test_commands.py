@@ -1,0 +1,158 @@
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy import config as configuration
+from deploy import secret_files, site_health
+from deploy.commands import connect, logs
+from deploy.commands.status import summary
+from deploy.config import REPOSITORY, Config
+from deploy.console import duration
+from deploy.layout import Layout
+from deploy.problem import Problem
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    config = configuration.read({"MA_DATA": str(tmp_path / "data"), "MA_AMQP_PORT": "21000"})
+    Layout(config.data).make_folders()
+    secret_files.ensure_all(config, Layout(config.data))
+    return config
+
+
+def ma(config: Config, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, str(REPOSITORY / "ma"), *arguments],
+        env={"PATH": os.environ["PATH"], "MA_DATA": str(config.data)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# -- env
+
+
+def test_env_gives_a_script_all_it_needs(config: Config) -> None:
+    facts = connect.gather(config, Layout(config.data))
+    assert facts["url"] == "http://127.0.0.1:8000/"
+    assert facts["broker"]["amqp"] == "amqp://127.0.0.1:21000"
+    assert set(facts["broker"]["accounts"]) == {"kma", "publisher", "ma-ops"}
+    assert facts["logs"] == str(config.data / "log")
+    assert set(facts["servers"]) == {"srv-1", "srv-2"}
+    assert facts["environ"]["MA_BROKER_USER"] == "ma-ops"
+
+
+def test_env_prints_json_or_what_a_shell_can_evaluate(config: Config) -> None:
+    assert json.loads(ma(config, "env", "--json").stdout)["data"] == str(config.data)
+    script = ma(config, "env").stdout + 'printf %s "$MA_BROKER_USER"'
+    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout == "ma-ops"
+
+
+def test_env_before_the_first_start_says_what_to_do(tmp_path: Path) -> None:
+    done = ma(configuration.read({"MA_DATA": str(tmp_path / "none")}), "env", "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith("is missing: ./ma up makes it\n")
+    assert len(done.stderr.splitlines()) == 1
+
+
+# -- logs
+
+
+def test_logs_shows_the_end(config: Config) -> None:
+    Layout(config.data).log("web").write_text("".join(f"{number}\n" for number in range(200)))
+    assert ma(config, "logs", "web", "-n", "2").stdout == "198\n199\n"
+
+
+def test_logs_without_a_name_lists_them(config: Config) -> None:
+    for name in ("web", "beat"):
+        Layout(config.data).log(name).touch()
+    assert ma(config, "logs").stdout == "beat\nweb\n"
+
+
+def test_an_unknown_log_is_one_line_with_those_there_are(config: Config) -> None:
+    Layout(config.data).log("web").touch()
+    with pytest.raises(Problem, match="there is no log '../secrets/django_key'; there are: web"):
+        logs.run(config, name="../secrets/django_key", follow=False, lines=1)
+
+
+def test_following_a_log_goes_on_in_the_new_file_after_a_rotation(config: Config) -> None:
+    log = Layout(config.data).log("web")
+    log.write_text("old\n")
+    environ = {"PATH": os.environ["PATH"], "MA_DATA": str(config.data)}
+    command = [sys.executable, str(REPOSITORY / "ma"), "logs", "web", "-f"]
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "old\n"
+        with log.open("a") as file:
+            file.write("grown\n")
+        assert process.stdout.readline() == "grown\n"
+        log.rename(log.with_suffix(".log.1"))
+        log.write_text("new\n")
+        assert process.stdout.readline() == "new\n"
+        process.terminate()
+
+
+# -- status
+
+
+def test_status_where_nothing_runs_says_so_and_fails(config: Config) -> None:
+    done = ma(config, "status")
+    assert (done.returncode, done.stdout) == (1, "nothing is running: ./ma up\n")
+    assert json.loads(ma(config, "status", "--json").stdout) == {"processes": [], "health": None}
+
+
+def test_the_health_line_names_parts_and_servers() -> None:
+    document = {
+        "status": "degraded",
+        "parts": {"database": "ok", "redis": {"status": "down"}},
+        "servers": {"srv-1": 1.4, "srv-2": None},
+    }
+    assert summary(document) == "degraded · database ok · redis down · srv-1 heard 1 s ago · srv-2 never heard"
+    assert summary(None) == "the site does not answer"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (61, "1 min 1 s"), (3 * 3600 + 120, "3 h 2 min"), (90000, "1 d 1 h")]
+)
+def test_durations_are_for_people(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+# -- what the site says
+
+
+def test_a_heartbeat_of_a_former_life_does_not_count() -> None:
+    document = {"servers": {"srv-1": 5.0, "srv-2": None}}
+    assert site_health.heard_within(document, "srv-1", 6.0)
+    assert not site_health.heard_within(document, "srv-1", 4.0)
+    assert not site_health.heard_within(document, "srv-2", 60.0)
+    assert not site_health.heard_within(document, "srv-3", 60.0)
+    assert not site_health.heard_within(None, "srv-1", 60.0)
+
+
+def test_a_site_that_is_away_is_none(config: Config) -> None:
+    started = time.monotonic()
+    assert site_health.ask(configuration.read({"MA_PORT": "1"})) is None
+    assert time.monotonic() - started < 5
+
+
+# -- what all commands share
+
+
+@pytest.mark.parametrize("arguments", [(), ("nothing",), ("up", "--what")])
+def test_what_is_no_command_is_refused_with_the_usage(config: Config, arguments: tuple[str, ...]) -> None:
+    done = ma(config, *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ma")
+
+
+def test_help_names_every_command(config: Config) -> None:
+    shown = ma(config, "--help").stdout
+    for name in ("up", "down", "status", "logs", "env", "demo", "doctor", "manage", "test", "bench"):
+        assert f"    {name} " in shown
