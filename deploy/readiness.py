@@ -12,6 +12,9 @@ from deploy.runner import Runner
 
 Probe = Callable[[], bool]
 
+# These leave a sign of life in the database each time round; the site tells how fresh it is.
+SIGNED = ("beat", "feed")
+
 LIMIT_SECONDS = 120.0
 PAUSE_SECONDS = 0.2
 
@@ -28,6 +31,8 @@ def probe(process: Process, config: Config, layout: Layout, runner: Runner) -> P
     if process.server:
         # A heartbeat of the KMA's previous life does not count.
         return lambda: site_health.heard_within(site_health.ask(config), process.server, time.monotonic() - started)
+    if process.kind in SIGNED:
+        return lambda: site_health.part(site_health.ask(config), process.name) == "ok"
     return lambda: runner.state(process.name).running
 
 

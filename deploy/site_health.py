@@ -31,6 +31,12 @@ def _document(body: bytes) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
+def part(document: dict[str, Any] | None, name: str) -> object:
+    """The site's word for one of its parts."""
+    parts = (document or {}).get("parts")
+    return parts.get(name) if isinstance(parts, dict) else None
+
+
 def heard_within(document: dict[str, Any] | None, server: str, seconds: float) -> bool:
     """Whether a server's KMA has sent a heartbeat within the last `seconds`."""
     servers = (document or {}).get("servers")

@@ -81,5 +81,5 @@ class Start:
 
 def prepare_demo(config: Config, layout: Layout, say: Say) -> None:
     """Idempotent. The administrator's password is printed the first time and never again."""
-    for line in manage.printed(config, layout, "create_demo").splitlines():
+    for line in manage.printed(config, layout, "create_demo", "--servers", ",".join(config.servers)).splitlines():
         say(line)

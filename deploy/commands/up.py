@@ -5,7 +5,7 @@ import signal
 import time
 from types import FrameType
 
-from deploy import installation, ports, python_packages, stop
+from deploy import installation, leftovers, only_one, ports, python_packages, stop
 from deploy.config import Config
 from deploy.console import say
 from deploy.layout import Layout
@@ -23,7 +23,8 @@ def run(config: Config, *, detach: bool, demo: bool) -> int:
         return 0
     _end_on_signals()
     try:
-        _start(config, layout, demo=demo)
+        with only_one.start_of(layout):
+            _start(config, layout, demo=demo)
     except KeyboardInterrupt:
         say("interrupted: stopping what has started")
         stop.stop_everything(layout, say)
@@ -35,6 +36,8 @@ def run(config: Config, *, detach: bool, demo: bool) -> int:
 
 def _start(config: Config, layout: Layout, *, demo: bool) -> None:
     processes = installation.processes(config)
+    if leftovers.find(layout):
+        raise Problem("processes of an earlier start still run although their runner was killed: ./ma down ends them")
     ports.refuse_taken(ports.wanted_by(config))
     installation.install(layout, say)
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
@@ -44,6 +47,8 @@ def _start(config: Config, layout: Layout, *, demo: bool) -> None:
         Start(config, layout, processes, say).everything(demo=demo)
     except Problem as problem:
         raise Problem(f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down") from None
+    if not demo:
+        say("without the demo nobody can log in yet: ./ma manage createsuperuser")
     if python_packages.install_in_background(layout):
         say(f"{python_packages.LARGE} is being installed in the background (./ma logs {python_packages.LARGE})")
     say(f"open {config.address}")

@@ -2,10 +2,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from deploy import only_one
 from deploy.config import REPOSITORY
+from deploy.layout import Layout
 from deploy.ports import Wanted, free_ports, refuse_taken
 from deploy.problem import Problem
 
@@ -55,3 +58,11 @@ def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest
     assert done.returncode == 1
     assert done.stderr == f"ma: Port {taken} (Redis) is in use: end what uses it or set MA_REDIS_PORT\n"
     assert done.stdout == ""
+
+
+def test_a_second_start_of_the_same_folder_is_refused(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "data")
+    with only_one.start_of(layout), pytest.raises(Problem, match="another ./ma up"), only_one.start_of(layout):
+        pass
+    with only_one.start_of(layout):
+        pass
