@@ -94,6 +94,9 @@ SQLITE_OPTIONS = {
 POSTGRESQL_OPTIONS = {"connect_timeout": 5}
 DATABASES = {"default": {**ENVIRONMENT.database, "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}}
 DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS if "sqlite" in DATABASES["default"]["ENGINE"] else POSTGRESQL_OPTIONS
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # Tests of races need what several connections really do: a file, not one shared memory.
+    DATABASES["default"]["TEST"] = {"NAME": str(ENVIRONMENT.data / "test.sqlite3")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # Per process on purpose: no page and no KMA depends on Redis.

@@ -1,0 +1,131 @@
+"""Servers, pools and destinations."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
+from agents.services.looking import look_after_commit
+from agents.services.wishes import save_destination
+
+
+class OfferedAgentInline(admin.TabularInline):
+    model = OfferedAgent
+    extra = 0
+    max_num = 0
+    can_delete = False
+    fields = ("name", "kind", "version", "summary", "seen_at")
+    readonly_fields = fields
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Server)
+class ServerAdmin(admin.ModelAdmin):
+    """A server made here has no token yet: `manage.py create_server NAME` prints one."""
+
+    list_display = ("name", "state_now", "last_seen_at", "kma_version", "clock_skew_seconds", "spool_rows")
+    search_fields = ("name",)
+    list_per_page = 50
+    facts = (
+        "state_now",
+        "last_seen_at",
+        "kma_version",
+        "boot",
+        "clock_skew_seconds",
+        "spool_rows",
+        "spool_bytes",
+        "spool_limit_bytes",
+        "spool_full",
+        "problems",
+        "created_at",
+    )
+    readonly_fields = facts
+    fieldsets = (
+        (None, {"fields": ("name",), "description": _("Its token comes from: manage.py create_server NAME")}),
+        (_("What its KMA said last"), {"fields": facts}),
+    )
+    inlines = (OfferedAgentInline,)
+
+    @admin.display(description=_("state"))
+    def state_now(self, server: Server) -> str:
+        return str(server.state(timezone.now()).label)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Server | None = None) -> tuple[str, ...]:
+        return ("name", *self.facts) if obj else self.facts
+
+
+@admin.register(Pool)
+class PoolAdmin(admin.ModelAdmin):
+    list_display = ("name", "description")
+    search_fields = ("name",)
+    filter_horizontal = ("servers",)
+    list_per_page = 50
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Pool | None = None) -> tuple[str, ...]:
+        return ("name",) if obj else ()
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        look_after_commit(form.instance.servers.values_list("name", flat=True))
+
+
+class SettingInline(admin.TabularInline):
+    """Who shares the policy."""
+
+    model = LaunchSetting
+    verbose_name_plural = _("Launch settings that share this policy")
+    extra = 0
+    max_num = 0
+    can_delete = False
+    show_change_link = True
+    fields = ("key", "agent", "enabled", "provision_state", "provision_problem")
+    readonly_fields = fields
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Destination)
+class DestinationAdmin(admin.ModelAdmin):
+    list_display = ("name", "max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
+    search_fields = ("name", "description")
+    list_per_page = 50
+    inlines = (SettingInline,)
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("name", "description", "accept_queue_senders"),
+                "description": _("An address of the broker: what is published there reaches every setting below."),
+            },
+        ),
+        (
+            _("Redelivery policy"),
+            {
+                "fields": (
+                    "max_attempts",
+                    "delay_ms",
+                    "multiplier",
+                    "max_delay_ms",
+                    "collision_avoidance",
+                    "expiry_ms",
+                ),
+                "description": _(
+                    "The broker keeps one policy per address. Every launch setting of this destination shares it: "
+                    "a change here changes it for all of them. Empty maximum delay: 10 × delay."
+                ),
+            },
+        ),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Destination | None = None) -> tuple[str, ...]:
+        return ("name",) if obj else ()
+
+    def save_model(self, request: HttpRequest, obj: Destination, form: ModelForm, change: bool) -> None:
+        save_destination(obj)

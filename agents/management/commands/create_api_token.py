@@ -1,0 +1,25 @@
+"""manage.py create_api_token USER: a personal token, printed once."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from agents.services.tokens import issue_api_token
+
+
+class Command(BaseCommand):
+    help = "Prints a new API token of a user, once. It acts with the user's permissions; revoke it in the admin."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user")
+        parser.add_argument("--name", default="", help="what it is for")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(username=options["user"]).first()
+        if user is None:
+            raise CommandError(f"There is no user {options['user']!r}.")
+        if not user.is_active:
+            raise CommandError(f"The user {options['user']!r} is not active.")
+        self.stdout.write(issue_api_token(user, options["name"][:100], now=timezone.now()))

@@ -1,0 +1,25 @@
+"""manage.py provision: makes on the broker what the settings want, and reads back that it is there."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from agents.models import LaunchSetting, ProvisionState
+from agents.services.provisioning import provision_all
+from broker.errors import BrokerError
+
+
+class Command(BaseCommand):
+    help = "Makes addresses, queues and policies on the broker, for every setting. May be repeated at any time."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            provision_all()
+        except BrokerError as error:
+            raise CommandError(f"The broker did not do it: {error}") from error
+        failed = 0
+        for setting in LaunchSetting.objects.all():
+            self.stdout.write(f"{setting.key}: {setting.provision_state} {setting.provision_problem}".rstrip())
+            failed += setting.provision_state != ProvisionState.READY
+        if failed:
+            raise CommandError(f"{failed} settings are not ready on the broker.")

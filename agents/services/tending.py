@@ -1,0 +1,24 @@
+"""Every few seconds: what time alone changes. Each part may run twice and in any process."""
+
+from datetime import datetime
+
+import structlog
+
+from agents.services.closing import close_finished_activations, lose_unreachable_runs
+from agents.services.planning import plan_open_activations
+from agents.services.provisioning import provision_due
+from agents.services.signs import sign_of_life
+
+log = structlog.get_logger(__name__)
+
+
+def tend(now: datetime) -> None:
+    """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still missing."""
+    # beat asked for this and a worker does it: both are alive.
+    sign_of_life("beat", now)
+    changed = plan_open_activations(now)
+    lost = lose_unreachable_runs(now)
+    ended = close_finished_activations(now)
+    if changed or lost or ended:
+        log.info("tended", changed=changed, lost=lost, ended=ended)
+    provision_due(now)

@@ -1,0 +1,17 @@
+"""Short steps for a worker. Each may run twice; the rows say what is still to do."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from agents.services.provisioning import provision_setting
+from agents.services.tending import tend
+
+
+@shared_task(name="agents.tend")
+def tend_task() -> None:
+    tend(timezone.now())
+
+
+@shared_task(name="agents.provision")
+def provision(setting_id: int) -> None:
+    provision_setting(setting_id)
