@@ -1,0 +1,221 @@
+"""What agent authors import.
+
+    from kma.agent import Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+
+    @agent("shop.orders", version="1")
+    class Orders(Agent):
+        def run_agent(self, message: Message, context: Context) -> None:
+            order = message.json()
+
+Returning is success. `TemporaryUnavailable` and any other exception bring the message back later, `InvalidMessage`
+sends it to the dead letters at once. docs/agents.md takes a newcomer through it.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from kma import registry
+
+if TYPE_CHECKING:
+    from kma.job import Job
+    from kma.received import Received
+
+Kind = Literal["text", "bytes", "map", "stream", "object", "other"]
+T = TypeVar("T")
+
+
+class TemporaryUnavailable(RuntimeError):
+    """The agent knows that what it needs is away for now. Costs an attempt, does not count against the setting."""
+
+
+class InvalidMessage(ValueError):
+    """The message can never be handled. It goes to the dead letters at once, whatever attempts it has left."""
+
+
+class AgentStopped(BaseException):
+    """The agent stops because it was asked to (`context.stopping`). The message is given back, no attempt is spent."""
+
+
+class Agent:
+    """One object handles many messages, one at a time; after an exception a new object goes on."""
+
+    def run_agent(self, message: "Message", context: "Context") -> None:
+        raise NotImplementedError(f"{type(self).__qualname__} has no run_agent")
+
+
+def agent(name: str, *, version: str = "", summary: str = "") -> Callable[[T], T]:
+    """Registers a class with `run_agent(self, message, context)`, or a function `(message, context)`, under `name`.
+
+    `summary` is the first line of the docstring unless given. Name, version and summary are shown in the MA.
+    """
+
+    def decorate(target: T) -> T:
+        registry.register(name, version, summary, target)
+        return target
+
+    return decorate
+
+
+class Message:
+    """A message as an agent sees it. Values are natural Python values; what the producer did not set is empty."""
+
+    __slots__ = ("_received", "attempt")
+
+    def __init__(self, received: "Received", attempt: int) -> None:
+        self._received = received
+        self.attempt = attempt
+
+    @property
+    def redelivered(self) -> bool:
+        """True is certain: an attempt was made before. False is not: its start may have been lost with a server."""
+        return self.attempt > 1
+
+    @property
+    def id(self) -> str:
+        """The producer's message id (JMSMessageID), as text."""
+        return self._received.id
+
+    @property
+    def key(self) -> str:
+        """The message key: the same on every delivery and in every page of the MA."""
+        return self._received.key
+
+    @property
+    def body(self) -> Any:
+        """str for text, bytes for bytes and object, dict for map, list for stream, any value for other."""
+        return self._received.body
+
+    @property
+    def kind(self) -> Kind:
+        """An `object` is a serialised Java object: bytes that are never deserialised."""
+        return self._received.kind
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        return self._received.properties
+
+    @property
+    def correlation_id(self) -> str:
+        return self._received.correlation_id
+
+    @property
+    def reply_to(self) -> str:
+        return self._received.reply_to
+
+    @property
+    def content_type(self) -> str:
+        return self._received.content_type
+
+    @property
+    def destination(self) -> str:
+        """The address that the setting's subscription belongs to."""
+        return self._received.destination
+
+    def json(self) -> Any:
+        """The body as JSON (text, or bytes in UTF-8). Raises InvalidMessage when it is none."""
+        if not isinstance(self.body, (str, bytes)):
+            raise InvalidMessage(f"the body is no JSON text but {self.kind}")
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise InvalidMessage(f"the body is no JSON: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"<Message {self.key} attempt {self.attempt}>"
+
+
+class Context:
+    """What an agent may do besides computing. One object per message."""
+
+    __slots__ = ("_job", "_log", "_message", "_sends")
+
+    def __init__(self, job: "Job", message: Message | None = None) -> None:
+        self._job = job
+        self._message = message
+        self._log: Any = None
+        self._sends: list[tuple[str, bytes]] = []
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters of the launch setting."""
+        return self._job.parameters
+
+    @property
+    def setting(self) -> str:
+        return self._job.setting
+
+    @property
+    def activation(self) -> str:
+        return self._job.activation
+
+    @property
+    def server(self) -> str:
+        return self._job.server
+
+    @property
+    def stopping(self) -> bool:
+        """True once the run is asked to stop. A long handling may look and raise AgentStopped."""
+        return self._job.stopping()
+
+    @property
+    def log(self) -> Any:
+        """A structlog logger (JSON lines) bound with activation, server and message key. Log no bodies."""
+        if self._log is None:
+            from kma.logs import agent_logger  # structlog takes longer to import than all else: only for who logs
+
+            self._log = agent_logger(self._job, self._message.key if self._message is not None else "")
+        return self._log
+
+    def send(
+        self,
+        destination: str,
+        body: str | bytes | Mapping[str, Any] | list[Any] | None,
+        properties: Mapping[str, Any] | None = None,
+        *,
+        message_id: str = "",
+        correlation_id: str = "",
+        reply_to: str = "",
+        content_type: str = "",
+        priority: int = 4,
+        ttl: timedelta | None = None,
+        durable: bool = True,
+        created_at: datetime | None = None,
+    ) -> None:
+        """Sends when `run_agent` has returned: all that was sent and the acceptance of the message are one
+        transaction. Nothing is sent when it raises.
+
+        str becomes a text, bytes a bytes, a mapping a map, a list a stream message. Persistent unless `durable` is
+        False. Raises TypeError or ValueError for what AMQP cannot carry.
+        """
+        from kma.outgoing import encoded_message
+
+        self._sends.append(
+            (
+                _address(destination),
+                encoded_message(
+                    body,
+                    properties or {},
+                    message_id=message_id,
+                    correlation_id=correlation_id,
+                    reply_to=reply_to,
+                    content_type=content_type,
+                    priority=priority,
+                    ttl=ttl,
+                    durable=durable,
+                    created_at=created_at,
+                ),
+            )
+        )
+
+    def send_json(self, destination: str, value: Any, properties: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """Sends `value` as JSON in a text message; `more` as for `send`."""
+        more.setdefault("content_type", "application/json")
+        self.send(destination, json.dumps(value, ensure_ascii=False), properties, **more)
+
+
+def _address(destination: str) -> str:
+    if not destination or not destination.isprintable() or len(destination) > 500:
+        raise ValueError(f"{destination!r} is no destination")
+    return destination

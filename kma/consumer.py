@@ -1,0 +1,278 @@
+"""One run's work: a link to the setting's queue, its child processes, each message settled by the specification's
+table. One thread; the link has a thread of its own, which nothing here blocks.
+
+What happens when this process is killed in between is said where it matters: `_store_and_settle`.
+"""
+
+import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from broker.amqp_codec import decode
+from broker.port import Consumer, Delivery, Outgoing
+from contract.messages import DesiredRun, Mode
+from contract.outcomes import Outcome
+from kma.failure import failure
+from kma.handling import Handled
+from kma.inbox import Change, Inbox, Lost, Opened, Settled, Stop
+from kma.journal import Journal
+from kma.pool import Ended, Pool
+from kma.settling import SEND_REFUSED, Settling
+from kma.spool import Spool
+from kma.window import Window
+from kma.work import Work
+
+TICK = 0.5  # seconds
+_STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
+_CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
+
+# A wish of the host that the run itself answers.
+Wish = Stop | Change
+
+
+def limit_seconds(desired: DesiredRun) -> float:
+    """How long a handling may take, 0 = for ever: in TRANSACTED its transaction's limit too."""
+    limits = [desired.handling_timeout_seconds]
+    if desired.mode is Mode.TRANSACTED:
+        limits.append(desired.transaction_timeout_seconds)
+    return min((limit for limit in limits if limit > 0), default=0.0)
+
+
+class Consuming:
+    """`connect` makes the link's consumer, not yet started."""
+
+    def __init__(
+        self,
+        desired: DesiredRun,
+        settling: Settling,
+        journal: Journal,
+        pool: Pool,
+        spool: Spool,
+        inbox: Inbox,
+        connect: Callable[[], Consumer],
+        log: Any,
+    ) -> None:
+        self._settling = settling
+        self._journal = journal
+        self._pool = pool
+        self._spool = spool
+        self._inbox = inbox
+        self._connect = connect
+        self._log = log
+        self._window = Window(desired.concurrency)
+        self._granted = 0
+        self._consumer: Consumer | None = None
+        self._waiting: deque[Work] = deque()
+        self._committing: dict[int, Ended] = {}
+        self._life = 0  # grows with each connection: what an older one delivered cannot be settled any more
+        self._childless_since = 0.0
+        self._store_again_at = 0.0
+        self._restarts_shown = 0
+        self._record_prefix = os.urandom(8)  # protocol ids: 8 random bytes per run, then a counter
+        self._record = 0
+        self.stopping = False
+        self.connected = False
+        self.link_problem = ""
+        self.store_problem = ""
+
+    @property
+    def drained(self) -> bool:
+        """After `begin_stop`: nothing is at hand any more and every ending is stored and settled."""
+        return self._pool.holding == 0 and not self._committing and not self._settling.batch
+
+    @property
+    def problem(self) -> str:
+        full = (
+            "The spool is full: no more messages are taken until the MA has taken records." if self._spool.full else ""
+        )
+        childless = "" if self._pool.ready else self._pool.problem
+        return "; ".join(filter(None, (childless, self.link_problem, self.store_problem, full)))[:2000]
+
+    def step(self) -> list[Wish]:
+        """Waits for something to happen and does what follows; answers what the host wishes meanwhile."""
+        ended = self._pool.collect(0.0 if self._inbox.pending else TICK)
+        wishes = [event for event in self._inbox.drain() if self._take(event)]
+        for one in ended:
+            self._ended(one)
+        if self._settling.batch:
+            self._store_and_settle()
+        self._keep_link(time.monotonic())
+        self._hand_out()
+        return wishes  # type: ignore[return-value]
+
+    def begin_stop(self) -> None:
+        """Takes nothing more; what no child has begun is given back when the link is closed."""
+        self.stopping = True
+        self._journal.ask_to_stop()
+        self._grant(0)
+        self._waiting.clear()
+        self._pool.recall()
+
+    def force(self) -> None:
+        """The grace period is over: messages at hand are given back too, without an attempt (spec 2, "stop")."""
+        self._pool.kill_all()
+
+    def close_link(self) -> None:
+        """Flushes settlements; the broker gives every unsettled message to another consumer at once."""
+        if self._consumer is not None:
+            self._consumer.stop()
+            self._consumer = None
+        self._forget_deliveries()
+
+    # -- what came in ---------------------------------------------------------------------------------------------
+
+    def _take(self, event: Any) -> bool:
+        """Whether the event is a wish, which the run answers."""
+        if type(event) is Delivery:
+            if not self.stopping and self._consumer is not None:
+                self._receive(event)
+        elif isinstance(event, Settled):
+            self._committed(event)
+        elif isinstance(event, Opened):
+            self.connected, self.link_problem = True, ""
+        elif isinstance(event, Lost):
+            self.link_problem = f"broker: {event.reason}"
+            self._log.warning("link lost", reason=event.reason, permanent=event.permanent)
+            self._forget_deliveries()
+        else:
+            return True
+        return False
+
+    def _receive(self, delivery: Delivery) -> None:
+        self._record += 1
+        record = self._record_prefix + self._record.to_bytes(8, "big")
+        work = self._settling.receive(delivery.tag, delivery.encoded, self._life, record)
+        if work is not None:
+            self._waiting.append(work)
+        if self._window.saw(len(delivery.encoded)) and self._granted:
+            self._grant(self._window.size)
+
+    def _forget_deliveries(self) -> None:
+        """The connection is gone: the broker gives every unsettled message again. Handlings under way go on."""
+        self.connected = False
+        self._life += 1
+        self._waiting.clear()
+        self._settling.batch.settlements.clear()
+        for ended in self._committing.values():
+            self._pool.release(ended.work.slot)
+        self._committing.clear()
+        self._pool.recall()
+
+    # -- what ended -----------------------------------------------------------------------------------------------
+
+    def _ended(self, ended: Ended) -> None:
+        work, handled = ended.work, ended.handled
+        gone = work.life != self._life
+        if handled.outcome is Outcome.RETURNED and not gone:
+            if handled.sends:
+                self._commit(ended)
+            else:
+                self._settling.succeeded(work, datetime.now(UTC))
+        elif handled.outcome in (Outcome.RETURNED, Outcome.GIVEN_BACK):
+            # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of it here.
+            self._pool.release(work.slot)
+        else:
+            self._failed(ended, handled, gone)
+
+    def _failed(self, ended: Ended, handled: Handled, gone: bool) -> None:
+        now = datetime.now(UTC)
+        self._settling.failed_with(ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=gone)
+        self._journal.write_counts(self._settling.counts)
+        self._log.warning(
+            "handling failed",
+            outcome=handled.outcome.value,
+            type=handled.failure.exception_type if handled.failure else "",
+            attempt=ended.work.attempt,
+            message_key=ended.work.identified.key.text,
+        )
+
+    def _commit(self, ended: Ended) -> None:
+        """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was sent, the
+        message comes back. Killed after: its record of a recovery is lost, no message is."""
+        work = ended.work
+        assert self._consumer is not None
+        self._committing[work.tag] = ended
+        sends = [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
+        self._consumer.settle_with_sends(work.tag, sends)
+
+    def _committed(self, event: Settled) -> None:
+        ended = self._committing.pop(event.tag, None)
+        if ended is None:
+            return
+        if event.problem is None:
+            self._settling.succeeded(ended.work, datetime.now(UTC), accepted=True)
+        else:
+            self._failed(ended, Handled(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False)
+
+    def _store_and_settle(self) -> None:
+        """First the disk, then the broker, then the journal. This process may be killed
+
+        before the append: nothing is settled, the message comes back; after a failure its slot is still STARTED and
+        becomes the protocol `kma died` of this attempt, under the record id that the lost protocol would have had;
+        after the append: the same, but that record id is on disk already, so there is no second protocol;
+        after the settlement was posted: the broker has it or gives the message back, with or without the attempt.
+        """
+        batch = self._settling.batch
+        if batch.must_be_stored:
+            now = time.monotonic()
+            if now < self._store_again_at:
+                return
+            try:
+                self._spool.append(batch.records, attempts=batch.attempts, forget=batch.forget)
+            except sqlite3.Error as error:
+                # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
+                self.store_problem = f"the spool cannot be written: {error}"
+                self._store_again_at = now + _STORE_PAUSE
+                self._log.error("spool cannot be written", error=str(error))
+                return
+            self.store_problem = ""
+        self._settling.take_batch()
+        if batch.settlements and self._consumer is not None:
+            self._consumer.settle(batch.settlements)
+        self.write_totals()
+        for slot in batch.slots:
+            self._pool.release(slot)
+
+    def write_totals(self) -> None:
+        self._journal.write_totals(self._settling.totals(self._pool.restarts))
+
+    # -- what goes out --------------------------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        back, waiting = self._pool.back, self._waiting
+        while back:
+            work = back.pop()
+            if work.life == self._life and not self.stopping:
+                waiting.appendleft(work)
+        blocked = self._spool.full or bool(self.store_problem)
+        if waiting and not blocked and not self.stopping:
+            self._pool.offer(waiting)
+        if not self.stopping and self._consumer is not None and blocked == (self._granted > 0):
+            self._grant(0 if blocked else self._window.size)
+        # First this, then a look at `pending` in the next step: see Inbox.
+        self._inbox.hungry = not waiting
+
+    def _grant(self, credit: int) -> None:
+        self._granted = credit
+        if self._consumer is not None:
+            self._consumer.grant(credit)
+
+    def _keep_link(self, now: float) -> None:
+        """Open while there are children to work. An exclusive queue would feed nobody else while we cannot work."""
+        if self.stopping:
+            return
+        if self._pool.ready:
+            self._childless_since = 0.0
+            if self._consumer is None:
+                self._consumer = self._connect()
+                self._granted = 0
+                self._consumer.start()
+        elif self._consumer is not None:
+            self._childless_since = self._childless_since or now
+            if now - self._childless_since > _CHILDLESS_SECONDS:
+                self._log.error("link closed: no child process can be started", problem=self._pool.problem)
+                self.close_link()

@@ -1,0 +1,94 @@
+"""The frames between a run and its child processes, over a stream socket.
+
+Each frame: length of the content (u32), kind (u8), slot of the journal (u16), number (u32, the attempt), content.
+"""
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from contract.outcomes import Outcome
+from kma.failure import Failure
+from kma.handling import RETURNED, Handled
+
+HEAD = struct.Struct("<IBHI")
+
+# Parent to child.
+JOB, MESSAGE = 1, 2
+# Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the child
+# cannot work at all. RETIRING says that the child takes no more: it wants to be replaced.
+READY, DONE, DONE_WITH_SENDS, FAILED, SKIPPED, PROBLEM, RETIRING = 10, 11, 12, 13, 14, 15, 16
+
+Frame = tuple[int, int, int, bytes]
+
+
+def frame(kind: int, slot: int = 0, number: int = 0, content: bytes = b"") -> bytes:
+    return HEAD.pack(len(content), kind, slot, number) + content
+
+
+def json_frame(kind: int, value: Any, slot: int = 0) -> bytes:
+    return frame(kind, slot, 0, json.dumps(value).encode())
+
+
+class Frames:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Frame]:
+        """Every frame that is whole now: (kind, slot, number, content). What is left waits for more."""
+        buffer = self._buffer
+        buffer += data
+        at, end = 0, len(buffer)
+        while end - at >= HEAD.size:
+            length, kind, slot, number = HEAD.unpack_from(buffer, at)
+            if end - at < HEAD.size + length:
+                break
+            at += HEAD.size
+            yield kind, slot, number, bytes(buffer[at : at + length])
+            at += length
+        del buffer[:at]
+
+
+def handled_frame(slot: int, handled: Handled) -> bytes:
+    """How a handling ended, for the parent."""
+    if handled.failure is not None:
+        return json_frame(FAILED, {"outcome": handled.outcome.value, **handled.failure.as_json()}, slot)
+    if handled.sends:
+        return frame(DONE_WITH_SENDS, slot, 0, b"".join(_sends(handled.sends)))
+    return frame(DONE, slot)
+
+
+def read_handled(kind: int, content: bytes) -> Handled:
+    """The inverse of `handled_frame`, from a frame's kind and content."""
+    if kind == DONE:
+        return RETURNED
+    if kind == DONE_WITH_SENDS:
+        return Handled(Outcome.RETURNED, None, tuple(_read_sends(content)))
+    details = json.loads(content)
+    outcome = Outcome(details.pop("outcome"))
+    return Handled(outcome, Failure(**details))
+
+
+_LENGTHS = struct.Struct("<HI")
+
+
+def _sends(sends: tuple[tuple[str, bytes], ...]) -> Iterator[bytes]:
+    for destination, encoded in sends:
+        name = destination.encode()
+        yield _LENGTHS.pack(len(name), len(encoded)) + name + encoded
+
+
+def _read_sends(content: bytes) -> Iterator[tuple[str, bytes]]:
+    at = 0
+    while at < len(content):
+        name, size = _LENGTHS.unpack_from(content, at)
+        at += _LENGTHS.size
+        yield content[at : at + name].decode(), content[at + name : at + name + size]
+        at += name + size
+
+
+def read_problem(content: bytes) -> Failure:
+    return Failure(**json.loads(content))

@@ -1,0 +1,172 @@
+"""What the run knows of a message: cheap looks at its bytes for every one, all of it for those that need a record."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from broker.amqp_codec import decode, quick
+from broker.amqp_sections import PROPERTIES, sections
+from broker.amqp_types import Malformed, read
+from broker.errors import MessageUndecodable
+from broker.port import Message
+from contract.identity import DIGEST_PREFIX, MessageKey, message_key
+from contract.messages import MessageIdentity
+from contract.properties import (
+    ANNOTATED_ORIG_MESSAGE_ID,
+    ANNOTATED_ORIG_QUEUE,
+    DEAD_LETTER_PREFIX,
+    LETTER,
+    ORIG_MESSAGE_ID,
+    ORIG_QUEUE,
+)
+from contract.text import storable
+from contract.typed import Typed, text_of
+
+MASK = "•••"
+MOST_PROPERTIES = 100
+LONGEST_TEXT = 1000
+
+_HEADER = b"\x00\x53\x70"
+_ORIGINS = (ORIG_QUEUE.encode(), ANNOTATED_ORIG_QUEUE.encode())
+_NATURAL = frozenset({"boolean", "ubyte", "ushort", "uint", "byte", "short", "int", "ulong", "long"})
+
+
+def delivery_count(encoded: bytes) -> int:
+    """Attempts made before by the broker's count. Nothing but the header is looked at, and few headers are distinct."""
+    if encoded[:3] != _HEADER:
+        return 0
+    form = encoded[3]
+    if form == 0x45:
+        return 0
+    if form == 0xC0:
+        return _count_in(encoded[: 5 + encoded[4]])
+    try:
+        return quick(encoded).delivery_count
+    except MessageUndecodable:
+        return 0
+
+
+@lru_cache(maxsize=1024)
+def _count_in(header: bytes) -> int:
+    try:
+        return quick(header).delivery_count
+    except MessageUndecodable:
+        return 0
+
+
+def key_of(encoded: bytes) -> str:
+    """The message key; without decoding the whole message where the producer's id is the key."""
+    if LETTER.encode() in encoded:
+        return identify(encoded).key.text
+    try:
+        for code, start, _ in sections(encoded):
+            if code == PROPERTIES:
+                fields, _ = read(encoded, start)
+                if fields.type == "list" and fields.value and fields.value[0].value not in (None, "", b""):
+                    return message_key(fields.value[0], b"", {}).text
+                break
+    except Malformed:
+        pass
+    return identify(encoded).key.text
+
+
+def may_be_given_back(encoded: bytes) -> bool:
+    """False is certain. True asks for `Identified.given_back`."""
+    return any(name in encoded for name in _ORIGINS)
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """All that records say about a message beside its attempt and its run."""
+
+    key: MessageKey
+    digest: str
+    size: int
+    properties: Mapping[str, Any]
+    letter_queue: str
+    letter_id: int | None
+    traceparent: str
+
+    @property
+    def given_back(self) -> bool:
+        return bool(self.letter_queue)
+
+    def record(self, *, queue: str, destination: str, count: int, attempt: int) -> MessageIdentity:
+        return MessageIdentity(
+            key=self.key.text,
+            weak=self.key.weak,
+            queue=queue,
+            destination=destination,
+            delivery_count=count,
+            attempt=attempt,
+            body_digest=self.digest,
+            body_size=self.size,
+            properties=self.properties,
+            given_back=self.given_back,
+            letter_queue=self.letter_queue,
+            letter_id=self.letter_id,
+        )
+
+
+def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> Identified:
+    """Never raises: bytes that are no message are identified by their digest."""
+    try:
+        message = decode(encoded)
+    except MessageUndecodable:
+        digest = hashlib.sha256(encoded).hexdigest()
+        return Identified(MessageKey(DIGEST_PREFIX + digest, weak=True), digest, len(encoded), {}, "", None, "")
+    section = message.body_section
+    queue, letter_id = _letter(message)
+    trace = message.properties.get("traceparent")
+    return Identified(
+        key=message_key(message.message_id, section, message.properties),
+        digest=hashlib.sha256(section).hexdigest(),
+        size=_size(message.body, section),
+        properties=shown(message.properties, masked),
+        letter_queue=queue,
+        letter_id=letter_id,
+        traceparent=text_of(trace)[:200] if trace is not None else "",
+    )
+
+
+def shown(properties: Mapping[str, Typed], masked: tuple[str, ...]) -> dict[str, Any]:
+    """Application properties as bounded JSON: numbers and booleans as they are, the rest as text."""
+    values = {}
+    for name in sorted(properties)[:MOST_PROPERTIES]:
+        values[storable(name)[:200]] = MASK if name in masked else _shown(properties[name])
+    return values
+
+
+def _shown(item: Typed) -> Any:
+    # Large integers as text: a browser's JSON would round them.
+    if item.type in _NATURAL and abs(item.value) < 2**53:
+        return item.value
+    return text_of(item)[:LONGEST_TEXT]
+
+
+def _letter(message: Message) -> tuple[str, int | None]:
+    """The dead-letter queue that the message was given back from, and the letter's id there; empty if it was not."""
+    for names, queue_name, id_name in (
+        (message.annotations, ANNOTATED_ORIG_QUEUE, ANNOTATED_ORIG_MESSAGE_ID),
+        (message.properties, ORIG_QUEUE, ORIG_MESSAGE_ID),
+    ):
+        queue = names.get(queue_name)
+        if queue is None or not isinstance(queue.value, str) or not queue.value.startswith(DEAD_LETTER_PREFIX):
+            continue
+        letter = names.get(id_name)
+        return storable(queue.value)[:300], _number(letter)
+    return "", None
+
+
+def _number(letter: Typed | None) -> int | None:
+    """An id of the broker, which is a long, or a text where STOMP carried it."""
+    text = "" if letter is None else text_of(letter)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+def _size(body: Typed, section: bytes) -> int:
+    if isinstance(body.value, str):
+        return len(body.value.encode("utf-8", "surrogatepass"))
+    return len(body.value) if isinstance(body.value, bytes) else len(section)

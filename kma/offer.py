@@ -1,0 +1,79 @@
+"""Which agents this server's modules offer. User code is imported in a process of its own, never in the container:
+`python -m kma.offer MODULE…` prints JSON as its last line.
+"""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from contract.messages import OfferedAgent
+
+SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    agents: tuple[OfferedAgent, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    def version_of(self, name: str) -> str:
+        return next((agent.version for agent in self.agents if agent.name == name), "")
+
+
+def look(modules: Sequence[str]) -> Offer:
+    """Never raises: what cannot be imported is a problem to show."""
+    from kma.process import child_environment
+
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "kma.offer", *modules],
+            env=child_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return Offer(problems=(f"importing {', '.join(modules)} takes longer than {SECONDS:g} s",))
+    except OSError as error:
+        return Offer(problems=(f"no process can be started to look at the agents: {error}",))
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    try:
+        found = json.loads(lines[-1])
+        return Offer(tuple(OfferedAgent(**agent) for agent in found["agents"]), tuple(found["problems"]))
+    except (IndexError, ValueError, TypeError, KeyError):
+        return Offer(problems=(f"importing {', '.join(modules)} ended the process with code {done.returncode}",))
+
+
+def offered(modules: Sequence[str]) -> dict[str, Any]:
+    """Imports the modules here and now."""
+    from kma import registry
+
+    problems = []
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except BaseException as error:
+            traceback.print_exc()
+            problems.append(f"module {module} cannot be imported: {type(error).__name__}: {error}"[:500])
+    agents = [OfferedAgent(one.name, one.kind, one.version, one.summary) for one in registry.offered()]
+    return {"agents": [asdict(agent) for agent in agents], "problems": problems}
+
+
+def main(modules: list[str]) -> None:
+    answer = os.dup(1)
+    os.dup2(2, 1)  # what user code prints belongs to the log, not into the answer
+    line = json.dumps(offered(modules))
+    sys.stdout.flush()
+    os.write(answer, f"{line}\n".encode())
+    os._exit(0)  # threads of user code must not keep the process
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,337 @@
+"""The child processes of one run: who holds which message, who died of what, who comes back when.
+
+Belongs to the run's thread alone. A child holds one frame, two if both are small, so that it need not wait for the
+parent between messages; what waits behind a long handling is taken back as soon as another child is idle.
+"""
+
+import selectors
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from contract.outcomes import Outcome
+from kma import frames
+from kma.failure import failure
+from kma.handling import Handled
+from kma.journal import FINISHED, STARTED, Journal
+from kma.process import ChildProcess, death_text
+from kma.work import Work
+
+SMALL = 64 * 1024
+START_SECONDS = 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+_STEAL_AFTER = 0.02
+SLOTS_PER_CHILD = 4
+
+_READ, _DIED, _WAKE = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One handling that is over. `seconds` since `run_agent` began, 0 where it is not measured (success)."""
+
+    work: Work
+    handled: Handled
+    pid: int = 0
+    seconds: float = 0.0
+
+
+class Seat:
+    """A place for one child process; processes come and go, the seat keeps count of their early deaths."""
+
+    def __init__(self) -> None:
+        self.process: ChildProcess | None = None
+        self.held: list[Work] = []
+        self.recalled: set[int] = set()  # slots that the child will answer with SKIPPED
+        self.unsent: list[bytes] = []
+        self.ready = False
+        self.leaving = False
+        self.useful = False  # this process has ended a handling
+        self.early_deaths = 0
+        self.start_at = 0.0
+        self.killed_as: Handled | None = None
+        self.writing = False
+
+    def room(self, size: int) -> bool:
+        if not self.ready or self.leaving or self.recalled:
+            return False
+        if not self.held:
+            return True
+        return len(self.held) == 1 and size <= SMALL and len(self.held[0].encoded) <= SMALL
+
+
+class Pool:
+    """`limit_seconds` 0 = a handling may take for ever."""
+
+    def __init__(self, size: int, journal: Journal, job: bytes, limit_seconds: float, wake: int) -> None:
+        self._journal = journal
+        self._job = job
+        self.limit_seconds = limit_seconds
+        self._seats = [Seat() for _ in range(size)]
+        self._slots = list(range(journal.slots))
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(wake, selectors.EVENT_READ, (_WAKE, None))
+        self._closing = False
+        self.back: deque[Work] = deque()  # messages that no child began: the run hands them out again
+        self.restarts = 0
+        self.problem = ""
+
+    # -- what the run asks ----------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> bool:
+        return any(seat.ready for seat in self._seats)
+
+    @property
+    def holding(self) -> int:
+        return sum(len(seat.held) for seat in self._seats)
+
+    @property
+    def idle(self) -> bool:
+        return any(seat.ready and not seat.held and not seat.leaving for seat in self._seats)
+
+    def offer(self, waiting: deque[Work]) -> None:
+        """Hands messages to the children that have room, the least loaded first."""
+        for load in (0, 1):
+            for seat in self._seats:
+                if not waiting:
+                    break
+                if len(seat.held) == load and seat.room(len(waiting[0].encoded)) and self._slots:
+                    self._hand(seat, waiting.popleft())
+        for seat in self._seats:
+            if seat.unsent:
+                self._send(seat)
+
+    def collect(self, timeout: float) -> list[Ended]:
+        """Waits for news at most so long: answers, deaths, or the run's wake descriptor."""
+        ended: list[Ended] = []
+        for key, mask in self._selector.select(max(0.0, min(timeout, self._patience()))):
+            kind, seat = key.data
+            if kind == _WAKE or seat.process is None:
+                continue
+            if kind == _DIED:
+                ended += self._died(seat)
+                continue
+            if mask & selectors.EVENT_WRITE:
+                self._flush(seat)
+            if mask & selectors.EVENT_READ:
+                ended += self._read(seat)
+        self._look_after(time.monotonic())
+        return ended
+
+    def recall(self) -> None:
+        """Takes back what waits in children and has not begun."""
+        for seat in self._seats:
+            self._recall(seat, seat.held[1:] if self._began(seat) else list(seat.held))
+
+    def kill_all(self) -> None:
+        """By force: what they were at is given back as if it had not begun."""
+        for seat in self._seats:
+            if seat.process is not None:
+                seat.killed_as = Handled(Outcome.GIVEN_BACK)
+                seat.process.kill()
+
+    def close(self) -> list[Ended]:
+        """Ends every process, the hard way after a moment. The journal can be closed afterwards."""
+        self._closing = True
+        for seat in self._seats:
+            if seat.process is not None:
+                seat.process.finish()
+        deadline = time.monotonic() + 2.0
+        ended: list[Ended] = []
+        while any(seat.process is not None for seat in self._seats):
+            if time.monotonic() > deadline:
+                self.kill_all()
+            ended += self.collect(0.1)
+        self._selector.close()
+        return ended
+
+    # -- handing out ----------------------------------------------------------------------------------------------
+
+    def _hand(self, seat: Seat, work: Work) -> None:
+        slot = work.slot = self._slots.pop()
+        data, content = work.journalled()
+        self._journal.claim(slot, work.record, work.attempt, work.count, work.tag, data, content)
+        seat.held.append(work)
+        seat.unsent.append(frames.frame(frames.MESSAGE, slot, work.attempt, work.encoded))
+
+    def _send(self, seat: Seat) -> None:
+        assert seat.process is not None
+        data = seat.unsent[0] if len(seat.unsent) == 1 else b"".join(seat.unsent)
+        seat.unsent.clear()
+        seat.process.send(data)
+        self._watch_writing(seat)
+
+    def _flush(self, seat: Seat) -> None:
+        assert seat.process is not None
+        seat.process.flush()
+        self._watch_writing(seat)
+
+    def _watch_writing(self, seat: Seat) -> None:
+        assert seat.process is not None
+        if seat.writing != seat.process.busy_writing:
+            seat.writing = seat.process.busy_writing
+            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.writing else 0)
+            self._selector.modify(seat.process.socket, mask, (_READ, seat))
+
+    # -- answers --------------------------------------------------------------------------------------------------
+
+    def _read(self, seat: Seat) -> list[Ended]:
+        assert seat.process is not None
+        found, closed = seat.process.read()
+        ended = list(self._answers(seat, found))
+        if closed and not seat.leaving:
+            # It closed the socket and may live on: nothing more can be asked of it.
+            seat.leaving = True
+            self._selector.unregister(seat.process.socket)
+            seat.process.kill()
+        return ended
+
+    def _answers(self, seat: Seat, found: list[frames.Frame]) -> Iterator[Ended]:
+        for kind, slot, _, content in found:
+            if kind == frames.READY:
+                seat.ready = True
+                self.problem = ""
+            elif kind == frames.PROBLEM:
+                details = frames.read_problem(content)
+                self.problem = f"{details.exception_type}: {details.text}"[:1900]
+                seat.leaving = True
+            elif kind == frames.RETIRING:
+                self._retire(seat)
+            elif kind == frames.SKIPPED:
+                self._skipped(seat, slot)
+            else:
+                work = self._held(seat, slot)
+                if work is not None:
+                    seat.useful = True
+                    seconds = self._seconds(slot) if kind == frames.FAILED else 0.0
+                    pid = seat.process.pid if seat.process is not None else 0
+                    yield Ended(work, frames.read_handled(kind, content), pid, seconds)
+
+    def _held(self, seat: Seat, slot: int) -> Work | None:
+        for index, work in enumerate(seat.held):
+            if work.slot == slot:
+                return seat.held.pop(index)
+        return None
+
+    def _skipped(self, seat: Seat, slot: int) -> None:
+        work = self._held(seat, slot)
+        if work is not None:
+            self.back.append(work)
+        seat.recalled.discard(slot)
+        self.release(slot)
+
+    def _seconds(self, slot: int) -> float:
+        began = self._journal.started(slot)
+        return time.monotonic() - began if began is not None else 0.0
+
+    def release(self, slot: int) -> None:
+        """The slot's message is settled, or nobody began it."""
+        self._journal.free(slot)
+        self._slots.append(slot)
+
+    # -- taking back ----------------------------------------------------------------------------------------------
+
+    def _began(self, seat: Seat) -> bool:
+        return bool(seat.held) and self._journal.started(seat.held[0].slot) is not None
+
+    def _recall(self, seat: Seat, works: list[Work]) -> None:
+        for work in works:
+            if self._journal.recall(work.slot):
+                seat.held.remove(work)
+                # The child still has the frame: the slot is free when it has answered that it skipped it.
+                seat.recalled.add(work.slot)
+                self.back.append(work)
+
+    def _retire(self, seat: Seat) -> None:
+        """The child asked for it: what waits in it goes to others, and so does its seat."""
+        if seat.process is not None and not seat.leaving:
+            seat.leaving = True
+            seat.process.finish()
+
+    # -- deaths and births ----------------------------------------------------------------------------------------
+
+    def _died(self, seat: Seat) -> list[Ended]:
+        """Every answer that it wrote still counts; of what it held only the one that had begun is its failure."""
+        process = seat.process
+        assert process is not None
+        found: list[frames.Frame] = []
+        while True:
+            more, closed = process.read()
+            found += more
+            if closed or not more:
+                break
+        ended = list(self._answers(seat, found))
+        for descriptor in (process.socket, process.death):
+            if descriptor in self._selector.get_map():
+                self._selector.unregister(descriptor)
+        seat.process = None
+        name = process.reap()
+        for work in seat.held:
+            # FINISHED without an answer: nobody knows what it wanted to say, so it counts as not done.
+            if self._journal.state(work.slot) in (STARTED, FINISHED):
+                handled = seat.killed_as or Handled(Outcome.CHILD_DIED, failure(name, death_text(name)))
+                ended.append(Ended(work, handled, process.pid, self._seconds(work.slot)))
+                seat.useful = True
+            else:
+                self.release(work.slot)
+                self.back.append(work)
+        for slot in seat.recalled:
+            self.release(slot)
+        self._vacate(seat)
+        return ended
+
+    def _vacate(self, seat: Seat) -> None:
+        early = not seat.useful
+        seat.early_deaths = seat.early_deaths + 1 if early else 0
+        pause = min(FIRST_PAUSE * 2 ** (seat.early_deaths - 1), LONGEST_PAUSE) if early else 0.0
+        seat.start_at = time.monotonic() + pause
+        seat.held, seat.recalled, seat.unsent = [], set(), []
+        seat.ready = seat.leaving = seat.useful = seat.writing = False
+        seat.killed_as = None
+        self.restarts += not self._closing
+
+    def _look_after(self, now: float) -> None:
+        """Empty seats, starts that hang, handlings over their time, messages stuck behind a long one."""
+        for seat in self._seats:
+            if seat.process is None:
+                if not self._closing and now >= seat.start_at:
+                    self._start(seat)
+            elif not seat.ready and not seat.leaving and now - seat.process.started_at > START_SECONDS:
+                self.problem = f"the agent takes longer than {START_SECONDS:g} s to import"
+                seat.process.kill()
+            elif self.limit_seconds and seat.held:
+                self._check_time(seat, now)
+        if self.idle:
+            for seat in self._seats:
+                if len(seat.held) > 1 and self._seconds(seat.held[0].slot) > _STEAL_AFTER:
+                    self._recall(seat, seat.held[1:])
+
+    def _check_time(self, seat: Seat, now: float) -> None:
+        assert seat.process is not None
+        began = self._journal.started(seat.held[0].slot)
+        if began is not None and now - began > self.limit_seconds and seat.killed_as is None:
+            text = f"The handling took longer than {self.limit_seconds:g} s; its process was killed."
+            seat.killed_as = Handled(Outcome.TIMED_OUT, failure("timeout", text))
+            seat.process.kill()
+
+    def _start(self, seat: Seat) -> None:
+        try:
+            process = ChildProcess(self._journal, self._job)
+        except OSError as error:  # no memory, too many processes or open files
+            self.problem = f"no child process can be started: {error}"
+            seat.start_at = time.monotonic() + LONGEST_PAUSE / 6
+            return
+        seat.process = process
+        self._selector.register(process.socket, selectors.EVENT_READ, (_READ, seat))
+        self._selector.register(process.death, selectors.EVENT_READ, (_DIED, seat))
+        self._watch_writing(seat)
+
+    def _patience(self) -> float:
+        """Seconds until somebody must be looked after, at most."""
+        if any(len(seat.held) > 1 for seat in self._seats) and self.idle:
+            return _STEAL_AFTER
+        if self.limit_seconds:
+            return max(0.02, min(0.5, self.limit_seconds / 10))
+        return 0.5

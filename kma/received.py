@@ -1,0 +1,76 @@
+"""The agent's view of an encoded message: natural values at once, the message key only for who asks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker.amqp_codec import decode, quick
+from broker.errors import MessageUndecodable
+from contract.identity import message_key
+from kma.agent import InvalidMessage, Kind
+
+# The JMS kind of a message by its annotation `x-opt-jms-msg-type`; 0 is a message without a body.
+_JMS_KINDS: dict[int, Kind] = {1: "object", 2: "map", 3: "bytes", 4: "stream", 5: "text"}
+_JAVA_OBJECT = "application/x-java-serialized-object"
+
+
+class Received:
+    """Raises InvalidMessage from the constructor when the bytes are no message."""
+
+    __slots__ = ("_decoded", "_encoded", "_key", "destination")
+
+    def __init__(self, encoded: bytes, destination: str) -> None:
+        try:
+            self._decoded = quick(encoded)
+        except MessageUndecodable as error:
+            raise InvalidMessage(str(error)) from error
+        self._encoded = encoded
+        self._key = ""
+        self.destination = destination
+
+    @property
+    def key(self) -> str:
+        if not self._key:
+            message = decode(self._encoded)
+            self._key = message_key(message.message_id, message.body_section, message.properties).text
+        return self._key
+
+    @property
+    def id(self) -> str:
+        return self._decoded.message_id
+
+    @property
+    def body(self) -> Any:
+        return self._decoded.body
+
+    @property
+    def kind(self) -> Kind:
+        decoded = self._decoded
+        if decoded.content_type == _JAVA_OBJECT:
+            return "object"
+        return _JMS_KINDS.get(decoded.jms_kind or 0) or _kind_of(decoded.body)
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        return self._decoded.properties
+
+    @property
+    def correlation_id(self) -> str:
+        return self._decoded.correlation_id
+
+    @property
+    def reply_to(self) -> str:
+        return self._decoded.reply_to
+
+    @property
+    def content_type(self) -> str:
+        return self._decoded.content_type
+
+
+def _kind_of(body: Any) -> Kind:
+    if isinstance(body, str):
+        return "text"
+    if isinstance(body, bytes):
+        return "bytes"
+    if isinstance(body, dict):
+        return "map"
+    return "stream" if isinstance(body, list) else "other"

@@ -1,0 +1,105 @@
+"""The records that follow from how a handling ended. Pure: time and ids are given."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from contract.messages import (
+    Closing,
+    Content,
+    LetterOutcome,
+    MessageIdentity,
+    Protocol,
+    RecordRun,
+    Recovered,
+    RunState,
+)
+from contract.outcomes import RULES, Attempt, Breaker, Outcome, is_last
+from kma.failure import Failure
+from kma.journal import Totals
+
+HANDLED, FAILED = "handled", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one handling ended: what records need of it."""
+
+    outcome: Outcome
+    failure: Failure | None
+    attempt: int
+    max_attempts: int
+    successes_before: int
+    process_id: int
+    seconds: float
+    at: datetime
+    traceparent: str = ""
+
+
+def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protocol:
+    """The failure protocol. `ending.failure` is there."""
+    rule = RULES[ending.outcome]
+    failure = ending.failure
+    assert failure is not None
+    return Protocol(
+        run=run,
+        message=message,
+        outcome=ending.outcome.value,
+        exception_type=failure.exception_type,
+        exception_text=failure.text,
+        traceback=failure.traceback,
+        fingerprint=failure.fingerprint,
+        place=failure.place,
+        occurred_at=ending.at,
+        temporary=ending.outcome is Outcome.TEMPORARY,
+        counted=rule.breaker is Breaker.COUNT,
+        last_attempt=_was_last(rule.attempt, ending),
+        successes_before=ending.successes_before,
+        process_id=ending.process_id,
+        duration_seconds=round(ending.seconds, 6),
+        traceparent=ending.traceparent,
+    )
+
+
+def _was_last(attempt: Attempt, ending: Ending) -> bool:
+    """Whether the message is dead with this. After the death of a KMA it is not yet: who gets it next rejects it."""
+    if attempt is Attempt.BY_JOURNAL:
+        return False
+    return attempt is Attempt.LAST or is_last(ending.attempt, ending.max_attempts)
+
+
+def after_success(run: RecordRun, message: MessageIdentity, at: datetime) -> Iterator[Content]:
+    """*Recovered* if it was redelivered, the letter's outcome if it was given back; mostly nothing."""
+    if message.attempt > 1:
+        yield Recovered(run, message, at)
+    if message.given_back:
+        yield LetterOutcome(run, message, HANDLED, at)
+
+
+def after_failure(run: RecordRun, message: MessageIdentity, ending: Ending) -> Iterator[Content]:
+    """The protocol, and the letter's outcome if the message was given back."""
+    yield protocol(run, message, ending)
+    if message.given_back:
+        yield LetterOutcome(run, message, FAILED, ending.at)
+
+
+def closing(
+    run: RecordRun, totals: Totals, *, records: int, state: RunState, at: datetime, reason: str = ""
+) -> Closing:
+    return Closing(
+        run=run,
+        state=state,
+        records=records,
+        handled=totals.handled,
+        failed=totals.failed,
+        temporary=totals.temporary,
+        restarts=totals.restarts,
+        occurred_at=at,
+        reason=reason,
+    )
+
+
+def derived_id(record: UUID, number: int) -> UUID:
+    """The id of record `number` of one handling, from the slot's record id: a record made twice has one id."""
+    return record if number == 0 else UUID(int=record.int ^ (number << 120))

@@ -1,0 +1,103 @@
+"""After a kill: what was begun and did not end becomes the protocol `kma died`, before anything else happens."""
+
+import json
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from contract.breaker import Counts
+from contract.identity import MessageKey
+from contract.messages import RecordRun
+from contract.outcomes import Outcome
+from contract.wire import load
+from kma.failure import failure
+from kma.identity import Identified, identify
+from kma.journal import IDENTITY, Journal, JournalDamaged, Start
+from kma.known import case
+from kma.ledger import Carried, Ledger, run_key
+from kma.logs import logger
+from kma.records import Ending, after_failure, derived_id
+from kma.spool import New, Spool
+
+DIED = "kma died"
+DIED_TEXT = "The KMA ended while this message was being handled."
+
+
+def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
+    """Every journal in the folder; answers how many handlings had not ended. No run may be alive."""
+    return sum(recover(path, spool, ledger) for path in sorted(folder.glob("*.journal")))
+
+
+def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
+    """One journal, which is gone afterwards. Killed in between and done again, nothing is written twice: the protocols
+    have the record ids of their slots, and totals are set, not added to."""
+    log = logger(journal=path.name)
+    try:
+        journal = Journal.open(path)
+    except (JournalDamaged, OSError) as error:
+        # Cut short by a full disk or a power cut: nothing can be known from it.
+        log.error("journal cannot be read", error=str(error))
+        path.rename(path.with_suffix(f".damaged-{time.time_ns()}"))
+        return 0
+    try:
+        return _recover(journal, path, spool, ledger)
+    finally:
+        journal.close()
+
+
+def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
+    about = journal.about()
+    run = load(RecordRun, about["run"])
+    key = run_key(run.activation, run.epoch)
+    ledger.open_run(key, {"run": about["run"]})
+    starts = list(journal.unfinished())
+    records: list[New] = []
+    attempts: list[tuple[str, str, int]] = []
+    totals = journal.totals()
+    for start in starts:
+        identified = _identified(start, tuple(about["masked"]))
+        message = identified.record(
+            queue=about["queue"], destination=about["destination"], count=start.delivery_count, attempt=start.attempt
+        )
+        ending = _ending(start, identified, totals.successes)
+        for number, content in enumerate(after_failure(run, message, ending)):
+            records.append(New(key, content, derived_id(start.record, number)))
+        attempts.append((run.setting, case(identified), start.attempt))
+    spool.append(records, attempts=attempts)
+    totals = replace(totals, failed=totals.failed + len(starts), restarts=totals.restarts + 1)
+    ledger.write_totals(key, totals)
+    ledger.carry(run.setting, Carried(totals.successes, _counts(journal)))
+    path.unlink()
+    if starts:
+        logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))
+    return len(starts)
+
+
+def _counts(journal: Journal) -> Counts:
+    try:
+        return journal.counts()
+    except (ValueError, TypeError):  # killed while they were written
+        return Counts()
+
+
+def _ending(start: Start, identified: Identified, successes: int) -> Ending:
+    return Ending(
+        outcome=Outcome.KMA_DIED,
+        failure=failure(DIED, DIED_TEXT),
+        attempt=start.attempt,
+        max_attempts=0,
+        successes_before=successes,
+        process_id=start.pid,
+        seconds=0.0,
+        at=datetime.fromtimestamp(start.started_at, UTC),
+        traceparent=identified.traceparent,
+    )
+
+
+def _identified(start: Start, masked: tuple[str, ...]) -> Identified:
+    if start.content != IDENTITY:
+        return identify(start.data, masked)
+    values: dict[str, Any] = json.loads(start.data)
+    return Identified(**{**values, "key": MessageKey(**values["key"])})

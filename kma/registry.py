@@ -1,0 +1,95 @@
+"""Agents by name. A module listed in KMA_AGENTS fills this in when it is imported."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+MESSAGE = "message"
+STANDALONE = "standalone"
+
+
+class AgentNameTaken(ValueError):
+    """Two agents want one name. Operator: one of the modules in KMA_AGENTS has to give way."""
+
+
+class UnknownAgent(LookupError):
+    """No module of KMA_AGENTS registers this name. Operator: add the module on this server, or mend the setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """`create` makes a new agent object; `run_agent` of that object is called."""
+
+    name: str
+    kind: str
+    version: str
+    summary: str
+    create: Callable[[], Any]
+
+
+_AGENTS: dict[str, Registered] = {}
+
+
+def register(name: str, version: str, summary: str, target: Any) -> None:
+    """Registers a class with a `run_agent` method, or a function that is `run_agent` itself."""
+    if not name or len(name) > 100 or not name.isprintable() or name != name.strip():
+        raise ValueError(f"{name!r} is no agent name: 1 to 100 printable characters without spaces at the ends")
+    taken = _AGENTS.get(name)
+    if taken is not None and _origin(taken.create) != _origin(target):
+        raise AgentNameTaken(f"agent {name!r} is registered by {_origin(taken.create)} and by {_origin(target)}")
+    _AGENTS[name] = describe(name, version, summary, target)
+
+
+def describe(name: str, version: str, summary: str, target: Any) -> Registered:
+    """What `register` keeps, without registering. Raises TypeError when `target` is no agent."""
+    is_class = inspect.isclass(target)
+    run = getattr(target, "run_agent", None) if is_class else target
+    if not callable(run):
+        raise TypeError(f"agent {name!r}: {target!r} has no run_agent")
+    create = target if is_class else _always(target)
+    return Registered(name, _kind(name, run, is_class), version, _summary(summary, target), create)
+
+
+def find(name: str) -> Registered:
+    """Raises UnknownAgent."""
+    try:
+        return _AGENTS[name]
+    except KeyError:
+        offered = ", ".join(sorted(_AGENTS)) or "none"
+        raise UnknownAgent(f"no agent {name!r} here; offered: {offered}") from None
+
+
+def offered() -> list[Registered]:
+    return [_AGENTS[name] for name in sorted(_AGENTS)]
+
+
+class _Function:
+    """A function as an agent object."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.run_agent = function
+
+
+def _always(function: Callable[..., Any]) -> Callable[[], Any]:
+    def create() -> _Function:
+        return _Function(function)
+
+    create.__module__, create.__qualname__ = function.__module__, function.__qualname__
+    return create
+
+
+def _origin(target: Any) -> str:
+    return f"{target.__module__}.{target.__qualname__}"
+
+
+def _kind(name: str, run: Callable[..., Any], method: bool) -> str:
+    wanted = len(inspect.signature(run).parameters) - (1 if method else 0)
+    if wanted not in (1, 2):
+        raise TypeError(f"agent {name!r}: run_agent takes (message, context), or (context) for a standalone agent")
+    return MESSAGE if wanted == 2 else STANDALONE
+
+
+def _summary(summary: str, target: Any) -> str:
+    text = summary or inspect.getdoc(target) or ""
+    return text.strip().split("\n", 1)[0][:200]

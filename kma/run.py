@@ -1,0 +1,233 @@
+"""One run in a thread of its own, from the first child process to the closing record."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from broker.port import Consumer, ConsumerEvents
+from contract.messages import BreakerCounts, DesiredRun, RecordRun, RunReport, RunState
+from contract.wire import dump
+from kma.consumer import Consuming, limit_seconds
+from kma.frames import JOB, json_frame
+from kma.inbox import Change, Inbox, Stop
+from kma.journal import Journal
+from kma.known import KnownAttempts
+from kma.ledger import Ledger, run_key
+from kma.logs import logger
+from kma.pool import SLOTS_PER_CHILD, Pool
+from kma.records import closing
+from kma.settling import Settling
+from kma.spool import New, Spool
+
+Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
+_COMMIT_SECONDS = 10.0  # beyond the grace period: for transactions under way and a spool that cannot be written
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all runs of one container share."""
+
+    server: str
+    spool: Spool
+    ledger: Ledger
+    journals: Path
+    modules: tuple[str, ...]
+    connect: Connect
+    log_level: str = "INFO"
+
+
+class Run:
+    """Start it once; `stop` and `change` it from any thread; it has ended when it is not `alive`."""
+
+    def __init__(self, desired: DesiredRun, agent_version: str, around: Surroundings) -> None:
+        self.desired = desired
+        self.key = run_key(desired.activation, desired.epoch)
+        self.state = RunState.STARTING
+        self.problem = ""
+        self.crashed = False
+        self.journal_path = around.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
+        self._around = around
+        self._record_run = RecordRun(
+            desired.setting, desired.activation, desired.epoch, around.server, desired.agent, agent_version
+        )
+        stored = around.ledger.open_run(self.key, {"run": dump(self._record_run)})
+        self._settling = Settling(
+            self._record_run,
+            desired,
+            stored.totals,
+            around.ledger.carried(desired.setting),
+            KnownAttempts(around.spool.attempts(desired.setting)),
+        )
+        self._restarts = stored.totals.restarts
+        self._holding = 0
+        self._connected = False
+        self._failed = False
+        self._log = logger(activation=str(desired.activation), setting=desired.setting, server=around.server)
+        self._inbox = Inbox()
+        self._stop: Stop | None = None
+        self._thread = threading.Thread(target=self._main, name=f"run {desired.setting}", daemon=True)
+
+    # -- any thread -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, *, close: bool, reason: str = "") -> None:
+        """Finishes what is at hand within the grace period and gives the rest back. `close`: the MA does not want the
+        run any more, it ends with its closing record."""
+        self._inbox.put(Stop(close, reason))
+
+    def change(self, desired: DesiredRun) -> None:
+        """Other limits or known attempts, without a restart."""
+        self.desired = desired
+        self._inbox.put(Change(desired))
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, timeout: float | None = None) -> None:
+        self._thread.join(timeout)
+
+    def report(self) -> RunReport:
+        settling = self._settling
+        counts = settling.counts
+        return RunReport(
+            activation=self.desired.activation,
+            epoch=self.desired.epoch,
+            setting=self.desired.setting,
+            state=self.state,
+            handled=settling.handled,
+            failed=settling.failed,
+            temporary=settling.temporary,
+            restarts=self._restarts,
+            in_progress=self._holding,
+            connected=self._connected,
+            counts=BreakerCounts(counts.same_type, counts.same, counts.any),
+            problem=self.problem,
+        )
+
+    # -- the run's thread ---------------------------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        try:
+            self._live()
+        except Exception as error:
+            # A mistake of ours. The journal stays: what was begun is found in it when the run is started anew.
+            self._log.exception("run failed")
+            self.problem = f"the run failed: {type(error).__name__}: {error}"[:2000]
+            self.state, self.crashed = RunState.FAILED, True
+        finally:
+            self._connected, self._holding = False, 0
+            self._inbox.close()
+
+    def _live(self) -> None:
+        desired = self.desired
+        about = {"run": dump(self._record_run), "queue": desired.queue, "destination": desired.destination}
+        about["masked"] = list(desired.masked_properties)
+        journal = Journal.create(self.journal_path, about, SLOTS_PER_CHILD * desired.concurrency)
+        journal.write_counts(self._settling.counts)
+        pool = Pool(desired.concurrency, journal, self._job(), limit_seconds(desired), self._inbox.descriptor)
+        pool.restarts = self._restarts
+        consuming = Consuming(
+            desired,
+            self._settling,
+            journal,
+            pool,
+            self._around.spool,
+            self._inbox,
+            lambda: self._around.connect(self.desired, self._inbox),
+            self._log,
+        )
+        consuming.write_totals()
+        try:
+            self._work(consuming, pool)
+        finally:
+            consuming.close_link()
+            pool.close()
+            left = bool(self._settling.batch)
+            consuming.write_totals()
+            journal.close()
+        self._end(left)
+
+    def _job(self) -> bytes:
+        desired = self.desired
+        return json_frame(
+            JOB,
+            {
+                "agent": desired.agent,
+                "setting": desired.setting,
+                "activation": str(desired.activation),
+                "server": self._around.server,
+                "destination": desired.destination,
+                "parameters": dump(desired.parameters),
+                "modules": list(self._around.modules),
+                "isolate": desired.isolate,
+                "memory_bytes": desired.child_memory_mb * 1024 * 1024,
+                "log_level": self._around.log_level,
+            },
+        )
+
+    def _work(self, consuming: Consuming, pool: Pool) -> None:
+        deadline, forced = float("inf"), False
+        while not (consuming.stopping and consuming.drained):
+            for wish in consuming.step():
+                if isinstance(wish, Change):
+                    self._settling.change(wish.desired)
+                    pool.limit_seconds = limit_seconds(wish.desired)
+                elif self._stop is None:
+                    self._stop = wish
+                    deadline = time.monotonic() + self.desired.grace_seconds
+                    consuming.begin_stop()
+                    self._log.info("run stops", reason=wish.reason)
+                else:
+                    self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
+            now = time.monotonic()
+            if now > deadline and not forced:
+                forced = True
+                self._log.warning("grace period over: child processes are killed", in_progress=pool.holding)
+                consuming.force()
+            if now > deadline + _COMMIT_SECONDS:
+                return
+            self._show(consuming, pool)
+
+    def _show(self, consuming: Consuming, pool: Pool) -> None:
+        self._connected, self._holding, self._restarts = consuming.connected, pool.holding, pool.restarts
+        self.problem = consuming.problem
+        if consuming.stopping:
+            self._failed = self._failed or self.state is RunState.FAILED
+            self.state = RunState.DRAINING
+        elif pool.problem and not pool.ready:
+            self.state = RunState.FAILED
+        elif pool.ready and consuming.connected:
+            self.state = RunState.RUNNING
+        elif self.state is RunState.FAILED:
+            self.state = RunState.STARTING
+
+    def _end(self, left: bool) -> None:
+        """Totals and counts to the disk, the closing record last. Killed before it: the host finds the run without
+        one at its next start. `left`: endings that could not be stored; the journal is kept for them."""
+        around, key = self._around, self.key
+        totals = self._settling.totals(self._restarts)
+        around.ledger.write_totals(key, totals)
+        around.ledger.carry(self.desired.setting, self._settling.carried())
+        if left:
+            self.crashed, self.problem = True, "endings could not be stored"
+            return
+        self.journal_path.unlink()
+        self.state = RunState.FAILED if self._failed else RunState.FINISHED
+        if self._stop is not None and self._stop.close:
+            close_run(around, self._record_run, key, self.state, self._stop.reason)
+        self._log.info("run ended", **asdict(totals))
+
+
+def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, reason: str) -> None:
+    """The closing record, once. Every other record of the run is in the spool before it."""
+    stored = around.ledger.run(key)
+    assert stored is not None
+    record = closing(run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason)
+    around.spool.close_run(New(key, record, uuid4()))

@@ -1,0 +1,1 @@
+"""Agents of the demo, of the acceptance tests and of the benches."""

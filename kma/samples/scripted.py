@@ -1,0 +1,160 @@
+"""`demo.scripted`: does what the message says. Acceptance tests use it, operators rehearse with it.
+
+The body is JSON: one step, or a list of steps that are done in this order. A step is an object with `do`:
+
+    {"do": "ok"}                                          nothing
+    {"do": "raise", "type": "KeyError", "text": "sku"}    raises; a type that Python lacks is made up
+    {"do": "temporary", "text": "…"}                      raises TemporaryUnavailable
+    {"do": "invalid", "text": "…"}                        raises InvalidMessage
+    {"do": "exit", "code": 1}                             os._exit(code)
+    {"do": "kill", "signal": "SIGKILL"}                   kills its own process by that signal
+    {"do": "sleep", "seconds": 2.5}
+    {"do": "allocate", "mb": 100}                         holds so much memory until the process ends
+    {"do": "send", "destination": "demo.invoices", "count": 3, "body": "…"}
+
+`"first": k` in a step means: only on the first k deliveries (attempts); later the step is skipped. Anything else is an
+InvalidMessage. `text`, `code` (1), `signal` (SIGKILL), `count` (1) and `body` may be left out.
+
+The parameter `truth_file` of the setting names a file to which each attempt that began adds one line of JSON, before
+anything is done: {"key", "id", "attempt", "redelivered", "pid", "at", "note"}; `note` is the first step's `note`.
+"""
+
+import builtins
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kma.agent import Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+
+Step = Mapping[str, Any]
+_MEGABYTE = 1024 * 1024
+
+
+@agent("demo.scripted", version="1")
+class Scripted(Agent):
+    """Does what the message says: ok, raise, temporary, invalid, exit, kill, sleep, allocate, send."""
+
+    kept: list[bytearray] = []
+
+    def run_agent(self, message: Message, context: Context) -> None:
+        truth = context.parameters.get("truth_file")
+        if truth:
+            write_truth(str(truth), message)
+        for step in _steps(message.json()):
+            if message.attempt <= _number(step, "first", message.attempt):
+                _act(step)(step, context)
+
+
+def write_truth(path: str, message: Message) -> None:
+    """One write with O_APPEND: lines of several processes never mix, and a kill leaves whole lines."""
+    line = {
+        "key": message.key,
+        "id": message.id,
+        "attempt": message.attempt,
+        "redelivered": message.redelivered,
+        "pid": os.getpid(),
+        "at": time.time(),
+        "note": _note(message.body),
+    }
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, json.dumps(line).encode() + b"\n")
+    finally:
+        os.close(file)
+
+
+def _note(body: Any) -> Any:
+    try:
+        return _steps(json.loads(body))[0].get("note")
+    except (ValueError, TypeError, IndexError, InvalidMessage):
+        return None
+
+
+def _steps(script: Any) -> list[Step]:
+    steps = script if isinstance(script, list) else [script]
+    if not all(isinstance(step, dict) for step in steps):
+        raise InvalidMessage("a step is an object with `do`")
+    return steps
+
+
+def _act(step: Step) -> Callable[[Step, Context], None]:
+    act = _ACTS.get(step.get("do", ""))
+    if act is None:
+        raise InvalidMessage(f"`do` is one of {', '.join(_ACTS)}, not {step.get('do')!r}")
+    return act
+
+
+def _number(step: Step, name: str, default: float) -> float:
+    value = step.get(name, default)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise InvalidMessage(f"`{name}` is a number, not {value!r}")
+    return value
+
+
+def _text(step: Step, default: str = "") -> str:
+    return str(step.get("text", default))
+
+
+def _ok(step: Step, context: Context) -> None:
+    pass
+
+
+def _raise(step: Step, context: Context) -> None:
+    name = str(step.get("type", "RuntimeError"))
+    kind = getattr(builtins, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+        kind = type(name, (Exception,), {"__module__": "demo"})
+    raise kind(_text(step, "as the message says"))
+
+
+def _temporary(step: Step, context: Context) -> None:
+    raise TemporaryUnavailable(_text(step, "as the message says"))
+
+
+def _invalid(step: Step, context: Context) -> None:
+    raise InvalidMessage(_text(step, "as the message says"))
+
+
+def _exit(step: Step, context: Context) -> None:
+    os._exit(int(_number(step, "code", 1)))
+
+
+def _kill(step: Step, context: Context) -> None:
+    try:
+        number = signal.Signals[str(step.get("signal", "SIGKILL"))]
+    except KeyError as error:
+        raise InvalidMessage(f"no signal {error}") from error
+    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), number)
+
+
+def _sleep(step: Step, context: Context) -> None:
+    time.sleep(_number(step, "seconds", 1))
+
+
+def _allocate(step: Step, context: Context) -> None:
+    # Written to, page by page: memory that is only reserved counts for nothing.
+    block = bytearray(int(_number(step, "mb", 1)) * _MEGABYTE)
+    block[::4096] = b"\1" * len(range(0, len(block), 4096))
+    Scripted.kept.append(block)
+
+
+def _send(step: Step, context: Context) -> None:
+    for index in range(int(_number(step, "count", 1))):
+        context.send(str(step.get("destination", "")), str(step.get("body", "")), {"index": index})
+
+
+_ACTS: dict[str, Callable[[Step, Context], None]] = {
+    "ok": _ok,
+    "raise": _raise,
+    "temporary": _temporary,
+    "invalid": _invalid,
+    "exit": _exit,
+    "kill": _kill,
+    "sleep": _sleep,
+    "allocate": _allocate,
+    "send": _send,
+}

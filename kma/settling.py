@@ -1,0 +1,161 @@
+"""What the end of a handling means: the table of the specification (contract/outcomes) turned into records,
+settlements and counts. Nothing is stored or settled here: a `Batch` says what must be, in which order.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from broker.port import Settle
+from contract.breaker import Counts, count
+from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
+from contract.outcomes import RULES, Breaker, Outcome, Settlement, attempt_number, is_exhausted, is_last
+from kma.failure import Failure
+from kma.handling import Handled
+from kma.identity import delivery_count
+from kma.journal import Totals
+from kma.known import KnownAttempts
+from kma.ledger import Carried, run_key
+from kma.records import Ending, after_failure, after_success, derived_id
+from kma.spool import New
+from kma.work import Work
+
+SEND_REFUSED = "send refused"
+
+
+@dataclass(slots=True)
+class Batch:
+    """To the disk first (`records`, `attempts`, `forget`), then to the broker (`settlements`), then free the slots."""
+
+    records: list[New] = field(default_factory=list)
+    attempts: list[tuple[str, str, int]] = field(default_factory=list)
+    forget: list[tuple[str, str]] = field(default_factory=list)
+    settlements: list[tuple[int, Settle]] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+
+    @property
+    def must_be_stored(self) -> bool:
+        return bool(self.records or self.attempts or self.forget)
+
+    def __bool__(self) -> bool:
+        return bool(self.settlements or self.slots or self.must_be_stored)
+
+
+class Settling:
+    """The counts of one run and what follows from each ending. One thread."""
+
+    def __init__(
+        self, run: RecordRun, desired: DesiredRun, totals: Totals, carried: Carried, known: KnownAttempts
+    ) -> None:
+        self._run = run
+        self._key = run_key(run.activation, run.epoch)
+        self._known = known
+        self.desired = desired
+        self.counts = carried.counts
+        self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
+        self.successes = carried.successes
+        self.batch = Batch()
+        self.change(desired)
+
+    def change(self, desired: DesiredRun) -> None:
+        """Other limits or known attempts, from the next message on."""
+        self.desired = desired
+        self._known.told(desired.known_attempts)
+
+    def totals(self, restarts: int) -> Totals:
+        return Totals(self.handled, self.failed, self.temporary, restarts, self.successes)
+
+    def carried(self) -> Carried:
+        return Carried(self.successes, self.counts)
+
+    def take_batch(self) -> Batch:
+        batch, self.batch = self.batch, Batch()
+        return batch
+
+    # -- before -----------------------------------------------------------------------------------------------------
+
+    def receive(self, tag: int, encoded: bytes, life: int, record: bytes) -> Work | None:
+        """The message as work, or None when it has no attempt left: then it is rejected."""
+        made = delivery_count(encoded)
+        attempt = attempt_number(made, self._known.of(encoded))
+        if is_exhausted(attempt, self.desired.max_attempts):
+            self._settle(tag, Settle.REJECT)
+            self._forget(encoded)
+            return None
+        return Work(tag, encoded, made, attempt, record, life, self.desired.masked_properties)
+
+    # -- after ------------------------------------------------------------------------------------------------------
+
+    def succeeded(self, work: Work, at: datetime, *, accepted: bool = False) -> None:
+        """`accepted`: a transaction has accepted it already."""
+        self.handled += 1
+        self.successes += 1
+        if self.counts.any:
+            self.counts = Counts()
+        if work.needs_record:
+            self._add(work, after_success(self._run, self._message(work), at))
+        self._forget(work.encoded)
+        if not accepted:
+            self._settle(work.tag, Settle.ACCEPT)
+        self.batch.slots.append(work.slot)
+
+    def failed_with(self, work: Work, handled: Handled, *, pid: int, seconds: float, at: datetime, gone: bool) -> None:
+        """`gone`: the delivery went with its connection; the exception happened all the same."""
+        rule = RULES[handled.outcome]
+        failure = handled.failure or Failure(handled.outcome.value, "")
+        ending = Ending(
+            outcome=handled.outcome,
+            failure=failure,
+            attempt=work.attempt,
+            max_attempts=self.desired.max_attempts,
+            successes_before=self.successes,
+            process_id=pid,
+            seconds=seconds,
+            at=at,
+            traceparent=work.identified.traceparent,
+        )
+        if handled.outcome is Outcome.TEMPORARY:
+            self.temporary += 1
+        else:
+            self.failed += 1
+        if rule.breaker is Breaker.COUNT:
+            self.successes = 0
+        self.counts = count(self.counts, handled.outcome, failure.exception_type)
+        self._add(work, after_failure(self._run, self._message(work), ending))
+        self.batch.slots.append(work.slot)
+        if not gone:
+            self._settle_failed(work, rule.settlement)
+
+    def _settle_failed(self, work: Work, settlement: Settlement) -> None:
+        """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end."""
+        last = is_last(work.attempt, self.desired.max_attempts)
+        behind = work.count + 1 < work.attempt
+        if settlement is Settlement.AFTER_LAST or (behind and last):
+            self._settle(work.tag, Settle.REJECT)
+            self._forget(work.encoded)
+            return
+        self._settle(work.tag, Settle.FAIL)
+        if last:
+            self._forget(work.encoded)
+        elif behind:
+            case = self._known.made(work.encoded, work.attempt)
+            self.batch.attempts.append((self.desired.setting, case, work.attempt))
+
+    def _settle(self, tag: int, settle: Settle) -> None:
+        self.batch.settlements.append((tag, settle))
+
+    def _forget(self, encoded: bytes) -> None:
+        case = self._known.ended(encoded)
+        if case is not None:
+            self.batch.forget.append((self.desired.setting, case))
+
+    def _message(self, work: Work) -> MessageIdentity:
+        return work.identified.record(
+            queue=self.desired.queue, destination=self.desired.destination, count=work.count, attempt=work.attempt
+        )
+
+    def _add(self, work: Work, contents: Iterable[Content]) -> None:
+        record = UUID(bytes=work.record)
+        for number, content in enumerate(contents):
+            self.batch.records.append(New(self._key, content, derived_id(record, number)))

@@ -1,0 +1,203 @@
+"""Records that the MA has not taken yet. When `append` returns they are on disk; their numbers grow by one.
+
+A record's id is stored once, also when its row was taken and deleted meanwhile: a record made again after a crash has
+no effect. `python -m kma.spool PATH` shows what a spool holds.
+"""
+
+import json
+import sqlite3
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from contract.messages import KIND_OF, Content, Record, SpoolReport
+from contract.wire import dump
+from kma.spool_file import SpoolFile
+
+_KEEP_TAKEN = 20_000  # ids remembered after their rows are gone
+_ROW_OVERHEAD = 100  # bytes that a row costs beside its content, about
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A record to be; `run` is the key of its run (`kma.ledger.run_key`)."""
+
+    run: str
+    content: Content
+    id: UUID
+
+
+class Spool:
+    """Safe between threads. Raises sqlite3.Error when the disk fails or is full: then nothing was stored."""
+
+    def __init__(self, file: SpoolFile, limit_bytes: int) -> None:
+        self._file = file
+        self._limit = limit_bytes
+        with file.reading() as connection:
+            row = connection.execute("SELECT count(*), coalesce(sum(size), 0) FROM records").fetchone()
+        self._rows, self._bytes = int(row[0]), int(row[1])
+
+    @property
+    def id(self) -> UUID:
+        return self._file.id
+
+    @property
+    def full(self) -> bool:
+        """Nothing new may be begun. What is under way may still be stored: `append` never refuses."""
+        return self._bytes >= self._limit
+
+    def append(
+        self,
+        records: Sequence[New],
+        *,
+        attempts: Iterable[tuple[str, str, int]] = (),
+        forget: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        """One transaction: the records in this order, and known attempts (setting, message key, attempts made) to
+        remember or to forget."""
+        now = time.time()
+        rows = [(str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), now) for new in records]
+        with self._file.transaction() as connection:
+            sizes = [insert(connection, row) for row in rows]
+            connection.executemany(
+                "INSERT INTO attempts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
+                " SET made = max(made, excluded.made), seen_at = excluded.seen_at",
+                [(*known, now) for known in attempts],
+            )
+            connection.executemany("DELETE FROM attempts WHERE setting = ? AND message = ?", list(forget))
+        self._grow(sum(size > 0 for size in sizes), sum(sizes))
+
+    def close_run(self, new: New) -> None:
+        """The closing record and the mark that the run has one, together: there is never a second."""
+        row = (str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), time.time())
+        size = 0
+        with self._file.transaction() as connection:
+            marked = connection.execute("UPDATE runs SET closed = 1 WHERE run = ? AND NOT closed", (new.run,))
+            if marked.rowcount == 1:
+                size = insert(connection, row)
+        self._grow(size > 0, size)
+
+    def head(self, records: int, size: int) -> list[Record]:
+        """The oldest records: at most so many, and so many bytes, but one at least when there is one."""
+        with self._file.reading() as connection:
+            cursor = connection.execute(
+                "SELECT number, id, kind, content, size FROM records ORDER BY number LIMIT ?", (records,)
+            )
+            batch: list[Record] = []
+            for number, identity, kind, content, length in cursor:
+                size -= length
+                if batch and size < 0:
+                    break
+                batch.append(Record(number, UUID(identity), kind, json.loads(content)))
+            cursor.close()
+        return batch
+
+    def taken(self, up_to: int) -> None:
+        """The MA has stored every record up to this number."""
+        with self._file.transaction() as connection:
+            rows, size = _measure(connection, "number <= ?", up_to)
+            connection.execute("INSERT OR IGNORE INTO taken SELECT number, id FROM records WHERE number <= ?", (up_to,))
+            connection.execute("DELETE FROM records WHERE number <= ?", (up_to,))
+            connection.execute("DELETE FROM taken WHERE number <= (SELECT max(number) FROM taken) - ?", (_KEEP_TAKEN,))
+        self._grow(-rows, -size)
+
+    def put_aside(self, number: int, reason: str) -> None:
+        """A record that the MA will never take blocks no other: kept for people, not sent again."""
+        with self._file.transaction() as connection:
+            rows, size = _measure(connection, "number = ?", number)
+            connection.execute(
+                "INSERT OR IGNORE INTO set_aside SELECT number, id, kind, content, ? FROM records WHERE number = ?",
+                (reason, number),
+            )
+            connection.execute("DELETE FROM records WHERE number = ?", (number,))
+        self._grow(-rows, -size)
+
+    def set_aside(self) -> int:
+        with self._file.reading() as connection:
+            return int(connection.execute("SELECT count(*) FROM set_aside").fetchone()[0])
+
+    def renew_id(self) -> UUID:
+        return self._file.renew_id()
+
+    def report(self) -> SpoolReport:
+        with self._file.reading() as connection:
+            oldest = connection.execute("SELECT created_at FROM records ORDER BY number LIMIT 1").fetchone()
+        oldest_at = datetime.fromtimestamp(oldest[0], UTC) if oldest else None
+        return SpoolReport(self._rows, self._bytes, self._limit, self.full, oldest_at)
+
+    def attempts(self, setting: str) -> dict[str, int]:
+        """Attempts that this server knows of, by message key."""
+        with self._file.reading() as connection:
+            return dict(connection.execute("SELECT message, made FROM attempts WHERE setting = ?", (setting,)))
+
+    def _grow(self, rows: int, size: int) -> None:
+        # After the commit only: a transaction that failed has changed nothing.
+        with self._file.reading():
+            self._rows += rows
+            self._bytes += size
+
+
+def _text(content: Content) -> str:
+    return json.dumps(dump(content), ensure_ascii=False)
+
+
+def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]) -> int:
+    """Bytes that the row (id, kind, run, content, time) takes now, 0 when its id was here before."""
+    identity, kind, run, content, now = row
+    if connection.execute("SELECT 1 FROM taken WHERE id = ?", (identity,)).fetchone():
+        return 0
+    size = len(content.encode()) + _ROW_OVERHEAD
+    cursor = connection.execute(
+        "INSERT OR IGNORE INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (identity, kind, run, content, size, now),
+    )
+    if cursor.rowcount != 1:
+        return 0
+    connection.execute("UPDATE runs SET records = records + 1 WHERE run = ?", (run,))
+    return size
+
+
+def _measure(connection: sqlite3.Connection, where: str, number: int) -> tuple[int, int]:
+    row = connection.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM records WHERE {where}", (number,))
+    rows, size = row.fetchone()
+    return int(rows), int(size)
+
+
+def look(path: Path) -> dict[str, Any]:
+    """What the spool holds, read only and without stopping who writes it."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        rows, size, first, last, oldest = connection.execute(
+            "SELECT count(*), coalesce(sum(size), 0), min(number), max(number), min(created_at) FROM records"
+        ).fetchone()
+        return {
+            "spool": connection.execute("SELECT value FROM meta WHERE name = 'spool'").fetchone()[0],
+            "rows": rows,
+            "bytes": size,
+            "first": first,
+            "last": last,
+            "oldest_at": datetime.fromtimestamp(oldest, UTC).isoformat() if oldest else None,
+            "kinds": dict(connection.execute("SELECT kind, count(*) FROM records GROUP BY kind")),
+            "set_aside": connection.execute("SELECT count(*) FROM set_aside").fetchone()[0],
+            "runs": [
+                {"run": run, "records": records, "closed": bool(closed)}
+                for run, records, closed in connection.execute("SELECT run, records, closed FROM runs ORDER BY seen_at")
+            ],
+        }
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 1 or not Path(arguments[0]).is_file():
+        print("usage: python -m kma.spool PATH (the spool.sqlite3 of a server's data folder)", file=sys.stderr)
+        return 2
+    print(json.dumps(look(Path(arguments[0])), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

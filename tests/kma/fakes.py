@@ -1,0 +1,170 @@
+"""A broker's link that tests can look into, and messages for it. Children, journal, spool and run are the real ones."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+from broker.amqp_codec import decode, encode
+from broker.port import ConsumerEvents, Delivery, Outgoing, Settle
+from contract.messages import DesiredRun, Mode
+from contract.typed import Typed
+from kma.ledger import Ledger
+from kma.outgoing import encoded_message
+from kma.run import Run, Surroundings
+from kma.spool import Spool
+from kma.spool_file import SpoolFile
+
+SAMPLES = ("kma.samples.scripted", "kma.samples.orders", "kma.samples.bench")
+
+
+def message(body: Any, *, count: int = 0, identity: str = "", annotations: Mapping[str, Typed] | None = None) -> bytes:
+    """An encoded message; a dict or list as JSON, `count` attempts made before by the broker's count."""
+    text = body if isinstance(body, (str, bytes)) else json.dumps(body)
+    found = decode(encoded_message(text, {}, message_id=identity or f"ID:{uuid4()}"))
+    return encode(replace(found, delivery_count=count, annotations={**found.annotations, **(annotations or {})}))
+
+
+class FakeLink:
+    """A `Consumer` over a list. With `redeliver`, FAIL brings the message back with its count raised."""
+
+    def __init__(self, events: ConsumerEvents, messages: list[bytes], *, redeliver: bool = True) -> None:
+        self.events = events
+        self.queue = list(messages)
+        self.redeliver = redeliver
+        self.outstanding: dict[int, bytes] = {}
+        self.settled: list[tuple[bytes, Settle]] = []
+        self.sent: list[Outgoing] = []
+        self.refuse_sends = ""
+        self.credit = 0
+        self.stopped = False
+        self._tag = 0
+        self._lock = threading.RLock()
+
+    def start(self) -> None:
+        self.events.opened()
+        self._pump()
+
+    def grant(self, credit: int) -> None:
+        self.credit = credit
+        self._pump()
+
+    def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
+        with self._lock:
+            for tag, settle in settlements:
+                encoded = self.outstanding.pop(tag, None)
+                if encoded is None:
+                    continue
+                self.settled.append((encoded, settle))
+                if settle is Settle.FAIL and self.redeliver:
+                    found = decode(encoded)
+                    self.queue.append(encode(replace(found, delivery_count=found.delivery_count + 1)))
+        self._pump()
+
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+        if self.refuse_sends:
+            self.events.settled(tag, self.refuse_sends)
+            return
+        with self._lock:
+            self.settled.append((self.outstanding.pop(tag), Settle.ACCEPT))
+            self.sent.extend(sends)
+        self.events.settled(tag, None)
+        self._pump()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        self.stopped = True
+
+    def lose(self, reason: str = "gone") -> None:
+        """The connection is lost: what is outstanding comes again."""
+        with self._lock:
+            self.queue = [*self.outstanding.values(), *self.queue]
+            self.outstanding.clear()
+        self.events.lost(reason, False)
+        self.events.opened()
+        self._pump()
+
+    def put(self, *messages: bytes) -> None:
+        with self._lock:
+            self.queue.extend(messages)
+        self._pump()
+
+    def outcomes(self) -> Counter[Settle]:
+        return Counter(settle for _, settle in self.settled)
+
+    def _pump(self) -> None:
+        with self._lock:
+            while self.queue and len(self.outstanding) < self.credit and not self.stopped:
+                self._tag += 1
+                encoded = self.queue.pop(0)
+                self.outstanding[self._tag] = encoded
+                self.events.delivered(Delivery(self._tag, encoded))
+
+
+class Stage:
+    """A run with real children on a fake link, in a folder of its own."""
+
+    def __init__(self, folder: Path, messages: list[bytes], *, modules: tuple[str, ...] = SAMPLES, **desired: Any) -> None:
+        self.folder = folder
+        self.file = SpoolFile(folder / "spool.sqlite3")
+        self.spool = Spool(self.file, desired.pop("spool_bytes", 10_000_000))
+        self.ledger = Ledger(self.file)
+        self.links: list[FakeLink] = []
+        self._messages = messages
+        self._redeliver = desired.pop("redeliver", True)
+        self.around = Surroundings("srv-1", self.spool, self.ledger, folder, modules, self._connect)
+        self.desired = wanted(**desired)
+        self.run = Run(self.desired, "1", self.around)
+
+    def _connect(self, desired: DesiredRun, events: ConsumerEvents) -> FakeLink:
+        link = FakeLink(events, self._messages if not self.links else self.links[-1].queue, redeliver=self._redeliver)
+        self.links.append(link)
+        return link
+
+    @property
+    def link(self) -> FakeLink:
+        eventually(lambda: bool(self.links), "a link")
+        return self.links[-1]
+
+    def records(self, kind: str = "") -> list[dict[str, Any]]:
+        found = self.spool.head(10_000, 1 << 30)
+        return [dict(record.content) for record in found if not kind or record.kind == kind]
+
+    def kinds(self) -> list[str]:
+        return [record.kind for record in self.spool.head(10_000, 1 << 30)]
+
+    def settled(self, number: int) -> None:
+        eventually(lambda: len(self.link.settled) >= number, f"{number} settlements")
+
+    def end(self, *, close: bool = True) -> None:
+        if self.run.alive:
+            self.run.stop(close=close, reason="test")
+            self.run.join(40)
+            assert not self.run.alive
+        self.file.close()
+
+
+def wanted(**fields: Any) -> DesiredRun:
+    values = {
+        "activation": UUID("11111111-2222-3333-4444-555555555555"),
+        "epoch": 1,
+        "setting": "orders",
+        "agent": "demo.scripted",
+        "destination": "demo.orders",
+        "queue": "orders",
+        "mode": Mode.AUTO,
+        "max_attempts": 3,
+        "grace_seconds": 5.0,
+    }
+    return DesiredRun(**{**values, **fields})
+
+
+def eventually(true: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"no {what} within {seconds:g} s"
+        time.sleep(0.01)
