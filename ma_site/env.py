@@ -94,13 +94,38 @@ def read(environ: Mapping[str, str]) -> Environment:
         log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
     )
-    if reader.problems:
-        listed = "\n  ".join(reader.problems)
+    _refuse(reader.problems)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherEnvironment:
+    """What only the demo publisher is told."""
+
+    stomp_address: str
+    user: str
+    password: str = field(repr=False)
+
+
+def read_publisher(environ: Mapping[str, str]) -> PublisherEnvironment:
+    """Raises ImproperlyConfigured, as `read` does."""
+    reader = _Reader(environ)
+    result = PublisherEnvironment(
+        stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
+        user=reader.text("MA_PUBLISHER_USER"),
+        password=reader.secret("MA_PUBLISHER_PASSWORD"),
+    )
+    _refuse(reader.problems)
+    return result
+
+
+def _refuse(problems: list[str]) -> None:
+    if problems:
+        listed = "\n  ".join(problems)
         raise ImproperlyConfigured(
             f"The environment of the MA is not complete:\n  {listed}\n"
             "`./ma` fills it in; by hand see docs/operations.md, section Environment."
         )
-    return result
 
 
 def parse_database(url: str) -> dict[str, Any]:

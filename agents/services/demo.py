@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from agents.models import Destination, LaunchSetting, Pool, Server, Spread
 from agents.models.setting import AckMode
@@ -10,19 +11,20 @@ from agents.services.wishes import save_destination, save_setting
 POOL = "demo"
 
 # Letters die within half a minute: 1 + 2 + 4 s of delays before the fourth attempt, the last.
-POLICY = {"max_attempts": 4, "delay_ms": 1000, "multiplier": 2.0, "max_delay_ms": 10_000}
+POLICY: dict[str, Any] = {"max_attempts": 4, "delay_ms": 1000, "multiplier": 2.0, "max_delay_ms": 10_000}
 DESTINATIONS = {
     "demo.orders": "Orders of a shop, a steady trickle.",
     "demo.invoices": "What has to be invoiced.",
     "demo.scripted": "Messages that say themselves what shall happen: for rehearsals.",
 }
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "orders": {
         "agent": "demo.orders",
         "destination": "demo.orders",
         "spread": Spread.ANY,
         "mode": AckMode.TRANSACTED,
         "concurrency": 2,
+        "parameters": {"invoices": "demo.invoices"},
         "description": "Handles orders; some of them fail, each kind in its own way.",
     },
     "invoices": {

@@ -1,0 +1,1 @@
+"""Pages that know everything: the operations overview, the list of settings, health."""

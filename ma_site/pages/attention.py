@@ -1,0 +1,119 @@
+"""What needs a person now, worst first, each with what can be done about it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from agents.models import ProvisionState, ServerState
+from agents.pages.amounts import coarse, duration, number
+from agents.pages.consoles import Text, link
+from agents.pages.servers import ServerRow
+from dlq.pages.letters import GIVE_BACK
+from dlq.pages.overview import QueueRow
+from ma_site.pages.health import Part
+from ma_site.pages.table import SettingRow
+
+WORST_FIRST = ("bad", "warn", "info", "off")
+MOST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """`acts` are the buttons: text and address."""
+
+    tone: str
+    icon: str
+    who: str
+    why: Text
+    url: str
+    acts: list[tuple[Text, str]] = field(default_factory=list)
+
+
+def needs_of(
+    request: HttpRequest, settings: list[SettingRow], dead: list[QueueRow], servers: list[ServerRow], parts: list[Part],
+    now: datetime,
+) -> list[Need]:  # fmt: skip
+    """Silent servers last heard long ago stay: only a person can say that they are gone for good."""
+    found = [*_of_parts(parts), *_of_settings(request, settings, now), *_of_servers(servers, now), *_of_dead(request, dead, now)]
+    return sorted(found, key=lambda need: WORST_FIRST.index(need.tone))
+
+
+def _of_parts(parts: list[Part]) -> list[Need]:
+    url = link("health")
+    return [
+        Need("bad" if part.state == "down" else "warn", "warn", str(part.name), part.says, url, [(_("What to do"), url)])
+        for part in parts
+        if part.state != "ok"
+    ]
+
+
+def _of_settings(request: HttpRequest, rows: list[SettingRow], now: datetime) -> list[Need]:
+    return [need for row in rows if (need := _of_setting(request, row, now))]
+
+
+def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | None:
+    setting = row.setting
+    look = (_("Look"), row.url)
+    if setting.provision_state == ProvisionState.FAILED:
+        why = _("could not be made on the broker: %(problem)s") % {"problem": setting.provision_problem}
+        return Need("bad", "warn", setting.key, why, row.url, [look])
+    waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
+    if not setting.enabled and waiting:
+        return _off(request, row, waiting, now)
+    if setting.enabled and row.state.tone in ("bad", "warn"):
+        problems = [run.problem for run in row.runs if run.wanted and run.problem]
+        why = f"{row.state.word}: {problems[0]}" if problems else row.state.word
+        return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [look])
+    return None
+
+
+def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> Need:
+    setting = row.setting
+    text = ngettext("off for %(time)s, %(n)s message waits", "off for %(time)s, %(n)s messages wait", waiting)
+    why = text % {"time": coarse(now - setting.state_since), "n": number(waiting)}
+    if setting.disabled_reason:
+        why += f" · {setting.disabled_reason}"
+    acts = [(_("Look"), row.url)]
+    if request.user.has_perm("agents.can_enable"):
+        acts.append((_("Switch on…"), link("setting_enable", setting.key)))
+    return Need("warn", "off", setting.key, why, row.url, acts)
+
+
+def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
+    found = []
+    for row in rows:
+        server, url = row.server, link("server", row.server.name)
+        look = [(_("Look"), url)]
+        if server.state(now) is ServerState.SILENT and server.last_seen_at:
+            why = _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)}
+            found.append(Need("bad", "silent", server.name, why, url, look))
+        elif server.spool_full:
+            found.append(Need("bad", "warn", server.name, _("its spool is full: it takes no more messages"), url, look))
+        elif server.problems:
+            found.append(Need("warn", "warn", server.name, str(server.problems[0]), url, look))
+        elif row.skewed:
+            why = _("its clock differs from ours by %(time)s") % {"time": duration(abs(round(server.clock_skew_seconds, 1)))}
+            found.append(Need("warn", "wait", server.name, why, url, look))
+    return found
+
+
+def _of_dead(request: HttpRequest, rows: list[QueueRow], now: datetime) -> list[Need]:
+    return [_dead(request, row, now) for row in rows if row.exact or (row.exact is None and row.since)]
+
+
+def _dead(request: HttpRequest, row: QueueRow, now: datetime) -> Need:
+    if row.exact is None:
+        why = _("dead letters by our index: %(n)s") % {"n": row.indexed}
+    else:
+        why = ngettext("%(n)s dead letter", "%(n)s dead letters", row.exact) % {"n": number(row.exact)}
+    if row.since:
+        why += " · " + _("oldest %(time)s") % {"time": coarse(now - row.since)}
+    if row.top:
+        why += f" · {row.top_share} % {row.top}"
+    acts = [(_("Look"), row.url)]
+    if row.setting and request.user.has_perm(GIVE_BACK):
+        acts.append((_("Give back…"), f"{link('give_back', row.key)}?all=1"))
+    return Need("warn", "letter", row.key if row.setting else row.queue, why, row.url, acts)

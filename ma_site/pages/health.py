@@ -1,0 +1,220 @@
+"""The health page: each part of the house ok, degraded or down, since when, and what to do."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_safe
+
+from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
+from agents.pages.amounts import coarse, number
+from agents.pages.consoles import Text, link, needs, page
+from agents.pages.figures import broker_away_since, message_count
+from agents.pages.shown import Shown
+from agents.services.broker import management
+from broker.errors import BrokerError
+from contract.properties import FEED, UNKNOWN, dead_letter_queue
+from failures.models import RefusedRecord
+from ma_site.redis_check import ping
+
+VIEW = "agents.view_server"
+OK, DEGRADED, DOWN = "ok", "degraded", "down"
+# Beat and feed give a sign every few seconds: past this one of them stands still.
+LATE = timedelta(seconds=30)
+FEED_BEHIND = 1000
+FULL_PERCENT = 80
+SLOW_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`since` is when it was last known to be well, or since when it is not; `todo` what a person does about it."""
+
+    name: Text
+    state: str
+    says: Text
+    todo: Text = ""
+    since: datetime | None = None
+    url: str = ""
+
+    @property
+    def shown(self) -> Shown:
+        return SHOWN[self.state]
+
+
+SHOWN = {
+    OK: Shown(gettext_lazy("ok"), "ok", "ok"),
+    DEGRADED: Shown(gettext_lazy("degraded"), "warn", "warn"),
+    DOWN: Shown(gettext_lazy("down"), "bad", "bad"),
+}
+
+
+@require_safe
+@needs(VIEW)
+def health_page(request: HttpRequest) -> HttpResponseBase:
+    now = timezone.now()
+    parts = [
+        _database(),
+        _redis(),
+        _broker(),
+        *(_process(name, now) for name in PROCESSES),
+        _feed_lag(),
+        _unknown(),
+        _provisioning(),
+        _records(now),
+    ]
+    worst = next((state for state in (DOWN, DEGRADED) if any(part.state == state for part in parts)), OK)
+    return page(
+        request,
+        "ma_site/health.html",
+        title=_("Health"),
+        section="health",
+        parts=parts,
+        overall=SHOWN[worst],
+        servers=_servers(now),
+    )
+
+
+def quick_parts(now: datetime) -> list[Part]:
+    """What the overview asks for: rows and what is known already, no call to another process."""
+    parts = [_process(name, now) for name in PROCESSES]
+    away = broker_away_since()
+    if away:
+        says = _("does not answer for %(time)s; figures are old") % {"time": coarse(now - away)}
+        parts.append(Part(_("Broker"), DOWN, says, since=away))
+    return parts
+
+
+def _timed(check: Callable[[], object]) -> float:
+    started = time.monotonic()
+    check()
+    return time.monotonic() - started
+
+
+def _milliseconds(seconds: float) -> str:
+    return _("answers in %(n)s ms") % {"n": number(seconds * 1000, 1)}
+
+
+def _database() -> Part:
+    def ask() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+
+    seconds = _timed(ask)
+    state = OK if seconds < SLOW_SECONDS else DEGRADED
+    return Part(_("Database"), state, f"{connection.vendor} · {_milliseconds(seconds)}")
+
+
+def _redis() -> Part:
+    try:
+        seconds = _timed(lambda: ping(settings.MA_REDIS_URL))
+    except OSError as error:
+        says = _("does not answer: %(problem)s") % {"problem": error}
+        todo = _("Workers stand still, and servers hear of changes only when they ask (every 2 s). Start it: ./ma status, ./ma logs redis.")
+        return Part("Redis", DOWN, says, todo)
+    return Part("Redis", OK, _milliseconds(seconds))
+
+
+def _broker() -> Part:
+    name = _("Broker")
+    try:
+        broker = management()
+        version = str(broker.attribute("broker", "Version"))
+        memory = int(broker.attribute("broker", "AddressMemoryUsagePercentage"))
+        disk = round(100 * float(broker.attribute("broker", "DiskStoreUsage")))
+    except BrokerError as error:
+        says = _("does not answer: %(problem)s") % {"problem": error}
+        todo = _("Nothing is lost: messages are on its disk. Start it: ./ma status, ./ma logs artemis. Pages show figures of before, greyed.")
+        return Part(name, DOWN, says, todo, broker_away_since())
+    says = _("Artemis %(version)s · memory for messages %(memory)s %% full · disk %(disk)s %% full") % {
+        "version": version,
+        "memory": memory,
+        "disk": disk,
+    }
+    if max(memory, disk) >= FULL_PERCENT:
+        return Part(name, DEGRADED, says, _("Make room: give back or remove old dead letters, or enlarge the disk; producers are held when it is full."))
+    return Part(name, OK, says)
+
+
+PROCESSES = ("beat", "feed")
+
+
+def _process(name: str, now: datetime) -> Part:
+    labels = {"beat": _("Clock (beat)"), "feed": _("Feed of dead letters")}
+    todos = {
+        "beat": _("Lost servers are not replaced until it runs. Start it: ./ma status, ./ma logs beat, ./ma logs worker."),
+        "feed": _("Dead letters are safe on the broker, but our lists do not show new ones. Start it: ./ma status, ./ma logs feed."),
+    }
+    at = ProcessBeat.objects.filter(name=name).values_list("at", flat=True).first()
+    if at is None:
+        return Part(labels[name], DOWN, _("has never given a sign of life"), todos[name])
+    if now - at > LATE:
+        says = _("last sign of life %(time)s ago") % {"time": coarse(now - at)}
+        return Part(labels[name], DOWN, says, todos[name], at)
+    return Part(labels[name], OK, _("gives signs of life"), since=at)
+
+
+def _feed_lag() -> Part:
+    waiting = message_count(dead_letter_queue(FEED))
+    name = _("Index of dead letters")
+    if waiting is None:
+        return Part(name, DEGRADED, _("the broker does not tell how far it is"))
+    says = ngettext("%(n)s letter not indexed yet", "%(n)s letters not indexed yet", waiting) % {"n": number(waiting)}
+    if waiting > FEED_BEHIND:
+        return Part(name, DEGRADED, says, _("It catches up by itself while the feed runs; counts of the broker are exact meanwhile."))
+    return Part(name, OK, says)
+
+
+def _unknown() -> Part:
+    waiting = message_count(dead_letter_queue(UNKNOWN))
+    url = link("dead_letters_of", UNKNOWN)
+    name = _("Dead letters of nobody")
+    if waiting is None:
+        return Part(name, DEGRADED, _("the broker does not tell"), url=url)
+    says = ngettext("%(n)s letter in %(queue)s", "%(n)s letters in %(queue)s", waiting)
+    says = says % {"n": number(waiting), "queue": dead_letter_queue(UNKNOWN)}
+    if waiting:
+        return Part(name, DEGRADED, says, _("Look whose they are; no setting owns their queue."), url=url)
+    return Part(name, OK, says, url=url)
+
+
+def _provisioning() -> Part:
+    failed = list(LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True))
+    name = _("Settings on the broker")
+    if failed:
+        says = _("could not be made: %(keys)s") % {"keys": ", ".join(failed[:10])}
+        return Part(name, DEGRADED, says, _("Each setting's page says why."), url=link("settings") + "?state=problem")
+    return Part(name, OK, _("as wanted"), url=link("settings"))
+
+
+def _records(now: datetime) -> Part:
+    count = RefusedRecord.objects.filter(received_at__gte=now - timedelta(days=1)).count()
+    says = ngettext("%(n)s record refused in 24 h", "%(n)s records refused in 24 h", count) % {"n": number(count)}
+    if count:
+        return Part(_("Records of servers"), DEGRADED, says, _("Their text is kept; usually MA and KMA differ in version."))
+    return Part(_("Records of servers"), OK, says)
+
+
+def _servers(now: datetime) -> list[Part]:
+    found = []
+    for server in Server.objects.all():
+        url, state = link("server", server.name), server.state(now)
+        if state is ServerState.ALIVE:
+            records = ngettext("%(n)s record in its spool", "%(n)s records in its spool", server.spool_rows)
+            says = records % {"n": number(server.spool_rows)}
+            todo = _("It takes no more messages until the MA has taken its records.") if server.spool_full else ""
+            found.append(Part(server.name, DEGRADED if server.spool_full else OK, says, todo, server.last_seen_at, url))
+        elif state is ServerState.SILENT:
+            todo = _("Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us.")
+            found.append(Part(server.name, DOWN, state.label, todo, server.last_seen_at, url))
+        else:
+            todo = _("Start a KMA with its token.")
+            found.append(Part(server.name, DEGRADED, state.label, todo, url=url))
+    return found

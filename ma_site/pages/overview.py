@@ -1,0 +1,97 @@
+"""The operations overview, which is the index of the site: is something wrong, since when, how much, what to do."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents.models import ServerState
+from agents.pages.consoles import needs, page
+from agents.pages.lists import counted
+from agents.pages.servers import server_rows
+from dlq.models import DeadLetter
+from dlq.pages.letters import VIEW as SEE_LETTERS
+from dlq.pages.overview import QueueRow, queue_rows, unknown_row
+from failures.models import FailureProtocol
+from failures.pages.protocols import VIEW as SEE_PROTOCOLS
+from ma_site.pages.attention import MOST, needs_of
+from ma_site.pages.health import quick_parts
+from ma_site.pages.table import SettingRow, setting_rows
+
+VIEW = "agents.view_launchsetting"
+NEW = timedelta(hours=1)
+
+
+@require_safe
+def overview(request: HttpRequest) -> HttpResponseBase:
+    """For everybody who may sign in; without the right to see settings it says so instead of showing them."""
+    if not request.user.has_perm(VIEW):
+        return page(request, "ma_site/nothing.html", title=_("Overview"), section="overview")
+    now = timezone.now()
+    rows, servers = setting_rows(now), server_rows(now)
+    dead = [*queue_rows([row.setting for row in rows]), unknown_row()] if request.user.has_perm(SEE_LETTERS) else []
+    wanted = needs_of(request, rows, dead, servers, quick_parts(now), now)
+    return page(
+        request,
+        "ma_site/overview.html",
+        title=_("Overview"),
+        section="overview",
+        rows=rows,
+        needs=wanted[:MOST],
+        more_needs=len(wanted) - MOST if len(wanted) > MOST else 0,
+        servers=servers,
+        alive=sum(1 for row in servers if row.server.state(now) is ServerState.ALIVE),
+        on=sum(1 for row in rows if row.setting.enabled),
+        off=sum(1 for row in rows if not row.setting.enabled),
+        dead=_dead_total(dead, request, now),
+        latest=_latest(request),
+        may_add=request.user.has_perm("agents.add_launchsetting"),
+    )
+
+
+def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[str, Any] | None:
+    """The broker's counts added up; None without the right to see letters. `known` False: some are missing."""
+    if not request.user.has_perm(SEE_LETTERS):
+        return None
+    return {
+        "count": sum(row.exact or 0 for row in rows),
+        "known": all(row.exact is not None for row in rows),
+        "new": counted(DeadLetter.objects.filter(seen_at__gte=now - NEW)),
+    }
+
+
+def _latest(request: HttpRequest) -> FailureProtocol | None:
+    if not request.user.has_perm(SEE_PROTOCOLS):
+        return None
+    return FailureProtocol.objects.order_by("-occurred_at", "-id").only("occurred_at", "exception_type").first()
+
+
+GROUPS = ("on", "off", "problem")
+
+
+@require_safe
+@needs(VIEW)
+def setting_list(request: HttpRequest) -> HttpResponseBase:
+    chosen = request.GET.get("state", "")
+    chosen = chosen if chosen in GROUPS else ""
+    every = setting_rows(timezone.now())
+    labels = {"on": _("on and well"), "off": _("off"), "problem": _("with a problem")}
+    tabs = [(group, labels[group], _count(every, group), group == chosen) for group in GROUPS]
+    return page(
+        request,
+        "ma_site/settings.html",
+        title=_("Settings"),
+        section="settings",
+        rows=[row for row in every if chosen in ("", row.group)],
+        tabs=tabs,
+        every=len(every),
+        chosen=chosen,
+        may_add=request.user.has_perm("agents.add_launchsetting"),
+    )
+
+
+def _count(rows: list[SettingRow], group: str) -> int:
+    return sum(1 for row in rows if row.group == group)

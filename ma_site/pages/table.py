@@ -1,0 +1,111 @@
+"""The table of settings: what each does now, what waits and what is dead."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from agents.models import LaunchSetting, Run, RunPhase, ServerState
+from agents.pages.consoles import link
+from agents.pages.figures import Figures, figures_for
+from agents.pages.rows import open_runs
+from agents.pages.shown import Shown, setting_shown
+from dlq.models import DeadLetter, LetterState
+from failures.models import FailureProtocol
+from failures.pages.protocols import protocols_url
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One server of a run: filled while it runs there, hollow while it is on its way."""
+
+    tone: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    setting: LaunchSetting
+    state: Shown
+    dots: list[Dot]
+    runs: list[Run]
+    figures: Figures
+    failed_at: datetime | None
+    dead_since: datetime | None
+
+    @property
+    def group(self) -> str:
+        """`off`, `problem` or `on`: what the list is filtered by."""
+        if self.state.tone in ("bad", "warn"):
+            return "problem"
+        return "on" if self.setting.enabled else "off"
+
+    @property
+    def url(self) -> str:
+        return link("setting", self.setting.key)
+
+    @property
+    def dead_url(self) -> str:
+        return link("dead_letters_of", self.setting.key)
+
+    @property
+    def activation(self) -> str:
+        return str(self.runs[0].activation_id) if self.runs else ""
+
+    @property
+    def activation_url(self) -> str:
+        return link("activation", self.activation) if self.activation else self.url
+
+    @property
+    def failed_url(self) -> str:
+        wanted = {"activation": self.activation} if self.activation else {"setting": self.setting.key}
+        return protocols_url(**wanted)
+
+    @property
+    def protocols_url(self) -> str:
+        return protocols_url(setting=self.setting.key)
+
+    @property
+    def handled(self) -> int:
+        return sum(run.handled for run in self.runs)
+
+    @property
+    def failed(self) -> int:
+        return sum(run.failed + run.temporary for run in self.runs)
+
+
+def setting_rows(now: datetime) -> list[SettingRow]:
+    """Everything that is not of the broker comes from rows; its figures from `figures_for`, as old as they are."""
+    settings = list(_settings())
+    runs = open_runs(setting.pk for setting in settings)
+    figures = figures_for(settings)
+    return [_row(setting, runs.get(setting.pk, []), figures[setting.key], now) for setting in settings]
+
+
+def _settings() -> QuerySet[LaunchSetting]:
+    failed = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("-occurred_at").values("occurred_at")[:1]
+    dead = DeadLetter.objects.filter(setting_key=OuterRef("key"), state=LetterState.DEAD).order_by("pk")
+    return LaunchSetting.objects.select_related("pool", "destination", "disabled_by").annotate(
+        failed_at=Subquery(failed), dead_since=Subquery(dead.values("seen_at")[:1])
+    )
+
+
+def _row(setting: LaunchSetting, runs: list[Run], figures: Figures, now: datetime) -> SettingRow:
+    return SettingRow(
+        setting=setting,
+        state=setting_shown(setting, runs, now),
+        dots=[_dot(run, now) for run in runs if run.wanted],
+        runs=runs,
+        figures=figures,
+        failed_at=getattr(setting, "failed_at", None),
+        dead_since=getattr(setting, "dead_since", None),
+    )
+
+
+def _dot(run: Run, now: datetime) -> Dot:
+    state = run.server.state(now)
+    if state is not ServerState.ALIVE:
+        return Dot("bad", f"{run.server.name}: {state.label}")
+    phase = RunPhase(run.state)
+    running = phase is RunPhase.RUNNING and run.connected
+    return Dot("ok" if running else "warn", f"{run.server.name}: {phase.label}")
