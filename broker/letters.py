@@ -1,0 +1,69 @@
+"""Figures of a queue, and moving dead letters: the two things the MA asks for all the time. Over any `Management`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from broker.errors import AddressUnknown
+from broker.port import Management
+from broker.rows import find
+from contract.properties import ORIG_MESSAGE_ID
+
+# Ids per operation: each is one scan of the queue under a lock of the whole broker, so neither many nor long ones.
+SLICE = 200
+FLUSH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFigures:
+    """What the broker counts. `messages` contains `scheduled` (waiting for their redelivery) and `delivering`."""
+
+    messages: int
+    scheduled: int
+    delivering: int
+    consumers: int
+    added: int
+    acknowledged: int
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self.messages - self.scheduled - self.delivering)
+
+
+def queue_figures(management: Management, queue: str, address: str) -> QueueFigures:
+    """All of one moment. Raises AddressUnknown when the queue is not there."""
+    found = find(management, "listQueues", queue)
+    if found is None or found["address"] != address:
+        raise AddressUnknown(f"the broker has no queue {queue} on {address}")
+    return QueueFigures(
+        messages=int(found["messageCount"]),
+        scheduled=int(found["scheduledCount"]),
+        delivering=int(found["deliveringCount"]),
+        consumers=int(found["consumerCount"]),
+        added=int(found["messagesAdded"]),
+        acknowledged=int(found["messagesAcked"]),
+    )
+
+
+def move_letters(management: Management, dead_queue: str, orig_ids: Sequence[int], target_queue: str) -> int:
+    """Moves the letters with these `_AMQ_ORIG_MESSAGE_ID` to that queue, which alone gets them.
+
+    Returns what the broker says it moved: for logs only, what is gone from the queue is the truth. Doing it again is
+    harmless, the ids are of one death only.
+    """
+    moved = 0
+    for start in range(0, len(orig_ids), SLICE):
+        ids = orig_ids[start : start + SLICE]
+        selector = " OR ".join(f"{ORIG_MESSAGE_ID} = {int(orig_id)}" for orig_id in ids)
+        moved += _move(management, dead_queue, selector, target_queue, len(ids))
+    return moved
+
+
+def move_letters_until(management: Management, dead_queue: str, last_id: int, target_queue: str, count: int) -> int:
+    """Moves at most `count` of the letters up to that `_AMQ_ORIG_MESSAGE_ID`; returns what the broker says."""
+    return _move(management, dead_queue, f"{ORIG_MESSAGE_ID} <= {int(last_id)}", target_queue, count)
+
+
+def _move(management: Management, source: str, selector: str, target: str, count: int) -> int:
+    if count < 1:
+        raise ValueError("0 would move every message of the queue")
+    return int(management.call(f"queue.{source}", "moveMessages", FLUSH, selector, target, False, count))
