@@ -5,3 +5,8 @@ from django.utils.translation import gettext_lazy as _
 class AgentsConfig(AppConfig):
     name = "agents"
     verbose_name = _("Agents")
+
+    def ready(self) -> None:
+        from agents.pages import urls
+
+        urls.register()

@@ -5,3 +5,19 @@ from django.utils.translation import gettext_lazy as _
 class DlqConfig(AppConfig):
     name = "dlq"
     verbose_name = _("Dead letters")
+
+    def ready(self) -> None:
+        from dlq.pages import urls
+
+        urls.register()
+
+    def ready(self) -> None:
+        from dlq.causes import protocols_arrived
+        from dlq.endings import deaths
+        from dlq.replay.joining import outcomes_arrived
+        from failures.known_attempts import register_endings
+        from failures.sinks import register_letter_outcome, register_protocols
+
+        register_letter_outcome(outcomes_arrived)
+        register_protocols(protocols_arrived)
+        register_endings(deaths)

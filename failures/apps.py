@@ -9,5 +9,7 @@ class FailuresConfig(AppConfig):
     def ready(self) -> None:
         from agents import known_attempts as provided
         from failures.known_attempts import known_attempts
+        from failures.pages import urls
 
+        urls.register()
         provided.register(known_attempts)

@@ -1,7 +1,14 @@
 """The one admin site that is the whole web interface: its index is the operations overview."""
 
+from typing import Any
+
 from django.contrib.admin import AdminSite
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, URLResolver, path
 from django.utils.translation import gettext_lazy as _
+
+from agents.pages import consoles
 
 
 class OperationsSite(AdminSite):
@@ -9,3 +16,19 @@ class OperationsSite(AdminSite):
     site_header = _("Message agents")
     index_title = _("Overview")
     empty_value_display = "—"
+    enable_nav_sidebar = False
+    site_url = None
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        """Consoles first: the admin's own last address takes everything."""
+        records = path("records/", self.admin_view(self.records), name="records")
+        return [*consoles.urls(self.admin_view), records, *super().get_urls()]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        from ma_site.pages.overview import overview  # needs the apps, which need this site
+
+        return overview(request)
+
+    def records(self, request: HttpRequest) -> TemplateResponse:
+        """The admin's own index: every kind of row that this person may see."""
+        return super().index(request, {"title": _("Administration"), "section": "records"})

@@ -14,3 +14,8 @@ class MaSiteConfig(AppConfig):
     default = True
     name = "ma_site"
     verbose_name = _("Site")
+
+    def ready(self) -> None:
+        from ma_site.pages import urls
+
+        urls.register()

@@ -10,7 +10,8 @@ from django.utils.dateformat import format as date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from agents.pages import amounts
+from agents.models import Activation, StateChange
+from agents.pages import amounts, history, reasons
 from agents.pages.consoles import tabs_for
 from agents.pages.visible import visible as make_visible
 
@@ -49,7 +50,9 @@ def at(instant: datetime | None) -> SafeString | str:
     if instant is None:
         return "—"
     absolute = date_format(timezone.localtime(instant), "Y-m-d H:i:s T")
-    return format_html('<time datetime="{}" title="{}" data-show="local">{}</time>', instant.isoformat(), absolute, absolute)
+    return format_html(
+        '<time datetime="{}" title="{}" data-show="local">{}</time>', instant.isoformat(), absolute, absolute
+    )
 
 
 @register.simple_tag
@@ -86,6 +89,38 @@ def visible_lines(text: Any) -> SafeString:
 @register.filter
 def visible_head(text: Any, limit: int) -> SafeString:
     return make_visible(str(text), limit=limit)
+
+
+@register.filter
+def short_id(value: Any) -> str:
+    """The first part of a UUID: enough for people on one page."""
+    return str(value)[:8]
+
+
+@register.filter
+def signed_seconds(value: float) -> str:
+    sign = "+" if value > 0 else ""
+    return f"{sign}{amounts.duration(round(value, 2))}"
+
+
+@register.filter
+def lasted(activation: Activation) -> str:
+    return amounts.duration((activation.ended_at or timezone.now()) - activation.started_at)
+
+
+@register.filter
+def change_text(change: StateChange) -> str:
+    return history.sentence(change)
+
+
+@register.filter
+def reason_text(reason: str) -> SafeString:
+    return make_visible(reasons.in_words(reason), limit=300)
+
+
+@register.filter
+def change_tone(change: StateChange) -> str:
+    return history.tone(change)
 
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)

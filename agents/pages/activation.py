@@ -1,0 +1,70 @@
+"""One activation: who started it, its servers side by side, and what higher apps know of it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents import panels
+from agents.models import Activation, Run
+from agents.pages.consoles import link, needs, page
+from agents.pages.runs import run_rows
+from agents.pages.shown import ACTIVATIONS
+
+VIEW = "agents.view_activation"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    handled: int
+    failed: int
+    temporary: int
+    recovered: int
+    restarts: int
+
+
+@require_safe
+@needs(VIEW)
+def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    rows = Activation.objects.select_related("setting__destination", "setting__pool", "started_by")
+    activation = get_object_or_404(rows, pk=pk)
+    setting = activation.setting
+    runs = list(activation.runs.select_related("server").order_by("server__name", "epoch"))
+    before = setting.activations.filter(started_at__lt=activation.started_at).order_by("-started_at").first()
+    after = setting.activations.filter(started_at__gt=activation.started_at).order_by("started_at").first()
+    return page(
+        request,
+        "agents/activation.html",
+        title=short(activation),
+        section="settings",
+        crumbs=[(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))],
+        activation=activation,
+        setting=setting,
+        state=ACTIVATIONS[activation.state],
+        lasted=(activation.ended_at or timezone.now()) - activation.started_at,
+        totals=totals(runs),
+        runs=run_rows(runs, setting, timezone.now()),
+        before=before,
+        after=after,
+        changes=activation.changes.select_related("by", "server")[:30],
+        panels=panels.render("activation", request, activation),
+    )
+
+
+def totals(runs: list[Run]) -> Totals:
+    return Totals(
+        handled=sum(run.handled for run in runs),
+        failed=sum(run.failed for run in runs),
+        temporary=sum(run.temporary for run in runs),
+        recovered=sum(run.recovered for run in runs),
+        restarts=sum(run.restarts for run in runs),
+    )
+
+
+def short(activation: Activation) -> str:
+    """The first part of the id: enough for people on one page."""
+    return str(activation.pk)[:8]

@@ -1,0 +1,132 @@
+"""The broker's figures for pages: never older than a moment while it answers, the last known ones while it does not."""
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+from django.utils import timezone
+
+from agents.models import LaunchSetting
+from agents.services.broker import management
+from agents.services.figures import QueueFigures, queue_figures
+from broker.errors import BrokerError, BrokerUnavailable
+
+log = structlog.get_logger(__name__)
+
+FRESH = timedelta(seconds=3)
+# A page of many settings asks for the oldest figures first and shows the rest as old as they are.
+BUDGET_SECONDS = 0.5
+# After a failure nobody waits for the broker again for so long.
+PAUSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """`at` None: never known here. `stale`: the broker did not answer for them now. `problem`: its words."""
+
+    waiting: int | None = None
+    delayed: int | None = None
+    in_delivery: int | None = None
+    consumers: int | None = None
+    dead: int | None = None
+    at: datetime | None = None
+    stale: bool = False
+    problem: str = ""
+
+
+_lock = threading.Lock()
+_known: dict[str, Figures] = {}
+_away_until = 0.0
+_away_since: datetime | None = None
+
+
+def figures_of(setting: LaunchSetting) -> Figures:
+    return figures_for([setting])[setting.key]
+
+
+def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
+    """By setting key; asks the broker for what is not fresh, within the budget."""
+    wanted = list(settings)
+    deadline = time.monotonic() + BUDGET_SECONDS
+    now = timezone.now()
+    for setting in sorted(wanted, key=_age_first):
+        if time.monotonic() >= deadline or time.monotonic() < _away_until:
+            break
+        known = _known.get(setting.key)
+        if known is None or known.stale or known.at is None or now - known.at > FRESH:
+            _ask(setting, now)
+    return {setting.key: _known_of(setting.key) for setting in wanted}
+
+
+def message_count(queue: str) -> int | None:
+    """The broker's exact count of a queue that belongs to no setting; None when it does not tell."""
+    if time.monotonic() < _away_until:
+        return None
+    try:
+        return int(management().attribute(f"queue.{queue}", "MessageCount"))
+    except BrokerUnavailable:
+        _note_away(timezone.now())
+    except BrokerError as error:
+        log.info("no count of a queue", queue=queue, reason=str(error))
+    return None
+
+
+def broker_away_since() -> datetime | None:
+    """When this process first found that the broker does not answer; None while it does."""
+    return _away_since
+
+
+def forget() -> None:
+    """For tests: as in a process that has just started."""
+    global _away_until, _away_since
+    with _lock:
+        _known.clear()
+        _away_until, _away_since = 0.0, None
+
+
+def _age_first(setting: LaunchSetting) -> float:
+    known = _known.get(setting.key)
+    return known.at.timestamp() if known and known.at else 0.0
+
+
+def _known_of(key: str) -> Figures:
+    known = _known.get(key, Figures())
+    if time.monotonic() < _away_until:
+        return replace(known, stale=True)
+    return known
+
+
+def _note_away(now: datetime) -> None:
+    global _away_until, _away_since
+    with _lock:
+        _away_until, _away_since = time.monotonic() + PAUSE_SECONDS, _away_since or now
+
+
+def _ask(setting: LaunchSetting, now: datetime) -> None:
+    global _away_since
+    try:
+        found = queue_figures(setting, now)
+    except BrokerUnavailable as error:
+        _note_away(now)
+        log.info("broker does not answer a page", reason=str(error))
+    except BrokerError as error:
+        with _lock:
+            _known[setting.key] = replace(_known.get(setting.key, Figures()), stale=True, problem=str(error))
+            _away_since = None
+    else:
+        with _lock:
+            _known[setting.key], _away_since = _fresh(found), None
+
+
+def _fresh(found: QueueFigures) -> Figures:
+    return Figures(
+        waiting=found.waiting,
+        delayed=found.delayed,
+        in_delivery=found.in_delivery,
+        consumers=found.consumers,
+        dead=found.dead,
+        at=found.at,
+    )

@@ -1,0 +1,50 @@
+"""Runs as rows: what the server said of them and how near the breaker's limits they are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.models import LaunchSetting, Run
+from agents.pages.shown import RUNS, Shown, server_shown
+from contract.breaker import same_limit
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """`value` of `limit`, drawn no longer than its whole length; a breaker that only counts goes past its limit."""
+
+    value: int
+    limit: int
+
+    @property
+    def drawn(self) -> int:
+        return min(self.value, self.limit)
+
+    @property
+    def tone(self) -> str:
+        if self.value >= self.limit:
+            return "bad"
+        return "warn" if self.value * 2 >= self.limit else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run: Run
+    server: Shown
+    state: Shown
+    same: Meter
+    any: Meter
+
+
+def run_rows(runs: Iterable[Run], setting: LaunchSetting, now: datetime) -> list[RunRow]:
+    limit, m = same_limit(setting.breaker_m), setting.breaker_m
+    return [
+        RunRow(
+            run=run,
+            server=server_shown(run.server, now),
+            state=RUNS[run.state],
+            same=Meter(run.same_count, limit),
+            any=Meter(run.any_count, m),
+        )
+        for run in runs
+    ]

@@ -1,0 +1,133 @@
+"""The pages of one launch setting: it whole, and switching it on and off."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+
+from agents import panels
+from agents.models import Activation, LaunchSetting, OfferedAgent, ProvisionState, Run
+from agents.pages import groups
+from agents.pages.consoles import link, needs, page
+from agents.pages.figures import figures_of
+from agents.pages.rows import open_runs
+from agents.pages.runs import run_rows
+from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
+from agents.services.settings import Refused, disable_setting, enable_setting
+
+VIEW = "agents.view_launchsetting"
+SHOWN_CHANGES = 15
+SHOWN_ACTIVATIONS = 10
+
+
+@require_safe
+@needs(VIEW)
+def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = _setting(key)
+    now = timezone.now()
+    servers = list(setting.pool.servers.all())
+    offered = list(OfferedAgent.objects.filter(name=setting.agent, server__in=servers))
+    current = setting.activations.order_by("-started_at").first()
+    runs = open_runs([setting.pk]).get(setting.pk, [])
+    return page(
+        request,
+        "agents/setting.html",
+        title=setting.key,
+        section="settings",
+        crumbs=[(_("Settings"), link("settings"))],
+        setting=setting,
+        state=setting_shown(setting, runs, now),
+        provisioned=PROVISIONED[ProvisionState(setting.provision_state)],
+        groups=groups.groups(setting, servers, offered),
+        warnings=groups.breaker_warnings(setting),
+        preview=groups.preview(setting.destination),
+        figures=figures_of(setting),
+        runs=run_rows(_runs_of(current), setting, now),
+        current=current,
+        activations=[(each, ACTIVATIONS[each.state]) for each in setting.activations.all()[:SHOWN_ACTIVATIONS]],
+        changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
+        switch=switch_of(request, setting),
+        panels=panels.render("setting", request, setting),
+        may_change=request.user.has_perm("agents.change_launchsetting"),
+    )
+
+
+def _runs_of(activation: Activation | None) -> list[Run]:
+    return list(activation.runs.select_related("server").order_by("server__name", "epoch")) if activation else []
+
+
+def _setting(key: str) -> LaunchSetting:
+    return get_object_or_404(LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key)
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """The button that switches a setting on or off; `refusal` says why it cannot be pressed."""
+
+    on: bool
+    url: str
+    refusal: str = ""
+
+
+def switch_of(request: HttpRequest, setting: LaunchSetting) -> Switch:
+    if setting.enabled:
+        may = request.user.has_perm("agents.can_disable")
+        refusal = "" if may else _("You may not switch settings off. Ask for the permission “Can disable launch settings”.")
+        return Switch(False, link("setting_disable", setting.key), refusal)
+    url = link("setting_enable", setting.key)
+    if not request.user.has_perm("agents.can_enable"):
+        return Switch(True, url, _("You may not switch settings on. Ask for the permission “Can enable launch settings”."))
+    if setting.provision_state == ProvisionState.PENDING:
+        return Switch(True, url, _("It is still being made on the broker; usually this takes seconds."))
+    if setting.provision_state == ProvisionState.FAILED:
+        problem = setting.provision_problem or _("unknown problem")
+        return Switch(True, url, _("It could not be made on the broker: %(problem)s") % {"problem": problem})
+    return Switch(True, url)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(VIEW, "agents.can_enable")
+def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = _setting(key)
+    if request.method != "POST":
+        return _confirm(request, setting, on=True)
+    try:
+        enable_setting(setting, by=request.user, now=timezone.now())
+    except Refused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, _("%(key)s is switched on.") % {"key": setting.key})
+    return HttpResponseRedirect(link("setting", setting.key))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(VIEW, "agents.can_disable")
+def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = _setting(key)
+    if request.method != "POST":
+        return _confirm(request, setting, on=False)
+    reason = request.POST.get("reason", "").strip()[:2000]
+    disable_setting(setting, by=request.user, reason=reason, now=timezone.now())
+    messages.success(request, _("%(key)s is switched off.") % {"key": setting.key})
+    return HttpResponseRedirect(link("setting", setting.key))
+
+
+def _confirm(request: HttpRequest, setting: LaunchSetting, *, on: bool) -> HttpResponseBase:
+    texts: dict[str, Any] = {"key": setting.key}
+    title = _("Switch %(key)s on?") % texts if on else _("Switch %(key)s off?") % texts
+    return page(
+        request,
+        "agents/setting_switch.html",
+        title=title,
+        section="settings",
+        crumbs=[(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))],
+        setting=setting,
+        switch=switch_of(request, setting),
+        on=on,
+        figures=figures_of(setting),
+    )

@@ -1,0 +1,102 @@
+"""One dead letter whole: body, typed properties, where it came from, what happened to it."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents.pages.consoles import link, needs, page
+from broker.amqp_codec import decode
+from broker.errors import MessageUndecodable
+from broker.port import Message
+from contract.typed import from_json, text_of
+from dlq.models import DeadLetter, LetterState
+from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
+from dlq.pages.case import case_of, case_url
+from dlq.pages.letters import GIVE_BACK, VIEW
+from dlq.pages.shown import LETTERS
+
+LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
+
+
+@require_safe
+@needs(VIEW)
+def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
+    letter = get_object_or_404(DeadLetter.objects.select_related("setting"), pk=pk)
+    message, body, problem = _read(letter)
+    look = _look(request, body)
+    same = DeadLetter.objects.filter(queue=letter.queue, state=letter.state)
+    return page(
+        request,
+        "dlq/letter.html",
+        title=_("Letter %(n)s") % {"n": letter.pk},
+        section="dead_letters",
+        crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, link("dead_letters_of", queue_key(letter)))],
+        letter=letter,
+        state=LETTERS[LetterState(letter.state)],
+        message=message,
+        body=body,
+        problem=problem,
+        look=look,
+        tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
+        content=shown(body, look) if body else hexadecimal(bytes(letter.encoded)[:4096]),
+        cut=cut(body, look) if body else False,
+        properties=_typed(letter.properties),
+        annotations=_typed(letter.annotations),
+        case=case_of(letter.message_key, letter.setting_key),
+        case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
+        newer=same.filter(pk__gt=letter.pk).order_by("pk").values_list("pk", flat=True).first(),
+        older=same.filter(pk__lt=letter.pk).order_by("-pk").values_list("pk", flat=True).first(),
+        may_give_back=request.user.has_perm(GIVE_BACK),
+    )
+
+
+def queue_key(letter: DeadLetter) -> str:
+    """The part of the dead-letter queue's name that our URLs carry."""
+    return letter.queue.partition(".")[2] or letter.queue
+
+
+def _read(letter: DeadLetter) -> tuple[Message | None, Body | None, str]:
+    try:
+        message = decode(bytes(letter.encoded))
+    except MessageUndecodable as error:
+        return None, None, letter.problem or str(error)
+    return message, body_of(message, letter.jms_kind), letter.problem
+
+
+def _look(request: HttpRequest, body: Body | None) -> Look:
+    """The asked one where the body has it, else the first."""
+    if body is None:
+        return Look.HEX
+    asked = request.GET.get("body", "")
+    return next((look for look in body.looks if look.value == asked), body.looks[0])
+
+
+def _tab(look: Look) -> str:
+    return _("Text") if look is Look.TEXT else _("Bytes")
+
+
+def _typed(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Name, AMQP type and text of each; what cannot be read is shown as it is stored."""
+    rows = []
+    for item in sorted(items, key=lambda item: str(item.get("name"))):
+        try:
+            text = text_of(from_json({"type": item["type"], "value": item["value"]}))
+        except (KeyError, TypeError, ValueError):
+            text = str(item.get("value"))
+        rows.append((str(item.get("name")), str(item.get("type")), text))
+    return rows
+
+
+@require_safe
+@needs(VIEW)
+def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The bytes of the body as a file: never shown by the browser, whatever they are."""
+    letter = get_object_or_404(DeadLetter, pk=pk)
+    _message, body, _problem = _read(letter)
+    content = body.raw if body else bytes(letter.encoded)
+    response = HttpResponse(content, content_type="application/octet-stream")
+    response["Content-Disposition"] = f'attachment; filename="letter-{letter.pk}.bin"'
+    return response

@@ -1,0 +1,153 @@
+"""The dead letters of one setting: newest first, filtered, with a selection to give back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import django_filters
+import django_tables2 as tables
+from django.db.models import Count, QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from agents.models import LaunchSetting
+from agents.pages import amounts
+from agents.pages.consoles import link, needs, page
+from agents.pages.figures import figures_of, message_count
+from agents.pages.lists import BEFORE, PAGE, Page, SpanFilter, counted, page_of
+from agents.pages.visible import visible
+from agents.templatetags.console import ago, state
+from contract.properties import UNKNOWN, dead_letter_queue
+from dlq.models import DeadLetter, LetterState, ReplayItem
+from dlq.pages.shown import LETTERS
+
+VIEW = "dlq.view_deadletter"
+GIVE_BACK = "dlq.give_back"
+EVERY_STATE = "every"
+NUMBER = {"td": {"class": "num"}, "th": {"class": "num"}}
+STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
+
+
+class LetterFilter(django_filters.FilterSet):
+    exception = django_filters.CharFilter(
+        field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
+    )
+    body = django_filters.CharFilter(
+        field_name="body_text", lookup_expr="icontains", label=gettext_lazy("Body begins with or holds"), max_length=200
+    )
+    span = SpanFilter(field_name="seen_at")
+    state = django_filters.ChoiceFilter(
+        choices=STATES, label=gettext_lazy("State"), empty_label=None, method="of_state", initial=LetterState.DEAD
+    )
+    fingerprint = django_filters.CharFilter(label=gettext_lazy("Fingerprint"), max_length=64)
+
+    class Meta:
+        model = DeadLetter
+        fields: list[str] = []
+
+    def of_state(self, rows: QuerySet[DeadLetter], name: str, value: str) -> QuerySet[DeadLetter]:
+        return rows if value == EVERY_STATE else rows.filter(state=value)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    letter: DeadLetter
+    replays: int
+
+
+class LetterTable(tables.Table):
+    tick = tables.Column(accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}})
+    seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
+    cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
+    body = tables.Column(accessor="letter", verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}})
+    attempts = tables.Column(
+        accessor="letter.delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=NUMBER
+    )
+    replays = tables.Column(verbose_name=gettext_lazy("Replays"), attrs=NUMBER)
+    state = tables.Column(accessor="letter", verbose_name=gettext_lazy("State"))
+
+    class Meta:
+        template_name = "ma/table.html"
+        orderable = False
+        attrs = {"class": "grid"}
+
+    def render_tick(self, value: DeadLetter) -> SafeString | str:
+        if value.state != LetterState.DEAD:
+            return ""
+        label = _("Select letter %(n)s") % {"n": value.pk}
+        return format_html('<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label)
+
+    def render_seen(self, value: DeadLetter) -> SafeString:
+        return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago(value.seen_at))
+
+    def render_cause(self, value: DeadLetter) -> SafeString:
+        words = visible(value.exception_type) if value.exception_type else _("no protocol")
+        kept = "" if value.durable else format_html(' <span class="tag">{}</span>', _("not durable"))
+        return format_html('<a href="{}"><b>{}</b></a>{}', link("letter", value.pk), words, kept)
+
+    def render_body(self, value: DeadLetter) -> SafeString | str:
+        if value.problem:
+            return format_html('<span class="bad-text">{}</span>', visible(value.problem, limit=80))
+        return visible(value.body_text, limit=90) if value.body_text else "—"
+
+    def render_attempts(self, value: int) -> str:
+        return amounts.number(value)
+
+    def render_replays(self, value: int) -> str:
+        return amounts.number(value)
+
+    def render_state(self, value: DeadLetter) -> SafeString:
+        return state(LETTERS[LetterState(value.state)], pill=False)
+
+
+@require_safe
+@needs(VIEW)
+def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
+    queue = dead_letter_queue(key)
+    rows = DeadLetter.objects.filter(queue=queue)
+    if setting is None and key != UNKNOWN and not rows.exists():
+        raise Http404
+    asked = request.GET.copy()
+    asked.setdefault("state", LetterState.DEAD.value)
+    filters = LetterFilter(asked, rows)
+    found = filters.qs
+    listed = _page(request, found)
+    exact = figures_of(setting) if setting else None
+    return page(
+        request,
+        "dlq/letters.html",
+        title=queue,
+        section="dead_letters",
+        crumbs=[(_("Dead letters"), link("dead_letters"))],
+        key=key,
+        setting=setting,
+        figures=exact,
+        exact=exact.dead if exact else message_count(queue),
+        indexed=counted(rows.filter(state=LetterState.DEAD)),
+        filters=filters,
+        filtered=_is_filtered(request, filters.filters),
+        table=LetterTable(listed.rows),
+        listed=listed,
+        total=counted(found),
+        may_give_back=request.user.has_perm(GIVE_BACK) and setting is not None,
+    )
+
+
+def _is_filtered(request: HttpRequest, names: Iterable[str]) -> bool:
+    known = set(names)
+    return any(value for name, value in request.GET.items() if name in known and value != LetterState.DEAD)
+
+
+def _page(request: HttpRequest, rows: QuerySet[DeadLetter]) -> Page:
+    before = request.GET.get(BEFORE, "")
+    if before.isdigit() and len(before) < 19:
+        rows = rows.filter(pk__lt=int(before))
+    light = list(rows.defer("encoded", "properties", "annotations").order_by("-pk")[: PAGE + 1])
+    # A query of its own: joined, SQLite would group the whole table before it takes a page of it.
+    given = ReplayItem.objects.filter(letter__in=[letter.pk for letter in light]).order_by().values_list("letter")
+    counts = dict(given.annotate(Count("pk")))
+    return page_of(request, [Row(letter, counts.get(letter.pk, 0)) for letter in light], lambda row: str(row.letter.pk))

@@ -1,0 +1,21 @@
+"""Registers the pages and panels of this app."""
+
+from django.utils.translation import gettext_lazy as _
+
+from agents import panels
+from agents.pages.consoles import Tab, add_page, add_tab
+from dlq.pages import case, letter, letters, overview, replays
+from dlq.pages.panels import setting_panel
+
+
+def register() -> None:
+    add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, letters.VIEW))
+    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replays.VIEW))
+    add_page("dead-letters/", overview.overview, "dead_letters")
+    add_page("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of")
+    add_page("letters/<int:pk>/", letter.letter_page, "letter")
+    add_page("letters/<int:pk>/body/", letter.letter_body, "letter_body")
+    add_page("cases/", case.case_page, "case")
+    add_page("replays/", replays.replay_list, "replays")
+    add_page("replays/<uuid:pk>/", replays.replay_page, "replay")
+    panels.register("setting", 20, setting_panel)

@@ -1,0 +1,40 @@
+"""One protocol whole: the summary first, then the place, the message and the run."""
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents.pages.consoles import link, needs, page
+from failures.models import FailureProtocol
+from failures.pages.protocols import VIEW, case_url, protocols_url
+from failures.pages.traceback import sections
+
+SHOWN_TRACEBACK = 64 * 1024
+
+
+@require_safe
+@needs(VIEW)
+def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    protocol = get_object_or_404(FailureProtocol.objects.select_related("setting", "activation", "server"), pk=pk)
+    same = FailureProtocol.objects.filter(message_key=protocol.message_key, setting_key=protocol.setting_key)
+    return page(
+        request,
+        "failures/protocol.html",
+        title=protocol.exception_type[:80],
+        section="protocols",
+        crumbs=[(_("Protocols"), link("protocols"))],
+        protocol=protocol,
+        sections=sections(protocol.traceback[:SHOWN_TRACEBACK]),
+        properties=sorted((protocol.properties or {}).items()),
+        case_url=case_url(protocol) if protocol.message_key else "",
+        alike_url=protocols_url(fingerprint=protocol.fingerprint),
+        earlier=same.filter(occurred_at__lt=protocol.occurred_at).order_by("-occurred_at").first()
+        if protocol.message_key
+        else None,
+        later=same.filter(occurred_at__gt=protocol.occurred_at).order_by("occurred_at").first()
+        if protocol.message_key
+        else None,
+    )

@@ -1,0 +1,17 @@
+"""Registers the pages and panels of this app."""
+
+from django.utils.translation import gettext_lazy as _
+
+from agents import panels
+from agents.pages.consoles import Tab, add_page, add_tab
+from failures.pages.groups import activation_panel, setting_panel
+from failures.pages.protocol import protocol_page
+from failures.pages.protocols import VIEW, protocol_list
+
+
+def register() -> None:
+    add_tab(Tab("protocols", _("Protocols"), "admin:protocols", 60, VIEW))
+    add_page("protocols/", protocol_list, "protocols")
+    add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
+    panels.register("activation", 10, activation_panel)
+    panels.register("setting", 10, setting_panel)
