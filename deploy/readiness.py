@@ -42,7 +42,7 @@ def reached(process: Process, probe: Probe, runner: Runner, layout: Layout, *, w
     if state.running and probe():
         return True
     if state.state in ("FATAL", "STOPPED") or waited > LIMIT_SECONDS:
-        why = f"{process.name} is not ready after {waited:.0f} s ({state.description})"
+        why = f"{process.name} is not ready after {waited:.0f} s ({state.description or state.state.lower()})"
         raise Problem(why + _last_lines(process, layout))
     return False
 
