@@ -1,0 +1,42 @@
+"""The operations account manages the broker over STOMP and browses dead letters over AMQP."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.conf import settings
+
+from agents.services.broker import management
+from broker.amqp_adapter import AmqpBrowser
+from broker.errors import AccessRefused, BrokerError
+from contract.properties import UNKNOWN, dead_letter_queue
+from ma_site.checks.finding import Finding, bad, good, register
+
+ACCOUNT = "Compare MA_BROKER_USER, MA_BROKER_PASSWORD and the broker's roles with docs/operations.md."
+
+
+@register("broker", 40)
+def check(now: datetime) -> Iterator[Finding]:
+    try:
+        version = management().attribute("broker", "Version")
+    except AccessRefused as error:
+        yield bad(f"the account {settings.MA_BROKER_STOMP.user} may not manage: {error}", ACCOUNT)
+        return
+    except BrokerError as error:
+        yield bad(f"{settings.MA_BROKER_STOMP.url} does not answer: {error}", "./ma status; ./ma logs artemis")
+        return
+    yield good(f"Artemis {version} is managed over STOMP")
+    yield _browse()
+
+
+def _browse() -> Finding:
+    browser = AmqpBrowser(settings.MA_BROKER_AMQP)
+    try:
+        for _ in browser.browse(settings.MA_DLA_ADDRESS, dead_letter_queue(UNKNOWN), limit=1):
+            pass
+    except AccessRefused as error:
+        return bad(f"the account {settings.MA_BROKER_AMQP.user} may not browse dead letters: {error}", ACCOUNT)
+    except BrokerError as error:
+        return bad(f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; manage.py provision")
+    finally:
+        browser.close()
+    return good("dead letters are browsed over AMQP")

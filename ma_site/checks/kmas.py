@@ -1,0 +1,36 @@
+"""Every server's KMA is heard, has room in its spool, and enabled settings run."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from agents.models import Activation, ActivationState, Server, ServerState
+from ma_site.checks.finding import Finding, bad, good, register
+
+
+@register("KMAs", 100)
+def check(now: datetime) -> Iterator[Finding]:
+    servers = list(Server.objects.all())
+    if not servers:
+        yield bad("there is no server", "manage.py create_server NAME; then start its KMA with the token.")
+    for server in servers:
+        yield _heard(server, now)
+        if server.spool_full:
+            yield bad(f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}")
+        for problem in server.problems:
+            yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
+    waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
+    for activation in waiting.select_related("setting"):
+        yield bad(
+            f"{activation.setting.key} is enabled and does not run: {activation.reason}",
+            "Start a KMA of its pool that lists the agent's module in KMA_AGENTS.",
+        )
+
+
+def _heard(server: Server, now: datetime) -> Finding:
+    state = server.state(now)
+    if state is ServerState.ALIVE:
+        return good(f"{server.name} is alive")
+    if server.last_seen_at is None:
+        return bad(f"{server.name} was never seen", f"./ma status; ./ma logs kma-{server.name}")
+    seconds = (now - server.last_seen_at).total_seconds()
+    return bad(f"{server.name} is silent for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}")
