@@ -1,0 +1,76 @@
+"""The forms of filter that this product uses, for the memory adapter."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from broker.port import Message
+from contract.properties import (
+    ANNOTATED_ORIG_ADDRESS,
+    ANNOTATED_ORIG_MESSAGE_ID,
+    ANNOTATED_ORIG_QUEUE,
+    ORIG_ADDRESS,
+    ORIG_MESSAGE_ID,
+    ORIG_QUEUE,
+)
+
+Predicate = Callable[[Message], bool]
+
+_ANNOTATED = {
+    ORIG_ADDRESS: ANNOTATED_ORIG_ADDRESS,
+    ORIG_QUEUE: ANNOTATED_ORIG_QUEUE,
+    ORIG_MESSAGE_ID: ANNOTATED_ORIG_MESSAGE_ID,
+}
+_NEVER = re.compile(r"1\s*=\s*0")
+_NULL = re.compile(r"(\w+) IS (NOT )?NULL")
+_NOT_IN = re.compile(r"(\w+) NOT IN \(([^)]*)\)")
+_COMPARED = re.compile(r"(\w+)\s*(=|<=|<|>=|>|<>)\s*(?:'([^']*)'|(-?\d+))")
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda one, other: bool(one == other),
+    "<>": lambda one, other: bool(one != other),
+    "<": lambda one, other: bool(one < other),
+    "<=": lambda one, other: bool(one <= other),
+    ">": lambda one, other: bool(one > other),
+    ">=": lambda one, other: bool(one >= other),
+}
+
+
+def predicate(selector: str) -> Predicate:
+    """Terms joined by OR. Raises ValueError for every other form, rather than to guess what the broker would do."""
+    if not selector.strip():
+        return lambda message: True
+    terms = [_term(part.strip()) for part in selector.split(" OR ")]
+    return lambda message: any(term(message) for term in terms)
+
+
+def _term(text: str) -> Predicate:
+    if _NEVER.fullmatch(text):
+        return lambda message: False
+    if match := _NULL.fullmatch(text):
+        name, negated = match[1], match[2] is not None
+        return lambda message: (_value(message, name) is not None) == negated
+    if match := _NOT_IN.fullmatch(text):
+        return _not_in(match[1], frozenset(part.strip().strip("'") for part in match[2].split(",")))
+    if match := _COMPARED.fullmatch(text):
+        return _compared(match[1], match[2], match[3] if match[4] is None else int(match[4]))
+    raise ValueError(f"Invalid filter: {text}")
+
+
+def _not_in(name: str, values: frozenset[str]) -> Predicate:
+    # NOT IN is not true for NULL
+    return lambda message: (value := _value(message, name)) is not None and value not in values
+
+
+def _compared(name: str, operator: str, wanted: str | int) -> Predicate:
+    compare = _OPERATORS[operator]
+
+    def matches(message: Message) -> bool:
+        value = _value(message, name)
+        return type(value) is type(wanted) and compare(value, wanted)
+
+    return matches
+
+
+def _value(message: Message, name: str) -> Any:
+    item = message.properties.get(name) or message.annotations.get(_ANNOTATED.get(name, name))
+    return None if item is None else item.value
