@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 
 from broker.port import Delivery
 from contract.messages import DesiredRun
@@ -51,6 +52,7 @@ class Inbox:
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
         self._awake = False
+        self._lock = Lock()  # the descriptor: nobody writes to it once it is closed, it may be another file then
         self._closed = False
         # While the run has messages in stock a delivery need not wake it: it looks here anyway.
         self.hungry = True
@@ -90,10 +92,14 @@ class Inbox:
             yield self._events.popleft()
 
     def close(self) -> None:
-        self._closed = True
-        os.close(self.descriptor)
+        with self._lock:
+            self._closed = True
+            os.close(self.descriptor)
 
     def _wake(self) -> None:
-        if not self._awake and not self._closed:
-            self._awake = True
-            os.eventfd_write(self.descriptor, 1)
+        if self._awake:
+            return
+        with self._lock:
+            if not self._closed:
+                self._awake = True
+                os.eventfd_write(self.descriptor, 1)

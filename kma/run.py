@@ -49,6 +49,7 @@ class Run:
         self.state = RunState.STARTING
         self.problem = ""
         self.crashed = False
+        self.stopping = False
         self.journal_path = around.journals / f"{desired.activation}-{desired.epoch}-{time.time_ns()}.journal"
         self._around = around
         self._record_run = RecordRun(
@@ -79,6 +80,7 @@ class Run:
     def stop(self, *, close: bool, reason: str = "") -> None:
         """Finishes what is at hand within the grace period and gives the rest back. `close`: the MA does not want the
         run any more, it ends with its closing record."""
+        self.stopping = True
         self._inbox.put(Stop(close, reason))
 
     def change(self, desired: DesiredRun) -> None:

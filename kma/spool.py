@@ -125,6 +125,12 @@ class Spool:
     def renew_id(self) -> UUID:
         return self._file.renew_id()
 
+    def last_number(self) -> int:
+        """The highest number that a record ever got here."""
+        with self._file.reading() as connection:
+            row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
+        return int(row[0]) if row else 0
+
     def report(self) -> SpoolReport:
         with self._file.reading() as connection:
             oldest = connection.execute("SELECT created_at FROM records ORDER BY number LIMIT 1").fetchone()

@@ -1,0 +1,86 @@
+"""The KMA as a Celery worker: `celery -A kma.app worker --pool=threads --concurrency=1`.
+
+The host is a step of the worker itself, not of its consumer: it runs while Redis is away. The one task, `kma.look`,
+only makes it look sooner: nothing depends on Redis.
+"""
+
+import sys
+from typing import Any, NoReturn
+
+from celery import Celery, bootsteps, signals
+
+from kma.config import Config, ConfigError, read_config
+from kma.host import FolderTaken, Host
+from kma.logs import configure
+
+
+def queue_of(server: str) -> str:
+    """The Celery queue that a server listens to."""
+    return f"kma.{server}"
+
+
+def make_app(config: Config) -> Celery:
+    app = Celery("kma", broker=config.redis_url)
+    app.conf.update(
+        task_default_queue=queue_of(config.server),
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        task_ignore_result=True,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={"socket_connect_timeout": 5, "socket_keepalive": True},
+        worker_hijack_root_logger=False,
+        timezone="UTC",
+    )
+    return app
+
+
+class HostStep(bootsteps.StartStopStep):
+    """Starts and stops the host with the worker."""
+
+    host: Host | None = None
+
+    def start(self, worker: Any) -> None:
+        try:
+            host = Host(_config)
+        except FolderTaken as error:
+            _leave(str(error))
+        host.start()
+        HostStep.host = host
+
+    def stop(self, worker: Any) -> None:
+        host, HostStep.host = HostStep.host, None
+        if host is not None:
+            host.stop()
+
+
+def _leave(problem: str) -> NoReturn:
+    """One clear line instead of a traceback: the environment is the operator's business."""
+    sys.stderr.write(f"{problem}\n")
+    raise SystemExit(78)  # EX_CONFIG
+
+
+def _config_or_leave() -> Config:
+    try:
+        return read_config()
+    except ConfigError as error:
+        _leave(str(error))
+
+
+@signals.setup_logging.connect
+def _keep_our_logging(**_: Any) -> None:
+    """Connected: Celery leaves logging as it is, JSON lines on standard error."""
+
+
+_config = _config_or_leave()
+configure(_config.log_level)
+app = make_app(_config)
+app.steps["worker"].add(HostStep)
+
+
+@app.task(name="kma.look", ignore_result=True)
+def look() -> None:
+    """Ask the MA at once what it wants."""
+    if HostStep.host is not None:
+        HostStep.host.look_now()

@@ -1,0 +1,53 @@
+"""The desired state on disk: what runs is known at the next start too, while the MA is away."""
+
+import json
+import os
+from pathlib import Path
+
+from contract.errors import ContractError
+from contract.messages import DesiredRun, DesiredState
+from contract.wire import dump, load
+
+# What may change while a run is alive; anything else of a wanted run needs it started anew.
+LIVE = frozenset(
+    {
+        "max_attempts",
+        "breaker_m",
+        "grace_seconds",
+        "handling_timeout_seconds",
+        "transaction_timeout_seconds",
+        "known_attempts",
+        "masked_properties",
+        "carried_counts",
+    }
+)
+
+
+def store(path: Path, desired: DesiredState) -> None:
+    """The old or the new one is there, whatever happens in between."""
+    new = path.with_suffix(".new")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as stream:
+        json.dump(dump(desired), stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def stored(path: Path, server: str) -> DesiredState | None:
+    """None when there is none, or it cannot be read: then the MA is asked before anything runs."""
+    try:
+        found = load(DesiredState, json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, ContractError):
+        return None
+    return found if found.server == server else None
+
+
+def needs_restart(old: DesiredRun, new: DesiredRun) -> bool:
+    """Whether a wanted run of the same epoch differs in what its processes were started with."""
+    return any(getattr(old, name) != getattr(new, name) for name in DesiredRun.__dataclass_fields__ if name not in LIVE)

@@ -1,0 +1,195 @@
+"""One server's container: owns the data folder, keeps what the MA wants running, tells it how things are.
+
+Start order: lock the folder, turn unfinished starts into protocols, run what was wanted last, then talk to the MA.
+Stop order: runs finish what is at hand, records are sent while the MA answers, the folder is given free.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from broker.amqp_adapter import AmqpConsumer
+from broker.port import Consumer, ConsumerEvents
+from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
+from kma import __version__, desired, offer
+from kma.config import Config
+from kma.keeper import Keeper
+from kma.ledger import Ledger
+from kma.logs import logger
+from kma.recovery import recover_all
+from kma.reporter import Endpoint, MaClient, NotAllowed, Pause, Rejected, Reporter, Unanswered
+from kma.run import Connect, Surroundings
+from kma.spool import Spool
+from kma.spool_file import SpoolFile
+
+_TICK = 0.2  # seconds between looks at the runs
+_FORCED_SECONDS = 20.0  # beyond the longest grace period
+_DRAIN_SECONDS = 5.0  # for the last records at a stop
+
+
+class FolderTaken(RuntimeError):
+    """Another KMA works in this data folder. Operator: one server name and one folder per KMA; is an old one alive?"""
+
+
+class Host:
+    """`start`, then `stop`, each once. `look_now` may be called from any thread at any time."""
+
+    def __init__(self, config: Config, connect: Connect | None = None) -> None:
+        self._config = config
+        self._log = logger(server=config.server)
+        self._boot = uuid4()
+        self._lock = _locked(config.data)
+        self._file = SpoolFile(config.data / "spool.sqlite3")
+        self._spool = Spool(self._file, config.spool_bytes)
+        ledger = Ledger(self._file)
+        journals = config.data / "journal"
+        journals.mkdir(mode=0o700, exist_ok=True)
+        recover_all(journals, self._spool, ledger)
+        around = Surroundings(
+            config.server,
+            self._spool,
+            ledger,
+            journals,
+            config.agents,
+            connect or _connector(config),
+            config.log_level,
+        )
+        self._keeper = Keeper(around, lambda: offer.look(config.agents))
+        endpoint = Endpoint(config.ma_url, config.server, config.token)
+        self._client = MaClient(endpoint)
+        self._report_client = MaClient(endpoint)
+        self._reporter = Reporter(self._report_client, self._spool, config.server)
+        self._desired_path = config.data / "desired.json"
+        self._desired_version = ""
+        self._pause = Pause()
+        self._next_heartbeat = 0.0
+        self._ma_problem = ""
+        self._look = threading.Event()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="host", daemon=True)
+
+    def start(self) -> None:
+        stored = desired.stored(self._desired_path, self._config.server)
+        if stored is not None:
+            self._take(stored)
+        self._log.info("KMA starts", agents=[agent.name for agent in self._keeper.offer.agents], boot=str(self._boot))
+        self._reporter.start()
+        self._thread.start()
+
+    def look_now(self) -> None:
+        """Ask the MA at once what it wants."""
+        self._next_heartbeat = 0.0
+        self._look.set()
+
+    def stop(self) -> None:
+        self._ending.set()
+        self._look.set()
+        self._thread.join()
+        self._keeper.stop_all("the KMA stops")
+        deadline = time.monotonic() + self._keeper.grace_seconds() + _FORCED_SECONDS
+        while self._keeper.alive and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._keeper.step()
+        self._reporter.stop(drain_seconds=_DRAIN_SECONDS)
+        self._beat()
+        self._client.close()
+        self._report_client.close()
+        self._file.close()
+        self._lock_free()
+        self._log.info("KMA stopped")
+
+    # -- the host's thread ------------------------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        while not self._ending.is_set():
+            try:
+                self.step()
+            except Exception:
+                self._log.exception("host failed; it goes on")
+            self._look.wait(_TICK)
+            self._look.clear()
+
+    def step(self) -> None:
+        """Runs first: they must be seen to even while the MA lets us wait."""
+        self._keeper.step()
+        if time.monotonic() >= self._next_heartbeat:
+            self._beat()
+
+    def _beat(self) -> None:
+        try:
+            reply = self._client.heartbeat(self._heartbeat())
+        except (Unanswered, NotAllowed, Rejected) as error:
+            asked = error.after if isinstance(error, Unanswered) else None
+            wait = self._pause.next(asked)
+            self._next_heartbeat = time.monotonic() + max(self._config.heartbeat_seconds, wait)
+            if str(error) != self._ma_problem:
+                self._ma_problem = str(error)
+                self._log.warning("no heartbeat", problem=self._ma_problem, next_seconds=round(wait, 1))
+            return
+        if self._ma_problem:
+            self._log.info("the MA answers again")
+        self._ma_problem = ""
+        self._pause.reset()
+        self._next_heartbeat = time.monotonic() + self._config.heartbeat_seconds
+        self._obey(reply)
+
+    def _obey(self, reply: HeartbeatReply) -> None:
+        if reply.desired is None:
+            return
+        if reply.desired.server != self._config.server:
+            self._log.error("desired state of another server", other=reply.desired.server)
+            return
+        # On disk before it has an effect: after a kill this process knows what it had begun.
+        desired.store(self._desired_path, reply.desired)
+        self._take(reply.desired)
+        self._keeper.step()
+
+    def _take(self, state: DesiredState) -> None:
+        self._desired_version = state.version
+        self._keeper.want(state)
+
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(
+            server=self._config.server,
+            boot=self._boot,
+            sent_at=datetime.now(UTC),
+            kma_version=__version__,
+            desired_version=self._desired_version,
+            agents=self._keeper.offer.agents,
+            runs=self._keeper.reports(),
+            spool=self._spool.report(),
+            problems=self._problems(),
+        )
+
+    def _problems(self) -> tuple[str, ...]:
+        aside = self._spool.set_aside()
+        refused = f"{aside} records were refused by the MA; they are kept in {self._config.data}/spool.sqlite3"
+        found = (*self._keeper.offer.problems, self._reporter.problem, refused if aside else "")
+        return tuple(problem for problem in found if problem)
+
+    def _lock_free(self) -> None:
+        os.close(self._lock)
+
+
+def _locked(folder: Path) -> int:
+    """The lock ends with the process, however it ends. Children do not inherit it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise FolderTaken(f"another KMA works in {folder}") from None
+    return file
+
+
+def _connector(config: Config) -> Callable[[DesiredRun, ConsumerEvents], Consumer]:
+    def connect(run: DesiredRun, events: ConsumerEvents) -> Consumer:
+        return AmqpConsumer(config.account, run.destination, run.queue, events)
+
+    return connect

@@ -1,0 +1,189 @@
+"""Desired runs -> running consumers. Its step is called often, does what can be done now and never waits."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from contract.messages import DesiredRun, DesiredState, RecordRun, RunReport, RunState
+from contract.wire import load
+from kma.desired import needs_restart
+from kma.journal import Totals
+from kma.ledger import run_key
+from kma.logs import logger
+from kma.offer import Offer
+from kma.recovery import recover
+from kma.registry import STANDALONE
+from kma.run import Run, Surroundings, close_run
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+_KEEP_REPORTS = 60.0  # seconds that an ended run is still reported
+_LOOK_AGAIN = 30.0  # seconds before the modules are looked at again for an agent that is missing
+
+
+@dataclass(slots=True)
+class Crash:
+    """A run that ended by a mistake of ours is started again with growing pauses."""
+
+    pause: float
+    again_at: float
+    problem: str
+
+
+class Keeper:
+    """One thread. `look` answers which agents this server offers."""
+
+    def __init__(self, around: Surroundings, look: Callable[[], Offer]) -> None:
+        self._around = around
+        self._look = look
+        self._wanted: dict[str, DesiredRun] = {}
+        self._told = False  # before the first desired state nothing is known of what is not wanted
+        self._ending = False
+        self._runs: dict[str, Run] = {}
+        self._crashes: dict[str, Crash] = {}
+        self._unfit: dict[str, str] = {}
+        self._reported: dict[str, tuple[float, RunReport]] = {}
+        self._looked_at = time.monotonic()
+        self._log = logger(server=around.server)
+        self.offer = look()
+
+    def want(self, desired: DesiredState) -> None:
+        """The MA's wish from now on. Of two epochs of one activation the higher counts."""
+        newest: dict[str, DesiredRun] = {}
+        for run in desired.runs:
+            known = newest.get(str(run.activation))
+            if known is None or known.epoch < run.epoch:
+                newest[str(run.activation)] = run
+        self._wanted = {run_key(run.activation, run.epoch): run for run in newest.values()}
+        self._unfit = {}
+        self._told = True
+
+    def step(self) -> None:
+        self._bury()
+        if self._ending or not self._told:
+            return
+        for key, run in self._runs.items():
+            self._adjust(key, run)
+        busy = {run.desired.setting for run in self._runs.values()}
+        for key, desired in self._wanted.items():
+            # One run of a setting at a time: a new epoch begins when the old one has given everything back.
+            if key not in self._runs and desired.setting not in busy and self._may_start(key, desired):
+                self._start(key, desired)
+                busy.add(desired.setting)
+        self._close_forgotten()
+
+    def stop_all(self, reason: str) -> None:
+        """The container ends: the runs stay wanted, so they end without a closing record."""
+        self._ending = True
+        for run in self._runs.values():
+            run.stop(close=False, reason=reason)
+
+    @property
+    def alive(self) -> bool:
+        return any(run.alive for run in self._runs.values())
+
+    def grace_seconds(self) -> float:
+        return max((run.desired.grace_seconds for run in self._runs.values()), default=0.0)
+
+    def reports(self) -> tuple[RunReport, ...]:
+        """Every run that is alive or wanted, and those that have just ended."""
+        found = {key: report for key, (_, report) in self._reported.items()}
+        found |= {key: self._waiting_report(key, desired) for key, desired in self._wanted.items()}
+        found |= {key: run.report() for key, run in self._runs.items()}
+        return tuple(found.values())
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    def _bury(self) -> None:
+        now = time.monotonic()
+        for key, run in list(self._runs.items()):
+            if run.alive:
+                continue
+            del self._runs[key]
+            self._reported[key] = (now, run.report())
+            if run.crashed:
+                self._recover(key, run, now)
+            else:
+                self._crashes.pop(key, None)
+        for key, (at, _) in list(self._reported.items()):
+            if now - at > _KEEP_REPORTS:
+                del self._reported[key]
+
+    def _recover(self, key: str, run: Run, now: float) -> None:
+        before = self._crashes.get(key)
+        pause = min(before.pause * 2, LONGEST_PAUSE) if before else FIRST_PAUSE
+        self._crashes[key] = Crash(pause, now + pause, run.problem)
+        if run.journal_path.exists():
+            recover(run.journal_path, self._around.spool, self._around.ledger)
+
+    def _adjust(self, key: str, run: Run) -> None:
+        desired = self._wanted.get(key)
+        if desired is None:
+            if not run.stopping:
+                run.stop(close=True, reason="not wanted any more")
+        elif desired != run.desired and not run.stopping:
+            if needs_restart(run.desired, desired):
+                run.stop(close=False, reason="the setting was changed")
+            else:
+                run.change(desired)
+
+    def _may_start(self, key: str, desired: DesiredRun) -> bool:
+        crash = self._crashes.get(key)
+        if crash is not None and time.monotonic() < crash.again_at:
+            return False
+        stored = self._around.ledger.run(key)
+        if stored is not None and stored.closed:
+            return False  # it ended here with its closing record: the MA has to want a new epoch
+        problem = self._misfit(desired)
+        if problem:
+            if self._unfit.get(key) != problem:
+                self._log.error("run cannot start", setting=desired.setting, problem=problem)
+            self._unfit[key] = problem
+            return False
+        self._unfit.pop(key, None)
+        return True
+
+    def _misfit(self, desired: DesiredRun) -> str:
+        agent = next((one for one in self.offer.agents if one.name == desired.agent), None)
+        if agent is None and time.monotonic() - self._looked_at > _LOOK_AGAIN:
+            self._looked_at = time.monotonic()
+            self.offer = self._look()
+            agent = next((one for one in self.offer.agents if one.name == desired.agent), None)
+        if agent is None:
+            names = ", ".join(one.name for one in self.offer.agents) or "none"
+            return f"unknown agent {desired.agent!r}; this server offers: {names}"[:500]
+        if agent.kind == STANDALONE:
+            return f"agent {desired.agent!r} is standalone: it takes no messages"
+        return "" if desired.concurrency > 0 else "concurrency is below 1"
+
+    def _start(self, key: str, desired: DesiredRun) -> None:
+        self._log.info("run starts", setting=desired.setting, activation=str(desired.activation), epoch=desired.epoch)
+        run = Run(desired, self.offer.version_of(desired.agent), self._around)
+        self._runs[key] = run
+        run.start()
+
+    def _close_forgotten(self) -> None:
+        """Runs that ended while nobody was there to write their closing record: this process was killed, or the MA
+        stopped wanting them while it was down."""
+        for stored in self._around.ledger.unclosed():
+            if stored.run not in self._runs and stored.run not in self._wanted:
+                record_run = load(RecordRun, stored.about["run"])
+                close_run(self._around, record_run, stored.run, RunState.FINISHED, "ended while the KMA was down")
+                self._crashes.pop(stored.run, None)
+
+    def _waiting_report(self, key: str, desired: DesiredRun) -> RunReport:
+        crash = self._crashes.get(key)
+        problem = self._unfit.get(key) or (crash.problem if crash else "")
+        stored = self._around.ledger.run(key)
+        totals = stored.totals if stored is not None else Totals()
+        closed = stored is not None and stored.closed
+        return RunReport(
+            activation=desired.activation,
+            epoch=desired.epoch,
+            setting=desired.setting,
+            state=RunState.FINISHED if closed else RunState.FAILED if problem else RunState.STARTING,
+            handled=totals.handled,
+            failed=totals.failed,
+            temporary=totals.temporary,
+            restarts=totals.restarts,
+            problem=problem,
+        )
