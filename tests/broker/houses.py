@@ -1,0 +1,254 @@
+"""What the contract suite runs over: the real Artemis and the one in memory, behind the same few methods."""
+
+import itertools
+import queue
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import uuid4
+
+from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
+from broker.amqp_codec import decode
+from broker.memory_adapter import MemoryBroker
+from broker.port import Account, Browser, Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
+from broker.stomp_adapter import StompManagement
+from broker.topology import QueueFigures, apply, base_topology, queue_figures, setting_topology
+from contract.properties import dead_letter_queue
+from contract.redelivery import RedeliveryPolicy
+from contract.typed import Typed
+from tests.services import ArtemisService
+
+DLA = "MA.DLA"
+PATIENCE = 30.0
+# Long enough for the broker to do what it must not do.
+A_MOMENT = 0.7
+
+numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A subscription of its own for one test."""
+
+    key: str
+    address: str
+
+    @property
+    def dead(self) -> str:
+        return dead_letter_queue(self.key)
+
+
+@dataclass(frozen=True)
+class Got:
+    """A delivery, decoded."""
+
+    tag: int
+    message: Message
+    at: float
+
+    @property
+    def text(self) -> str:
+        return str(self.message.body.value)
+
+    @property
+    def count(self) -> int:
+        return self.message.delivery_count
+
+
+class Owner:
+    """The events of one consumer, in their order."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[tuple[str, object]] = queue.SimpleQueue()
+
+    def opened(self) -> None:
+        self.events.put(("opened", None))
+
+    def lost(self, reason: str, permanent: bool) -> None:
+        self.events.put(("lost", (reason, permanent)))
+
+    def delivered(self, delivery: Delivery) -> None:
+        self.events.put(("delivered", Got(delivery.tag, decode(delivery.encoded), time.monotonic())))
+
+    def settled(self, tag: int, problem: str | None) -> None:
+        self.events.put(("settled", (tag, problem)))
+
+    def wait(self, kind: str, timeout: float = PATIENCE) -> object:
+        """The next event of the kind; others before it are dropped."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                found, content = self.events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"nothing {kind} within {timeout:g} s") from None
+            if found == kind:
+                return content
+
+    def got(self, timeout: float = PATIENCE) -> Got:
+        content = self.wait("delivered", timeout)
+        assert isinstance(content, Got)
+        return content
+
+    def answer(self) -> tuple[int, str | None]:
+        content = self.wait("settled")
+        assert isinstance(content, tuple)
+        return content
+
+    def nothing(self, moment: float = A_MOMENT) -> None:
+        try:
+            kind, content = self.events.get(timeout=moment)
+        except queue.Empty:
+            return
+        raise AssertionError(f"unexpectedly {kind}: {content}")
+
+
+class House(ABC):
+    """A broker with what tests do to it."""
+
+    def __init__(self) -> None:
+        self._opened: list[Callable[[], None]] = []
+
+    def setting(
+        self,
+        *,
+        attempts: int = 3,
+        delay: int = 50,
+        multiplier: float = 1.0,
+        exclusive: bool = False,
+        address: str | None = None,
+    ) -> Setting:
+        key = f"t{next(numbers)}-{uuid4().hex[:8]}"
+        made = Setting(key, address or f"test.{key}")
+        policy = RedeliveryPolicy(max_attempts=attempts, delay=delay, multiplier=multiplier, max_delay=100_000)
+        apply(self.management, setting_topology(key, made.address, policy, exclusive, DLA))
+        return made
+
+    def consume(self, setting: Setting, window: int = 10) -> tuple[Consumer, Owner]:
+        """A consumer whose link is open."""
+        owner = Owner()
+        consumer = self.consumer(setting.address, setting.key, owner, window)
+        self._opened.append(consumer.stop)
+        consumer.start()
+        owner.wait("opened")
+        return consumer, owner
+
+    def publish(self, destination: str, *texts: str) -> None:
+        self.publisher.publish([Outgoing(destination, text_message(text)) for text in texts])
+
+    def figures(self, setting: Setting) -> QueueFigures:
+        return queue_figures(self.management, setting.key, setting.address)
+
+    def dead(self, setting: Setting) -> list[Message]:
+        return self.look(DLA, setting.dead)
+
+    def look(self, address: str, name: str, limit: int = 1000) -> list[Message]:
+        found = [browsed.message for browsed in self.browser.browse(address, name, limit=limit)]
+        return [message for message in found if message is not None]
+
+    def until_dead(self, setting: Setting, count: int) -> list[Message]:
+        eventually(lambda: len(self.dead(setting)) >= count)
+        found = self.dead(setting)
+        assert len(found) == count
+        return found
+
+    def die(self, setting: Setting, *texts: str) -> list[Message]:
+        """Publishes and rejects: the letters."""
+        consumer, owner = self.consume(setting)
+        self.publish(setting.address, *texts)
+        for _ in texts:
+            consumer.settle([(owner.got().tag, Settle.REJECT)])
+        letters = self.until_dead(setting, len(texts))
+        consumer.stop()
+        return letters
+
+    def close(self) -> None:
+        while self._opened:
+            self._opened.pop()()
+
+    publisher: Publisher
+    browser: Browser
+    management: Management
+
+    @abstractmethod
+    def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer: ...
+
+    @abstractmethod
+    def kill(self) -> None:
+        """kill -9 of the broker."""
+
+    @abstractmethod
+    def restart(self) -> None: ...
+
+
+class RealHouse(House):
+    def __init__(self, service: ArtemisService) -> None:
+        super().__init__()
+        self.service = service
+        kma, publisher, ops = service.kma, service.publisher, service.ops
+        self.kma = Account(service.amqp_url, kma.user, kma.password)
+        self.publishing = Account(service.amqp_url, publisher.user, publisher.password)
+        self.ops = Account(service.amqp_url, ops.user, ops.password)
+        self.stomp_publishing = Account(service.stomp_address, publisher.user, publisher.password)
+        self.stomp_ops = Account(service.stomp_address, ops.user, ops.password)
+        self.publisher = AmqpPublisher(self.publishing)
+        self.browser = AmqpBrowser(self.ops)
+        self.management = StompManagement(self.stomp_ops, "MA.reply.tests")
+        apply(self.management, base_topology(DLA))
+
+    def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer:
+        return AmqpConsumer(self.kma, address, name, owner, window)
+
+    def close(self) -> None:
+        super().close()
+        self.publisher.close()
+        self.management.close()
+
+    def kill(self) -> None:
+        self.service.kill()
+
+    def restart(self) -> None:
+        self.service.start()
+
+
+class MemoryHouse(House):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = MemoryBroker()
+        self.publisher = self.broker.publisher()
+        self.browser = self.broker.browser()
+        self.management = self.broker.management()
+        apply(self.management, base_topology(DLA))
+
+    def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer:
+        return self.broker.consumer(address, name, owner, window)
+
+    def kill(self) -> None:
+        self.broker.crash()
+
+    def restart(self) -> None:
+        self.broker.restart()
+
+
+def text_message(text: str, **fields: object) -> Message:
+    return Message(body=Typed("string", text), **fields)  # type: ignore[arg-type]
+
+
+def eventually(holds: Callable[[], object], timeout: float = PATIENCE) -> None:
+    """The broker answers some questions a moment behind what it did."""
+    deadline = time.monotonic() + timeout
+    while not holds():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.02)
+
+
+def settle_all(consumer: Consumer, deliveries: Sequence[Got], how: Settle) -> None:
+    consumer.settle([(got.tag, how) for got in deliveries])
+
+
+def orig_id(letter: Message) -> int:
+    return int(letter.annotations["x-opt-ORIG-MESSAGE-ID"].value)
+
+
+def orig_queue(letter: Message) -> str:
+    return str(letter.annotations["x-opt-ORIG-QUEUE"].value)
