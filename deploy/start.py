@@ -24,6 +24,7 @@ class Start:
         self.processes = processes
         self.say = say
         self.runner = Runner(layout)
+        self.began: dict[str, float] = {}
 
     def everything(self, *, demo: bool) -> None:
         runner_config.write(self.processes, self.config, self.layout)
@@ -65,14 +66,14 @@ class Start:
 
     def _begin(self, kinds: Iterable[str]) -> None:
         for process in self._of(kinds):
+            self.began[process.name] = time.monotonic()
             self.runner.start(process.name)
 
     def _until_ready(self, kinds: Iterable[str]) -> None:
-        started = time.monotonic()
         pending = [(each, readiness.probe(each, self.config, self.layout, self.runner)) for each in self._of(kinds)]
         while pending:
             for process, probe in list(pending):
-                waited = time.monotonic() - started
+                waited = time.monotonic() - self.began[process.name]
                 if readiness.reached(process, probe, self.runner, self.layout, waited=waited):
                     self.say(f"{process.name:<12} ready ({waited:.1f} s)")
                     pending.remove((process, probe))

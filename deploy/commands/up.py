@@ -48,7 +48,7 @@ def _start(config: Config, layout: Layout, *, demo: bool) -> None:
     except Problem as problem:
         raise Problem(f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down") from None
     if not demo:
-        say("without the demo nobody can log in yet: ./ma manage createsuperuser")
+        say("no demo: ./ma manage createsuperuser makes an administrator")
     if python_packages.install_in_background(layout):
         say(f"{python_packages.LARGE} is being installed in the background (./ma logs {python_packages.LARGE})")
     say(f"open {config.address}")
