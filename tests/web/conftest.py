@@ -23,6 +23,20 @@ def plain_static_files(settings: Any) -> None:
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
 
 
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    """The real hasher takes half a second per person on purpose."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def fresh_cache() -> None:
+    """Counts of the throttles end with the test."""
+    from django.core.cache import cache
+
+    cache.clear()
+
+
 @pytest.fixture
 def groups(db: None) -> None:
     from agents.services.roles import make_groups
