@@ -61,8 +61,10 @@ def _plan(activation: Activation, now: datetime) -> Plan:
 
 @transaction.atomic
 def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
+    # No join in here: it would become a subselect, which PostgreSQL does not look at again after waiting for the row.
+    # A disabled setting has no open activation.
     unchanged = Activation.objects.filter(
-        pk=activation.pk, last_epoch=activation.last_epoch, state__in=OPEN_ACTIVATIONS, setting__enabled=True
+        pk=activation.pk, last_epoch=activation.last_epoch, state__in=OPEN_ACTIVATIONS
     )
     # Withdrawing alone takes a new epoch too, so that two planners never both act on what they saw.
     epoch = activation.last_epoch + max(1, len(plan.start))
