@@ -21,11 +21,12 @@ def install(layout: Layout, say: Say) -> None:
     log = layout.log("install")
     lines = python_packages.for_start()
     wanting = not python_packages.installed(lines, "start")
-    system_packages.ensure(system_packages.for_start(layout.data, virtual_environment=wanting), log, say)
+    unpacked = distribution.unpacked_in(layout.data).exists()
+    system_packages.ensure(system_packages.for_start(broker=not unpacked, virtual_environment=wanting), log, say)
     if wanting:
         say("installing the Python packages into .venv (once, some minutes)")
         python_packages.install(lines, "start", log)
-    if not distribution.unpacked_in(layout.data).exists():
+    if not unpacked:
         say(f"unpacking Apache Artemis {distribution.VERSION}")
     distribution.ensure(layout.data, log)
 

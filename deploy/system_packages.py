@@ -26,13 +26,13 @@ class Need:
     found: Callable[[], bool]
 
 
-def for_start(data: Path, *, virtual_environment: bool) -> tuple[Need, ...]:
-    """`virtual_environment`: whether Python packages have still to be installed."""
+def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
+    """Whether the broker has still to be unpacked, and Python packages to be installed."""
     needs = [
         Need(f"a Java {OLDEST_JAVA} runtime", ("openjdk-17-jre-headless", "default-jre-headless"), _java_found),
         Need("Redis server", ("redis-server",), lambda: _program("redis-server")),
     ]
-    if not distribution.unpacked_in(data).exists() and not distribution.archive().exists():
+    if broker and not distribution.archive().exists():
         needs.append(Need("Maven", ("maven",), lambda: _program("mvn")))
     if virtual_environment:
         python = f"python{sys.version_info.major}.{sys.version_info.minor}"

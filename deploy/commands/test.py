@@ -64,7 +64,8 @@ def _install(layout: Layout) -> None:
     log = layout.log("install")
     start, tests = python_packages.for_start(), python_packages.for_tests()
     wanting = not python_packages.installed(start, "start")
-    needs = system_packages.for_start(layout.data, virtual_environment=wanting) + system_packages.for_tests()
+    # The acceptance tests unpack the broker into data folders of their own.
+    needs = system_packages.for_start(broker=True, virtual_environment=wanting) + system_packages.for_tests()
     system_packages.ensure(needs, log, say)
     for lines, stamp in ((start, "start"), (tests, "tests")):
         if not python_packages.installed(lines, stamp):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import system_packages
+from deploy import distribution, system_packages
 from deploy.problem import Problem
 from deploy.system_packages import Need
 
@@ -40,12 +40,25 @@ def test_an_installation_that_fails_is_one_problem_with_its_log(
     assert said == ["installing no-such-package-moon"]
 
 
-def test_everything_that_a_start_needs_is_found_on_a_machine_that_runs_these_tests(tmp_path: Path) -> None:
-    needs = system_packages.for_start(tmp_path, virtual_environment=False) + system_packages.for_tests()
+def test_everything_that_a_start_needs_is_found_on_a_machine_that_runs_these_tests() -> None:
+    needs = system_packages.for_start(broker=True, virtual_environment=False) + system_packages.for_tests()
     assert [need.what for need in needs if not need.found()] == []
 
 
-def test_compilers_are_only_asked_for_while_python_packages_have_to_be_built(tmp_path: Path) -> None:
-    before = {need.what for need in system_packages.for_start(tmp_path, virtual_environment=True)}
-    after = {need.what for need in system_packages.for_start(tmp_path, virtual_environment=False)}
+def test_compilers_are_only_asked_for_while_python_packages_have_to_be_built() -> None:
+    before = {need.what for need in system_packages.for_start(broker=True, virtual_environment=True)}
+    after = {need.what for need in system_packages.for_start(broker=True, virtual_environment=False)}
     assert "a C compiler" in before - after
+
+
+def test_maven_is_only_asked_for_while_the_broker_has_to_be_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(broker: bool) -> bool:
+        needs = system_packages.for_start(broker=broker, virtual_environment=False)
+        return "Maven" in {need.what for need in needs}
+
+    monkeypatch.setattr(distribution, "archive", lambda: tmp_path / "not there")
+    assert asked(broker=True) and not asked(broker=False)
+    monkeypatch.setattr(distribution, "archive", lambda: tmp_path)
+    assert not asked(broker=True)
