@@ -89,7 +89,7 @@ def test_everything_ends_in_order_and_nothing_is_left(runner: Runner, layout: La
     pids = [runner.state(name).pid for name in ("web", "kma-one")]
     said: list[str] = []
     assert stop.stop_everything(layout, said.append)
-    assert said == ["kma-one stopped", "feed stopped", "web stopped"]
+    assert said == ["kma-one stopped", "web stopped"]
     assert not runner.alive()
     assert not any(map(exists, pids))
     assert leftovers.find(layout) == []
