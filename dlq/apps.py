@@ -7,17 +7,14 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq.pages import urls
-
-        urls.register()
-
-    def ready(self) -> None:
         from dlq.causes import protocols_arrived
         from dlq.endings import deaths
+        from dlq.pages import urls
         from dlq.replay.joining import outcomes_arrived
         from failures.known_attempts import register_endings
         from failures.sinks import register_letter_outcome, register_protocols
 
+        urls.register()
         register_letter_outcome(outcomes_arrived)
         register_protocols(protocols_arrived)
         register_endings(deaths)

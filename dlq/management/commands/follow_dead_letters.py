@@ -1,0 +1,37 @@
+"""`manage.py follow_dead_letters`: the process `feed`."""
+
+import signal
+import threading
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from agents.services.broker import management
+from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from contract.properties import FEED, dead_letter_queue
+from dlq.feed import Feed, Inbox
+
+log = structlog.get_logger(__name__)
+
+
+class Command(BaseCommand):
+    help = "Writes every new dead letter into the index, until it is told to stop."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stopping = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        inbox = Inbox()
+        account, dla = settings.MA_BROKER_AMQP, settings.MA_DLA_ADDRESS
+        consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox)
+        feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla)
+        log.info("feed starts", queue=dead_letter_queue(FEED))
+        feed.start()
+        try:
+            while not stopping.is_set():
+                feed.step()
+        finally:
+            feed.stop()
+        log.info("feed stopped")

@@ -1,0 +1,110 @@
+"""Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a letter left."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from django.db.models import Q
+
+from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
+from dlq.replay.outcomes import Death, Fate, Given, Report, fates
+from failures.hygiene import fit
+from failures.sinks import StoredOutcome
+
+Case = tuple[str, str]
+
+
+def outcomes_arrived(outcomes: Sequence[StoredOutcome], now: datetime) -> None:
+    """The sink for what KMAs say of returned messages; called inside the intake's transaction."""
+    reports = [_report(stored, now) for stored in outcomes if stored.outcome.message.key]
+    LetterReport.objects.bulk_create(reports, ignore_conflicts=True)
+    settle({(report.setting_key, report.message_key) for report in reports}, now)
+
+
+def _report(stored: StoredOutcome, now: datetime) -> LetterReport:
+    run, message = stored.outcome.run, stored.outcome.message
+    return LetterReport(
+        id=stored.id,
+        setting_key=fit(run.setting, 200),
+        message_key=fit(message.key, 255),
+        letter_queue=fit(message.letter_queue, 300),
+        letter_id=message.letter_id,
+        result=stored.outcome.result,
+        server_name=fit(run.server, 63),
+        activation_uuid=run.activation,
+        attempt=message.attempt,
+        occurred_at=stored.outcome.occurred_at,
+        received_at=now,
+    )
+
+
+def settle(cases: Collection[Case], now: datetime) -> None:
+    """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a fact."""
+    given = _given(cases)
+    if not given:
+        return
+    concerned = set(given)
+    reports, deaths = _reports(concerned), _deaths(concerned)
+    changed: list[tuple[ReplayItem, Fate]] = []
+    for case, items in given.items():
+        found = fates([_as_given(item) for item in items], reports[case], deaths[case])
+        changed += [(item, found[item.pk]) for item in items if _differs(item, found[item.pk])]
+    # In one order, so that two transactions never wait for each other in a circle.
+    for item, fate in sorted(changed, key=lambda pair: pair[0].pk):
+        ReplayItem.objects.filter(pk=item.pk).update(
+            outcome=fate.outcome, outcome_at=fate.at or now, died_as_id=fate.died_as
+        )
+        if fate.died_as is not None and item.letter.message_key_weak:
+            DeadLetter.objects.filter(pk=fate.died_as).update(chapter=item.letter.chapter + 1)
+
+
+def _given(cases: Collection[Case]) -> dict[Case, list[ReplayItem]]:
+    """Items whose letter left its queue, or may have: from the moment before the move on.
+
+    They are locked before the facts are read: of two facts that are stored at once, the second sees the first.
+    """
+    left = Q(state=ItemState.GIVEN_BACK) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
+    items = ReplayItem.objects.filter(left, letter__message_key__in={key for _, key in cases})
+    needed = ("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id")
+    own = ("state", "outcome", "outcome_at", "died_as", "letter", "slice", "slice__planned_at", "letter__chapter")
+    found: dict[Case, list[ReplayItem]] = defaultdict(list)
+    locked = items.select_for_update(of=("self",)).order_by("pk")
+    for item in locked.select_related("letter", "slice").only(*own, *needed):
+        case = item.letter.setting_key, item.letter.message_key
+        if case in cases:
+            found[case].append(item)
+    return found
+
+
+def _as_given(item: ReplayItem) -> Given:
+    assert item.slice is not None
+    letter = item.letter
+    return Given(
+        item=item.pk,
+        number=letter.orig_message_id,
+        weak=letter.message_key_weak,
+        at=item.slice.planned_at,
+        died_as=item.died_as_id,
+    )
+
+
+def _reports(cases: Collection[Case]) -> dict[Case, list[Report]]:
+    found: dict[Case, list[Report]] = defaultdict(list)
+    rows = LetterReport.objects.filter(message_key__in={key for _, key in cases})
+    for row in rows.only("setting_key", "message_key", "letter_id", "result", "occurred_at"):
+        found[row.setting_key, row.message_key].append(
+            Report(row.letter_id, row.result == Outcome.HANDLED, row.occurred_at)
+        )
+    return found
+
+
+def _deaths(cases: Collection[Case]) -> dict[Case, list[Death]]:
+    found: dict[Case, list[Death]] = defaultdict(list)
+    rows = DeadLetter.objects.filter(message_key__in={key for _, key in cases})
+    for row in rows.only("setting_key", "message_key", "orig_message_id", "seen_at"):
+        found[row.setting_key, row.message_key].append(Death(row.pk, row.orig_message_id, row.seen_at))
+    return found
+
+
+def _differs(item: ReplayItem, fate: Fate) -> bool:
+    return (item.outcome, item.died_as_id) != (fate.outcome, fate.died_as)

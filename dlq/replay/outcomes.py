@@ -1,0 +1,135 @@
+"""What became of messages that were given back, from what KMAs reported and which letters died. Pure.
+
+All facts of one case (setting and message key) are looked at together, so they may arrive in any order and twice.
+Ids of one broker grow: a letter had `number` before it died, `letter_id` above it in the dead-letter queue, and dies
+again with a `number` above that. So even a late report finds its own replay. Equal messages without an id share a
+case: each report and each death then stands for one of them, the oldest first.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+# How far the clock of a KMA may be behind ours before a report counts as older than the replay.
+SKEW = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A letter that left, or may have left, its dead-letter queue at `at` or later."""
+
+    item: int
+    number: int
+    weak: bool
+    at: datetime
+    died_as: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    letter_id: int | None
+    handled: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    letter: int
+    number: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """`outcome` as in `dlq.models.Outcome`."""
+
+    outcome: str = ""
+    at: datetime | None = None
+    died_as: int | None = None
+
+
+@dataclass
+class _Story:
+    given: Given
+    failed_at: datetime | None = None
+    handled_at: datetime | None = None
+    letter_id: int | None = None
+    death: Death | None = None
+    reported: bool = False
+
+
+def fates(given: Iterable[Given], reports: Sequence[Report], deaths: Iterable[Death]) -> dict[int, Fate]:
+    """The fate of each item, by its id."""
+    stories = [_Story(one) for one in sorted(given, key=lambda one: one.number)]
+    for returned in _by_letter(reports):
+        _tell_report(stories, returned)
+    taken = {story.given.died_as for story in stories}
+    for death in sorted(deaths, key=lambda death: death.number):
+        _tell_death(stories, death, fixed=death.letter in taken)
+    return {story.given.item: _fate(story) for story in stories}
+
+
+def _by_letter(reports: Sequence[Report]) -> list[list[Report]]:
+    """Reports of one returned letter together, in the order of their ids; one without id stands alone, last."""
+    known: dict[int, list[Report]] = {}
+    alone = []
+    for report in sorted(reports, key=lambda report: report.at):
+        if report.letter_id is None:
+            alone.append([report])
+        else:
+            known.setdefault(report.letter_id, []).append(report)
+    return [known[letter_id] for letter_id in sorted(known)] + alone
+
+
+def _tell_report(stories: Sequence[_Story], returned: Sequence[Report]) -> None:
+    letter_id, last = returned[0].letter_id, returned[-1].at
+    if letter_id is not None:
+        possible = [story for story in stories if story.given.number < letter_id and not story.reported]
+    else:
+        possible = [story for story in stories if story.given.at <= last + SKEW and story.handled_at is None]
+    story = _chosen(possible)
+    if story is None:
+        return
+    story.reported, story.letter_id = True, letter_id
+    for report in returned:
+        if report.handled:
+            story.handled_at = report.at
+        else:
+            story.failed_at = report.at
+
+
+def _tell_death(stories: Sequence[_Story], death: Death, *, fixed: bool) -> None:
+    if fixed:
+        possible = [story for story in stories if story.given.died_as == death.letter]
+    else:
+        possible = [story for story in stories if _may_have_died(story, death)]
+    story = _chosen(possible)
+    if story is not None:
+        story.death = death
+
+
+def _may_have_died(story: _Story, death: Death) -> bool:
+    given = story.given
+    if story.death is not None or given.died_as is not None or death.at < given.at:
+        return False
+    if death.number <= max(given.number, story.letter_id or 0):
+        return False
+    # Another message of equal content may have died: only one that failed after its return can be this one.
+    return not given.weak or (story.failed_at is not None and story.handled_at is None)
+
+
+def _chosen(possible: Sequence[_Story]) -> _Story | None:
+    """By id the newest replay that it can be; of equal messages the oldest."""
+    if not possible:
+        return None
+    return possible[0] if possible[0].given.weak else possible[-1]
+
+
+def _fate(story: _Story) -> Fate:
+    if story.death is not None:
+        return Fate("dead_again", story.death.at, story.death.letter)
+    if story.handled_at is not None:
+        return Fate("handled", story.handled_at)
+    if story.failed_at is not None:
+        return Fate("failed_again", story.failed_at)
+    return Fate()

@@ -1,0 +1,54 @@
+"""Celery tasks: short steps that may run twice. The rows of the job are the truth."""
+
+import time
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+from celery import shared_task
+from django.db.models import Q
+from django.utils import timezone
+
+from broker.errors import BrokerError
+from dlq.letter_queues import letter_queues
+from dlq.models import ReplayJob
+from dlq.models.replay import OPEN_JOBS
+from dlq.replay import steps
+from dlq.replay.jobs import RUN_TASK, start
+
+log = structlog.get_logger(__name__)
+
+# Seconds that one task works on a job before it lets others have the worker.
+TURN = 20.0
+# After the broker did not answer.
+PAUSE = timedelta(seconds=5)
+
+
+@shared_task(name=RUN_TASK)
+def run_replay(job_id: str) -> None:
+    """Works on a job for a while, unless somebody else does."""
+    job = UUID(job_id)
+    if not steps.claim(job, timezone.now()):
+        return
+    end = time.monotonic() + TURN
+    try:
+        queues = letter_queues()
+        while more := steps.run_step(job, queues):
+            if time.monotonic() >= end:
+                break
+    except BrokerError as error:
+        log.info("replay waits for the broker", replay=job_id, reason=str(error))
+        steps.release(job, until=timezone.now() + PAUSE, problem=str(error))
+        return
+    if more:
+        steps.release(job)
+        start(ReplayJob(pk=job))
+
+
+@shared_task(name="dlq.tend_replays")
+def tend_replays() -> None:
+    """Starts jobs that nobody works on: their task was lost, their worker died, or their pause is over."""
+    now = timezone.now()
+    free = Q(lease_until=None) | Q(lease_until__lte=now)
+    for job in ReplayJob.objects.filter(free, state__in=OPEN_JOBS).order_by("created_at")[:20]:
+        start(job)
