@@ -14,6 +14,7 @@ from broker.amqp_codec import decode, encode
 from broker.port import ConsumerEvents, Delivery, Outgoing, Settle
 from contract.messages import DesiredRun, Mode
 from contract.typed import Typed
+from kma.identity import delivery_count
 from kma.ledger import Ledger
 from kma.outgoing import encoded_message
 from kma.run import Run, Surroundings
@@ -31,12 +32,13 @@ def message(body: Any, *, count: int = 0, identity: str = "", annotations: Mappi
 
 
 class FakeLink:
-    """A `Consumer` over a list. With `redeliver`, FAIL brings the message back with its count raised."""
+    """A `Consumer` over a list. FAIL brings the message back with its count raised, until `max_attempts`."""
 
-    def __init__(self, events: ConsumerEvents, messages: list[bytes], *, redeliver: bool = True) -> None:
+    def __init__(self, events: ConsumerEvents, messages: list[bytes], *, max_attempts: int) -> None:
         self.events = events
         self.queue = list(messages)
-        self.redeliver = redeliver
+        self.max_attempts = max_attempts
+        self.dead: list[bytes] = []
         self.outstanding: dict[int, bytes] = {}
         self.settled: list[tuple[bytes, Settle]] = []
         self.sent: list[Outgoing] = []
@@ -61,9 +63,11 @@ class FakeLink:
                 if encoded is None:
                     continue
                 self.settled.append((encoded, settle))
-                if settle is Settle.FAIL and self.redeliver:
+                if settle is Settle.FAIL and delivery_count(encoded) + 1 < self.max_attempts:
                     found = decode(encoded)
                     self.queue.append(encode(replace(found, delivery_count=found.delivery_count + 1)))
+                elif settle is not Settle.ACCEPT:
+                    self.dead.append(encoded)
         self._pump()
 
     def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
@@ -114,14 +118,15 @@ class Stage:
         self.spool = Spool(self.file, desired.pop("spool_bytes", 10_000_000))
         self.ledger = Ledger(self.file)
         self.links: list[FakeLink] = []
+        self.broker_attempts = desired.pop("broker_attempts", 0)
         self._messages = messages
-        self._redeliver = desired.pop("redeliver", True)
         self.around = Surroundings("srv-1", self.spool, self.ledger, folder, modules, self._connect)
         self.desired = wanted(**desired)
         self.run = Run(self.desired, "1", self.around)
 
     def _connect(self, desired: DesiredRun, events: ConsumerEvents) -> FakeLink:
-        link = FakeLink(events, self._messages if not self.links else self.links[-1].queue, redeliver=self._redeliver)
+        messages = self.links[-1].queue if self.links else self._messages
+        link = FakeLink(events, messages, max_attempts=self.broker_attempts or desired.max_attempts)
         self.links.append(link)
         return link
 
