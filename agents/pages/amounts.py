@@ -20,7 +20,8 @@ def duration(value: timedelta | float) -> str:
         return "\N{MINUS SIGN}" + duration(-seconds)
     if 0 < seconds < 10 and seconds != int(seconds):
         return _("%(n)s s") % {"n": number(seconds, 2 if seconds < 1 else 1)}
-    rest, parts = round(seconds), []
+    rest = round(seconds)
+    parts: list[str] = []
     for length, unit in STEPS:
         amount, rest = divmod(rest, length)
         if amount or (unit == "s" and not parts):

@@ -18,7 +18,7 @@ View = Callable[..., HttpResponseBase]
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One entry of the navigation. `section` is what `page(section=…)` marks as the current one; `apart`: at the end."""
+    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end."""
 
     section: str
     label: Text

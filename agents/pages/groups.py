@@ -68,7 +68,9 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
         facts.append(Fact(_("Parameters"), json.dumps(setting.parameters, ensure_ascii=False), code=True))
     if setting.masked_properties:
         masked = ", ".join(setting.masked_properties)
-        facts.append(Fact(_("Masked properties"), masked, _("Their values are never stored with a failure."), code=True))
+        facts.append(
+            Fact(_("Masked properties"), masked, _("Their values are never stored with a failure."), code=True)
+        )
     return facts
 
 
@@ -92,7 +94,9 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
     handlers = setting.concurrency * (len(servers) if setting.spread == Spread.MANY else 1)
     at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
     names = ", ".join(server.name for server in servers) or _("no server")
-    subscription = _("Made on the broker when the setting was saved: it gathers messages from then on, also while it is off.")
+    subscription = _(
+        "Made on the broker when the setting was saved: it gathers messages from then on, also while it is off."
+    )
     return [
         Fact(_("Destination"), setting.destination.name, code=True),
         Fact(_("Subscription"), setting.key, subscription, code=True),
@@ -108,17 +112,25 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
         Fact(
             _("Handling timeout"),
             _seconds(handling),
-            _("Longer handling is ended and counts as a failure.") if handling else _("A handler that hangs is never ended."),
+            _("Longer handling is ended and counts as a failure.")
+            if handling
+            else _("A handler that hangs is never ended."),
         )
     ]
     if setting.mode == AckMode.TRANSACTED:
         facts.append(Fact(_("Transaction timeout"), _seconds(transaction)))
     facts.append(
-        Fact(_("Grace period"), _seconds(setting.grace_seconds), _("How long messages at hand may finish when it is stopped."))
+        Fact(
+            _("Grace period"),
+            _seconds(setting.grace_seconds),
+            _("How long messages at hand may finish when it is stopped."),
+        )
     )
     if setting.child_memory_mb:
         bound = _("%(n)s MB") % {"n": amounts.number(setting.child_memory_mb)}
-        facts.append(Fact(_("Memory of a process"), bound, _("A process that wants more is replaced: a failure like any other.")))
+        facts.append(
+            Fact(_("Memory of a process"), bound, _("A process that wants more is replaced: a failure like any other."))
+        )
     return facts
 
 
@@ -135,7 +147,11 @@ def after_failure(setting: LaunchSetting) -> list[Fact]:
         dead = _("A message that always fails is tried for ever and never becomes a dead letter.")
     return [
         Fact(_("Maximum attempts"), attempts, dead, warns=policy.max_attempts < 0),
-        Fact(_("Delay"), _delay(setting.destination), _("Belongs to the destination: settings that share it share the delays.")),
+        Fact(
+            _("Delay"),
+            _delay(setting.destination),
+            _("Belongs to the destination: settings that share it share the delays."),
+        ),
         _breaker(setting),
     ]
 
@@ -154,7 +170,10 @@ def _delay(destination: Destination) -> str:
 
 def _breaker(setting: LaunchSetting) -> Fact:
     limit, m = same_limit(setting.breaker_m), setting.breaker_m
-    value = _("%(same)s of one type, or %(any)s of any, in a row") % {"same": amounts.number(limit), "any": amounts.number(m)}
+    value = _("%(same)s of one type, or %(any)s of any, in a row") % {
+        "same": amounts.number(limit),
+        "any": amounts.number(m),
+    }
     follows = _("Counts are kept and shown on this page; nothing is switched off by them yet.")
     return Fact(_("Breaker"), value, follows)
 
@@ -165,8 +184,10 @@ def breaker_warnings(setting: LaunchSetting) -> list[str]:
     warnings = []
     if attempts < 0 or limit <= attempts:
         text = ngettext(
-            "One bad message alone on a quiet queue reaches the breaker's limit after %(n)s attempt, before it is dead.",
-            "One bad message alone on a quiet queue reaches the breaker's limit after %(n)s attempts, before it is dead.",
+            "One bad message alone on a quiet queue reaches the breaker's limit after %(n)s attempt, "
+            "before it is dead.",
+            "One bad message alone on a quiet queue reaches the breaker's limit after %(n)s attempts, "
+            "before it is dead.",
             limit,
         )
         ways = _("Ways out: a larger limit, or fewer attempts at the destination.")

@@ -4,7 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.models import LaunchSetting, Run
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import LaunchSetting, Run, ServerState
 from agents.pages.shown import RUNS, Shown, server_shown
 from contract.breaker import same_limit
 
@@ -36,13 +39,21 @@ class RunRow:
     any: Meter
 
 
+def _state(run: Run, now: datetime) -> Shown:
+    """What a silent server said last is no news: it is shown as such."""
+    shown = RUNS[run.state]
+    if run.closed_at is None and run.server.state(now) is ServerState.SILENT:
+        return Shown(format_lazy(_("last told: {state}"), state=shown.word), "off", "wait")
+    return shown
+
+
 def run_rows(runs: Iterable[Run], setting: LaunchSetting, now: datetime) -> list[RunRow]:
     limit, m = same_limit(setting.breaker_m), setting.breaker_m
     return [
         RunRow(
             run=run,
             server=server_shown(run.server, now),
-            state=RUNS[run.state],
+            state=_state(run, now),
             same=Meter(run.same_count, limit),
             any=Meter(run.any_count, m),
         )

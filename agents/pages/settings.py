@@ -42,7 +42,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         crumbs=[(_("Settings"), link("settings"))],
         setting=setting,
         state=setting_shown(setting, runs, now),
-        provisioned=PROVISIONED[ProvisionState(setting.provision_state)],
+        provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),
         preview=groups.preview(setting.destination),
@@ -77,11 +77,11 @@ class Switch:
 def switch_of(request: HttpRequest, setting: LaunchSetting) -> Switch:
     if setting.enabled:
         may = request.user.has_perm("agents.can_disable")
-        refusal = "" if may else _("You may not switch settings off. Ask for the permission “Can disable launch settings”.")
+        refusal = "" if may else _("You may not do that. Ask for the permission “Can disable launch settings”.")
         return Switch(False, link("setting_disable", setting.key), refusal)
     url = link("setting_enable", setting.key)
     if not request.user.has_perm("agents.can_enable"):
-        return Switch(True, url, _("You may not switch settings on. Ask for the permission “Can enable launch settings”."))
+        return Switch(True, url, _("You may not do that. Ask for the permission “Can enable launch settings”."))
     if setting.provision_state == ProvisionState.PENDING:
         return Switch(True, url, _("It is still being made on the broker; usually this takes seconds."))
     if setting.provision_state == ProvisionState.FAILED:

@@ -36,17 +36,17 @@ def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime) -
     return Shown(_("starting"), "info", "wait")
 
 
-PROVISIONED = {
+PROVISIONED: dict[str, Shown] = {
     ProvisionState.PENDING: Shown(ProvisionState.PENDING.label, "info", "wait"),
     ProvisionState.READY: Shown(ProvisionState.READY.label, "ok", "ok"),
     ProvisionState.FAILED: Shown(ProvisionState.FAILED.label, "bad", "warn"),
 }
-SERVERS = {
+SERVERS: dict[str, Shown] = {
     ServerState.NEW: Shown(ServerState.NEW.label, "off", "new"),
     ServerState.ALIVE: Shown(ServerState.ALIVE.label, "ok", "ok"),
     ServerState.SILENT: Shown(ServerState.SILENT.label, "bad", "silent"),
 }
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Shown] = {
     ActivationState.PENDING: Shown(ActivationState.PENDING.label, "warn", "wait"),
     ActivationState.RUNNING: Shown(ActivationState.RUNNING.label, "ok", "play"),
     ActivationState.SUCCEEDED: Shown(ActivationState.SUCCEEDED.label, "ok", "ok"),
@@ -54,7 +54,7 @@ ACTIVATIONS = {
     ActivationState.INTERRUPTED: Shown(ActivationState.INTERRUPTED.label, "bad", "bad"),
     ActivationState.STOPPED: Shown(ActivationState.STOPPED.label, "off", "off"),
 }
-RUNS = {
+RUNS: dict[str, Shown] = {
     RunPhase.WANTED: Shown(RunPhase.WANTED.label, "info", "wait"),
     RunPhase.STARTING: Shown(RunPhase.STARTING.label, "info", "wait"),
     RunPhase.RUNNING: Shown(RunPhase.RUNNING.label, "ok", "play"),

@@ -5,6 +5,13 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
+# What few fonts have pictures for; U+2400 stands for a NUL in stored texts.
+NAMES = (
+    "NUL", "SOH", "STX", "ETX", "EOT", "ENQ", "ACK", "BEL", "BS", "TAB", "LF", "VT", "FF", "CR", "SO", "SI",
+    "DLE", "DC1", "DC2", "DC3", "DC4", "NAK", "SYN", "ETB", "CAN", "EM", "SUB", "ESC", "FS", "GS", "RS", "US",
+)  # fmt: skip
+CONTROLS = dict(enumerate(NAMES))
+CONTROLS |= {0x7F: "DEL", 0x2400: "NUL"}
 # Control, format (bidi overrides, zero width), surrogate, private use, unassigned, line and paragraph separators.
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
@@ -30,18 +37,14 @@ def _needs_marks(text: str) -> bool:
 def _shown(character: str, lines: bool) -> str:
     if lines and character in "\n\t":
         return character
-    if unicodedata.category(character) not in INVISIBLE:
+    if unicodedata.category(character) not in INVISIBLE and ord(character) not in CONTROLS:
         return escape(character)
     return f'<span class="ctl" title="{_name(character)}">{_mark(character)}</span>'
 
 
 def _mark(character: str) -> str:
     code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\N{SYMBOL FOR DELETE}"
-    return f"U+{code:04X}"
+    return CONTROLS.get(code) or f"U+{code:04X}"
 
 
 def _name(character: str) -> str:

@@ -138,12 +138,14 @@ def indented_xml(text: str) -> str | None:
         closing = content.startswith("</")
         if closing:
             depth = max(0, depth - 1)
-        if lines and (opened and not content.startswith("<") or closing and opened):
+        if lines and ((opened and not content.startswith("<")) or (closing and opened)):
             lines[-1] += content
             opened = not closing and opened
             continue
         lines.append(_margin(depth) + content)
-        opened = content.startswith("<") and not closing and not content.startswith(("<?", "<!")) and content[-2:] != "/>"
+        opened = (
+            content.startswith("<") and not closing and not content.startswith(("<?", "<!")) and content[-2:] != "/>"
+        )
         depth += opened
     return "\n".join(lines)
 

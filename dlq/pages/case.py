@@ -77,7 +77,7 @@ def case_of(key: str, setting_key: str) -> Case:
         protocols=len(protocols),
         deaths=len(letters),
         replays=sum(1 for item in items if item.state == ItemState.GIVEN_BACK),
-        weak=any(row.message_key_weak for row in (*protocols, *letters)),
+        weak=any(each.message_key_weak for each in protocols) or any(each.message_key_weak for each in letters),
     )
 
 
@@ -134,5 +134,3 @@ def case_page(request: HttpRequest) -> HttpResponseBase:
         case=case_of(key, setting_key),
         latest=DeadLetter.objects.filter(message_key=key, setting_key=setting_key).order_by("-pk").first(),
     )
-
-

@@ -12,7 +12,7 @@ from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
 from contract.typed import from_json, text_of
-from dlq.models import DeadLetter, LetterState
+from dlq.models import DeadLetter
 from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
 from dlq.pages.case import case_of, case_url
 from dlq.pages.letters import GIVE_BACK, VIEW
@@ -35,7 +35,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, link("dead_letters_of", queue_key(letter)))],
         letter=letter,
-        state=LETTERS[LetterState(letter.state)],
+        state=LETTERS[letter.state],
         message=message,
         body=body,
         problem=problem,

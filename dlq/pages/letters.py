@@ -36,13 +36,14 @@ class LetterFilter(django_filters.FilterSet):
         field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
     )
     body = django_filters.CharFilter(
-        field_name="body_text", lookup_expr="icontains", label=gettext_lazy("Body begins with or holds"), max_length=200
+        field_name="body_text", lookup_expr="icontains", label=gettext_lazy("Body contains"), max_length=200
     )
     span = SpanFilter(field_name="seen_at")
     state = django_filters.ChoiceFilter(
         choices=STATES, label=gettext_lazy("State"), empty_label=None, method="of_state", initial=LetterState.DEAD
     )
     fingerprint = django_filters.CharFilter(label=gettext_lazy("Fingerprint"), max_length=64)
+    quiet = ("fingerprint",)
 
     class Meta:
         model = DeadLetter
@@ -63,9 +64,7 @@ class LetterTable(tables.Table):
     seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
     cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
     body = tables.Column(accessor="letter", verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}})
-    attempts = tables.Column(
-        accessor="letter.delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=NUMBER
-    )
+    attempts = tables.Column(accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=NUMBER)
     replays = tables.Column(verbose_name=gettext_lazy("Replays"), attrs=NUMBER)
     state = tables.Column(accessor="letter", verbose_name=gettext_lazy("State"))
 
@@ -91,7 +90,7 @@ class LetterTable(tables.Table):
     def render_body(self, value: DeadLetter) -> SafeString | str:
         if value.problem:
             return format_html('<span class="bad-text">{}</span>', visible(value.problem, limit=80))
-        return visible(value.body_text, limit=90) if value.body_text else "—"
+        return visible(value.body_text, limit=200) if value.body_text else "—"
 
     def render_attempts(self, value: int) -> str:
         return amounts.number(value)
@@ -100,7 +99,7 @@ class LetterTable(tables.Table):
         return amounts.number(value)
 
     def render_state(self, value: DeadLetter) -> SafeString:
-        return state(LETTERS[LetterState(value.state)], pill=False)
+        return state(LETTERS[value.state], pill=False)
 
 
 @require_safe

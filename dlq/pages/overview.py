@@ -9,9 +9,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
+from agents.pages.amounts import number
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import Figures, figures_for, message_count
-from agents.pages.lists import COUNTED, counted
+from agents.pages.lists import COUNTED
 from contract.properties import UNKNOWN, dead_letter_queue
 from dlq.models import DeadLetter, LetterState, ReplayJob
 from dlq.models.replay import OPEN_JOBS
@@ -31,6 +32,7 @@ class QueueRow:
     figures: Figures
     exact: int | None
     indexed: str
+    indexed_count: int
     differs: bool
     since: datetime | None
     latest: datetime | None
@@ -78,7 +80,8 @@ def queue_row(
         queue=queue,
         figures=figures,
         exact=exact,
-        indexed=counted(dead),
+        indexed=f"{number(COUNTED)}+" if known > COUNTED else number(known),
+        indexed_count=known,
         differs=exact is not None and known <= COUNTED and exact != known,
         since=dead.order_by("seen_at").values_list("seen_at", flat=True).first() if known else None,
         latest=kinds[0][2] if kinds else None,

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.lists import BEFORE, PAGE, page_of
 from agents.pages.shown import Shown
-from dlq.models import ItemState, JobState, Outcome, ReplayItem, ReplayJob
+from dlq.models import ItemState, Outcome, ReplayItem, ReplayJob
 from dlq.models.replay import OPEN_JOBS
 from dlq.pages.shown import ITEMS, JOBS, OUTCOMES
 
@@ -45,7 +45,7 @@ def replay_list(request: HttpRequest) -> HttpResponseBase:
         jobs = jobs.filter(Q(created_at__lt=older.created_at) | same)
     listed = page_of(request, list(jobs[: PAGE + 1]), lambda job: str(job.pk))
     counts = {job.pk: outcome_counts(job) for job in listed.rows}
-    rows = [(job, JOBS[JobState(job.state)], bars(job, counts[job.pk])) for job in listed.rows]
+    rows = [(job, JOBS[job.state], bars(job, counts[job.pk])) for job in listed.rows]
     return page(
         request, "dlq/replays.html", title=_("Replays"), section="replays", rows=rows, listed=listed, setting=setting
     )
@@ -61,7 +61,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if before.isdigit() and len(before) < 19:
         items = items.filter(pk__gt=int(before))
     listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
-    slices = job.slices.values("state").order_by("state").annotate(count=Count("pk"))
+    counts = outcome_counts(job)
     return page(
         request,
         "dlq/replay.html",
@@ -69,12 +69,13 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         section="replays",
         crumbs=[(_("Replays"), link("replays"))],
         job=job,
-        state=JOBS[JobState(job.state)],
+        state=JOBS[job.state],
         open=job.state in OPEN_JOBS,
-        bars=bars(job, outcome_counts(job)),
-        slices={row["state"]: row["count"] for row in slices},
+        bars=bars(job, counts),
+        waiting=counts.get((ItemState.GIVEN_BACK, Outcome.WAITING), 0)
+        + counts.get((ItemState.GIVEN_BACK, Outcome.FAILED_AGAIN), 0),
         listed=listed,
-        items=[(item, ITEMS[ItemState(item.state)], _outcome(item)) for item in listed.rows],
+        items=[(item, ITEMS[item.state], _outcome(item)) for item in listed.rows],
         show=show if show in SHOWS else "",
     )
 
@@ -107,7 +108,7 @@ def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
 
 
 def _outcome(item: ReplayItem) -> Shown | None:
-    return OUTCOMES[Outcome(item.outcome)] if item.state == ItemState.GIVEN_BACK else None
+    return OUTCOMES[item.outcome] if item.state == ItemState.GIVEN_BACK else None
 
 
 def outcome_counts(job: ReplayJob) -> dict[tuple[str, str], int]:

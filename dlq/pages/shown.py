@@ -3,25 +3,25 @@
 from agents.pages.shown import Shown
 from dlq.models import ItemState, JobState, LetterState, Outcome
 
-LETTERS = {
+LETTERS: dict[str, Shown] = {
     LetterState.DEAD: Shown(LetterState.DEAD.label, "bad", "letter"),
     LetterState.GIVEN_BACK: Shown(LetterState.GIVEN_BACK.label, "info", "back"),
     LetterState.GONE: Shown(LetterState.GONE.label, "off", "off"),
 }
-JOBS = {
+JOBS: dict[str, Shown] = {
     JobState.PLANNED: Shown(JobState.PLANNED.label, "info", "wait"),
     JobState.RUNNING: Shown(JobState.RUNNING.label, "info", "run"),
     JobState.DONE: Shown(JobState.DONE.label, "ok", "ok"),
     JobState.FAILED: Shown(JobState.FAILED.label, "bad", "bad"),
     JobState.CANCELLED: Shown(JobState.CANCELLED.label, "off", "off"),
 }
-ITEMS = {
+ITEMS: dict[str, Shown] = {
     ItemState.PLANNED: Shown(ItemState.PLANNED.label, "info", "wait"),
     ItemState.GIVEN_BACK: Shown(ItemState.GIVEN_BACK.label, "info", "back"),
     ItemState.NOT_FOUND: Shown(ItemState.NOT_FOUND.label, "warn", "warn"),
     ItemState.FAILED_TO_MOVE: Shown(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
 }
-OUTCOMES = {
+OUTCOMES: dict[str, Shown] = {
     Outcome.WAITING: Shown(Outcome.WAITING.label, "off", "wait"),
     Outcome.HANDLED: Shown(Outcome.HANDLED.label, "ok", "ok"),
     Outcome.FAILED_AGAIN: Shown(Outcome.FAILED_AGAIN.label, "warn", "warn"),

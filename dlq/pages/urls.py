@@ -4,7 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_page, add_tab
-from dlq.pages import case, letter, letters, overview, replays
+from dlq.pages import case, giveback, letter, letters, overview, replays
 from dlq.pages.panels import setting_panel
 
 
@@ -13,6 +13,7 @@ def register() -> None:
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replays.VIEW))
     add_page("dead-letters/", overview.overview, "dead_letters")
     add_page("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of")
+    add_page("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back")
     add_page("letters/<int:pk>/", letter.letter_page, "letter")
     add_page("letters/<int:pk>/body/", letter.letter_body, "letter_body")
     add_page("cases/", case.case_page, "case")

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting
-from agents.panels import Panel
 from agents.pages.lists import counted
+from agents.panels import Panel
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW, protocols_url
 
@@ -49,7 +49,7 @@ def by_server(activation: UUID) -> list[OfServer]:
     )
     servers: dict[str, list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (row["server_name"], -row["count"], row["fingerprint"])):
-        servers.setdefault(row["server_name"], []).append(row)
+        servers.setdefault(row["server_name"], []).append(dict(row))
     return [_of_server(activation, name, groups) for name, groups in servers.items()]
 
 

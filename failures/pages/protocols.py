@@ -47,13 +47,24 @@ class ProtocolFilter(django_filters.FilterSet):
         field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
     )
     span = SpanFilter(field_name="occurred_at")
+    temporary = django_filters.ChoiceFilter(
+        choices=[("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))],
+        label=gettext_lazy("Temporary"),
+        empty_label=gettext_lazy("all"),
+        method="of_kind",
+    )
     activation = django_filters.UUIDFilter(field_name="activation_uuid", label=gettext_lazy("Activation"))
     fingerprint = django_filters.CharFilter(label=gettext_lazy("Fingerprint"), max_length=64)
     message_key = django_filters.CharFilter(label=gettext_lazy("Message key"), max_length=255)
+    # Shown in the form only when a link has set them.
+    quiet = ("activation", "fingerprint", "message_key")
 
     class Meta:
         model = FailureProtocol
         fields: list[str] = []
+
+    def of_kind(self, rows: QuerySet[FailureProtocol], name: str, value: str) -> QuerySet[FailureProtocol]:
+        return rows.filter(temporary=value == "true")
 
 
 class ProtocolTable(tables.Table):

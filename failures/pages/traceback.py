@@ -27,7 +27,7 @@ class Part(Enum):
 
 @dataclass(slots=True)
 class Section:
-    """TEXT: `text` as it came. OWN, LIBRARY: `frames` that follow each other. `raised`: holds the innermost own frame."""
+    """TEXT: `text` as it came. OWN, LIBRARY: `frames` in a row. `raised`: holds the innermost own frame."""
 
     part: Part
     text: str = ""

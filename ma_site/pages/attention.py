@@ -1,6 +1,7 @@
 """What needs a person now, worst first, each with what can be done about it."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.http import HttpRequest
@@ -29,7 +30,7 @@ class Need:
     who: str
     why: Text
     url: str
-    acts: list[tuple[Text, str]] = field(default_factory=list)
+    acts: Sequence[tuple[Text, str]] = ()
 
 
 def needs_of(
@@ -37,14 +38,21 @@ def needs_of(
     now: datetime,
 ) -> list[Need]:  # fmt: skip
     """Silent servers last heard long ago stay: only a person can say that they are gone for good."""
-    found = [*_of_parts(parts), *_of_settings(request, settings, now), *_of_servers(servers, now), *_of_dead(request, dead, now)]
+    found = [
+        *_of_parts(parts),
+        *_of_settings(request, settings, now),
+        *_of_servers(servers, now),
+        *_of_dead(request, dead, now),
+    ]
     return sorted(found, key=lambda need: WORST_FIRST.index(need.tone))
 
 
 def _of_parts(parts: list[Part]) -> list[Need]:
     url = link("health")
     return [
-        Need("bad" if part.state == "down" else "warn", "warn", str(part.name), part.says, url, [(_("What to do"), url)])
+        Need(
+            "bad" if part.state == "down" else "warn", "warn", str(part.name), part.says, url, [(_("What to do"), url)]
+        )
         for part in parts
         if part.state != "ok"
     ]
@@ -65,7 +73,7 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
         return _off(request, row, waiting, now)
     if setting.enabled and row.state.tone in ("bad", "warn"):
         problems = [run.problem for run in row.runs if run.wanted and run.problem]
-        why = f"{row.state.word}: {problems[0]}" if problems else row.state.word
+        why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
         return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [look])
     return None
 
@@ -95,7 +103,9 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
         elif server.problems:
             found.append(Need("warn", "warn", server.name, str(server.problems[0]), url, look))
         elif row.skewed:
-            why = _("its clock differs from ours by %(time)s") % {"time": duration(abs(round(server.clock_skew_seconds, 1)))}
+            why = _("its clock differs from ours by %(time)s") % {
+                "time": duration(abs(round(server.clock_skew_seconds, 1)))
+            }
             found.append(Need("warn", "wait", server.name, why, url, look))
     return found
 

@@ -99,7 +99,7 @@ def _timed(check: Callable[[], object]) -> float:
 
 
 def _milliseconds(seconds: float) -> str:
-    return _("answers in %(n)s ms") % {"n": number(seconds * 1000, 1)}
+    return _("answers in %(n)s ms") % {"n": number(seconds * 1000, 2)}
 
 
 def _database() -> Part:
@@ -117,7 +117,10 @@ def _redis() -> Part:
         seconds = _timed(lambda: ping(settings.MA_REDIS_URL))
     except OSError as error:
         says = _("does not answer: %(problem)s") % {"problem": error}
-        todo = _("Workers stand still, and servers hear of changes only when they ask (every 2 s). Start it: ./ma status, ./ma logs redis.")
+        todo = _(
+            "Workers stand still, and servers hear of changes only when they ask (every 2 s). "
+            "Start it: ./ma status, ./ma logs redis."
+        )
         return Part("Redis", DOWN, says, todo)
     return Part("Redis", OK, _milliseconds(seconds))
 
@@ -131,7 +134,10 @@ def _broker() -> Part:
         disk = round(100 * float(broker.attribute("broker", "DiskStoreUsage")))
     except BrokerError as error:
         says = _("does not answer: %(problem)s") % {"problem": error}
-        todo = _("Nothing is lost: messages are on its disk. Start it: ./ma status, ./ma logs artemis. Pages show figures of before, greyed.")
+        todo = _(
+            "Nothing is lost: messages are on its disk. Start it: ./ma status, ./ma logs artemis. "
+            "Pages show figures of before, greyed."
+        )
         return Part(name, DOWN, says, todo, broker_away_since())
     says = _("Artemis %(version)s · memory for messages %(memory)s %% full · disk %(disk)s %% full") % {
         "version": version,
@@ -139,7 +145,15 @@ def _broker() -> Part:
         "disk": disk,
     }
     if max(memory, disk) >= FULL_PERCENT:
-        return Part(name, DEGRADED, says, _("Make room: give back or remove old dead letters, or enlarge the disk; producers are held when it is full."))
+        return Part(
+            name,
+            DEGRADED,
+            says,
+            _(
+                "Make room: give back or remove old dead letters, or enlarge the disk; "
+                "producers are held when it is full."
+            ),
+        )
     return Part(name, OK, says)
 
 
@@ -149,8 +163,13 @@ PROCESSES = ("beat", "feed")
 def _process(name: str, now: datetime) -> Part:
     labels = {"beat": _("Clock (beat)"), "feed": _("Feed of dead letters")}
     todos = {
-        "beat": _("Lost servers are not replaced until it runs. Start it: ./ma status, ./ma logs beat, ./ma logs worker."),
-        "feed": _("Dead letters are safe on the broker, but our lists do not show new ones. Start it: ./ma status, ./ma logs feed."),
+        "beat": _(
+            "Lost servers are not replaced until it runs. Start it: ./ma status, ./ma logs beat, ./ma logs worker."
+        ),
+        "feed": _(
+            "Dead letters are safe on the broker, but our lists do not show new ones. "
+            "Start it: ./ma status, ./ma logs feed."
+        ),
     }
     at = ProcessBeat.objects.filter(name=name).values_list("at", flat=True).first()
     if at is None:
@@ -168,7 +187,12 @@ def _feed_lag() -> Part:
         return Part(name, DEGRADED, _("the broker does not tell how far it is"))
     says = ngettext("%(n)s letter not indexed yet", "%(n)s letters not indexed yet", waiting) % {"n": number(waiting)}
     if waiting > FEED_BEHIND:
-        return Part(name, DEGRADED, says, _("It catches up by itself while the feed runs; counts of the broker are exact meanwhile."))
+        return Part(
+            name,
+            DEGRADED,
+            says,
+            _("It catches up by itself while the feed runs; counts of the broker are exact meanwhile."),
+        )
     return Part(name, OK, says)
 
 
@@ -198,7 +222,9 @@ def _records(now: datetime) -> Part:
     count = RefusedRecord.objects.filter(received_at__gte=now - timedelta(days=1)).count()
     says = ngettext("%(n)s record refused in 24 h", "%(n)s records refused in 24 h", count) % {"n": number(count)}
     if count:
-        return Part(_("Records of servers"), DEGRADED, says, _("Their text is kept; usually MA and KMA differ in version."))
+        return Part(
+            _("Records of servers"), DEGRADED, says, _("Their text is kept; usually MA and KMA differ in version.")
+        )
     return Part(_("Records of servers"), OK, says)
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -26,7 +27,7 @@ NEW = timedelta(hours=1)
 
 
 @require_safe
-def overview(request: HttpRequest) -> HttpResponseBase:
+def overview(request: HttpRequest) -> TemplateResponse:
     """For everybody who may sign in; without the right to see settings it says so instead of showing them."""
     if not request.user.has_perm(VIEW):
         return page(request, "ma_site/nothing.html", title=_("Overview"), section="overview")
@@ -43,6 +44,7 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         needs=wanted[:MOST],
         more_needs=len(wanted) - MOST if len(wanted) > MOST else 0,
         servers=servers,
+        silent=sum(1 for row in servers if row.server.state(now) is ServerState.SILENT),
         alive=sum(1 for row in servers if row.server.state(now) is ServerState.ALIVE),
         on=sum(1 for row in rows if row.setting.enabled),
         off=sum(1 for row in rows if not row.setting.enabled),
@@ -53,11 +55,11 @@ def overview(request: HttpRequest) -> HttpResponseBase:
 
 
 def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[str, Any] | None:
-    """The broker's counts added up; None without the right to see letters. `known` False: some are missing."""
+    """The broker's counts added up, our index's where it does not tell (`known` False); None without the right."""
     if not request.user.has_perm(SEE_LETTERS):
         return None
     return {
-        "count": sum(row.exact or 0 for row in rows),
+        "count": sum(row.indexed_count if row.exact is None else row.exact for row in rows),
         "known": all(row.exact is not None for row in rows),
         "new": counted(DeadLetter.objects.filter(seen_at__gte=now - NEW)),
     }

@@ -4,6 +4,7 @@
     const root = document.documentElement;
     root.classList.remove("no-script");
     const PAUSED = "ma.paused";
+    const language = root.lang.startsWith("en") ? "en-GB" : root.lang; // days before months, 24 hours
 
     function paused() {
         try { return localStorage.getItem(PAUSED) === "1"; } catch { return false; }
@@ -13,8 +14,10 @@
         scope.querySelectorAll("time[datetime]").forEach(function (element) {
             const instant = new Date(element.dateTime);
             if (!isNaN(instant)) {
-                element.title = instant.toLocaleString(root.lang, {dateStyle: "medium", timeStyle: "long"});
-                if (element.dataset.show === "local") element.textContent = instant.toLocaleString(root.lang);
+                element.title = instant.toLocaleString(language, {dateStyle: "medium", timeStyle: "long"});
+                if (element.dataset.show === "local") {
+                    element.textContent = instant.toLocaleString(language, {dateStyle: "medium", timeStyle: "medium"});
+                }
             }
         });
     }

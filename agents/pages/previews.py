@@ -1,0 +1,56 @@
+"""What a form would mean, before it is saved: asked for by htmx while somebody types."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponseBase
+from django.template.response import TemplateResponse
+from django.views.decorators.http import require_safe
+
+from agents.models import Destination, LaunchSetting
+from agents.pages import groups
+from agents.pages.consoles import needs
+
+
+POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
+Policy = forms.modelform_factory(Destination, fields=POLICY_FIELDS)
+Breaker = forms.modelform_factory(LaunchSetting, fields=("breaker_m",))
+
+
+@require_safe
+@needs("agents.view_destination")
+def destination_preview(request: HttpRequest) -> HttpResponseBase:
+    """The redelivery schedule of the values in the query; nothing while they are not valid."""
+    form = Policy(request.GET)
+    if not form.is_valid():
+        return TemplateResponse(request, "agents/preview_none.html")
+    destination = Destination(**form.cleaned_data)
+    return TemplateResponse(request, "agents/schedule.html", {"preview": groups.preview(destination)})
+
+
+@require_safe
+@needs("agents.view_launchsetting")
+def setting_preview(request: HttpRequest) -> HttpResponseBase:
+    """The breaker's limits of the values in the query, and the schedule of the chosen destination.
+
+    The form of an existing setting does not send its destination, which cannot change: `setting` names it.
+    """
+    form = Breaker(request.GET)
+    if not form.is_valid():
+        return TemplateResponse(request, "agents/preview_none.html")
+    destination = _destination(request.GET.get("destination", ""), request.GET.get("setting", ""))
+    context: dict[str, Any] = {}
+    if destination:
+        wished = LaunchSetting(key="…", breaker_m=form.cleaned_data["breaker_m"], destination=destination)
+        context = {
+            "preview": groups.preview(destination),
+            "warnings": groups.breaker_warnings(wished),
+            "facts": groups.after_failure(wished),
+        }
+    return TemplateResponse(request, "agents/preview_setting.html", context)
+
+
+def _destination(pk: str, setting: str) -> Destination | None:
+    if pk.isdecimal() and len(pk) < 19:
+        return Destination.objects.filter(pk=int(pk)).first()
+    return Destination.objects.filter(settings__key=setting).first() if setting else None

@@ -1,0 +1,103 @@
+"""Takes pictures of the pages of a site that runs: `python -m tests.browser.look FOLDER [--fill] [--only NAME] …`.
+
+The environment is the site's; `--fill` makes the rows of tests/web/factories.py first.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+import django
+from django.conf import settings
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
+django.setup()
+
+from django.contrib.auth.models import User  # noqa: E402
+from django.test import Client  # noqa: E402
+
+from dlq.models import DeadLetter, ReplayJob  # noqa: E402
+from failures.models import FailureProtocol  # noqa: E402
+from tests.browser.driver import Browser  # noqa: E402
+from tests.web.factories import make_world  # noqa: E402
+
+
+def pages() -> dict[str, str]:
+    letters = DeadLetter.objects.order_by("pk")
+    hostile = FailureProtocol.objects.filter(exception_type="ValueError").first()
+    protocol = FailureProtocol.objects.filter(exception_type="KeyError").first()
+    job = ReplayJob.objects.first()
+    setting = protocol.setting_key if protocol else "none"
+    found = {
+        "overview": "/",
+        "settings": "/settings/",
+        "setting": f"/settings/{setting}/",
+        "setting-failed": "/settings/prices-import/",
+        "switch": f"/settings/{setting}/disable/",
+        "form": "/agents/launchsetting/add/",
+        "destinations": "/agents/destination/",
+        "servers": "/servers/",
+        "server": "/servers/srv-1/",
+        "protocols": "/protocols/",
+        "dead-letters": "/dead-letters/",
+        "letters": f"/dead-letters/{setting}/",
+        "give-back": f"/dead-letters/{setting}/give-back/?all=1",
+        "replays": "/replays/",
+        "health": "/health/",
+        "records": "/records/",
+        "docs": "/api/v1/docs/",
+    }
+    if protocol:
+        found["protocol"] = f"/protocols/{protocol.pk}/"
+        found["activation"] = f"/activations/{protocol.activation_uuid}/"
+        found["case"] = f"/cases/?key={protocol.message_key}&setting={protocol.setting_key}"
+    if hostile:
+        found["hostile"] = f"/protocols/{hostile.pk}/"
+    if first := letters.first():
+        found["letter"] = f"/letters/{first.pk}/"
+    if binary := letters.filter(body_kind="data").first():
+        found["bytes"] = f"/letters/{binary.pk}/"
+    if job:
+        found["replay"] = f"/replays/{job.pk}/"
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--fill", action="store_true")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--user", default="chief")
+    parser.add_argument("--language", default="en")
+    parser.add_argument("--theme", choices=("light", "dark"), default="light")
+    parser.add_argument("--width", type=int, default=1400)
+    parser.add_argument("--height", type=int, default=1000)
+    parser.add_argument("--whole", action="store_true")
+    options = parser.parse_args()
+    if options.fill:
+        make_world()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    client = Client()
+    client.force_login(User.objects.get(username=options.user))
+    with Browser(width=options.width, height=options.height) as browser:
+        browser.open(f"{settings.MA_BASE_URL}/login/")
+        browser.run(
+            "localStorage.setItem('theme', arguments[0]); localStorage.setItem('ma.paused', '1')", options.theme
+        )
+        browser.cookie(settings.LANGUAGE_COOKIE_NAME, options.language)
+        if not options.only or "login" in options.only:
+            browser.open(f"{settings.MA_BASE_URL}/login/")
+            browser.picture(options.folder / "login.png")
+        browser.cookie(settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_COOKIE_NAME].value)
+        for name, path in pages().items():
+            if options.only and name not in options.only:
+                continue
+            browser.resize(options.width, options.height)
+            browser.open(settings.MA_BASE_URL + path)
+            browser.picture(options.folder / f"{name}.png", whole=options.whole)
+            wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            print(name, path, f"{wide} px too wide" if wide > 0 else "", *[entry["message"] for entry in browser.log()])
+
+
+if __name__ == "__main__":
+    main()
