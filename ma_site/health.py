@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from agents.models import Server
+from agents.models.server import lost_before
 from agents.services.broker import management
 from agents.services.signs import seconds_since
 from broker.errors import BrokerError
@@ -30,20 +31,26 @@ def health(request: HttpRequest) -> JsonResponse:
     now = timezone.now()
     try:
         servers: dict[str, float | None] = _servers(now)
+        silent = _silent(now)
         signs = {name: _sign(name, now) for name in LATE_SECONDS}
         database = OK
     except (DatabaseError, InterfaceError) as error:
         log.error("database does not answer", reason=str(error))
-        servers, signs, database = {}, dict.fromkeys(LATE_SECONDS, "unknown"), DOWN
+        servers, silent, signs, database = {}, False, dict.fromkeys(LATE_SECONDS, "unknown"), DOWN
     parts = {"database": database, "redis": _word(_redis), "broker": _word(_broker), **signs}
-    status = _status(parts)
+    status = _status(parts, silent)
     return JsonResponse({"status": status, "parts": parts, "servers": servers}, status=503 if status == DOWN else 200)
 
 
-def _status(parts: dict[str, str]) -> str:
+def _status(parts: dict[str, str], silent: bool) -> str:
     if parts["database"] == DOWN:
         return DOWN
-    return OK if all(word == OK for word in parts.values()) else DEGRADED
+    return DEGRADED if silent or any(word != OK for word in parts.values()) else OK
+
+
+def _silent(now: datetime) -> bool:
+    """Whether a server is silent that was heard before. One that is in no pool any more has no work to miss."""
+    return Server.objects.filter(pools__isnull=False, last_seen_at__lte=lost_before(now)).exists()
 
 
 def _servers(now: datetime) -> dict[str, float | None]:

@@ -64,6 +64,10 @@ def logging_settings(level: str) -> dict[str, Any]:
             "stomp.py": {"level": "ERROR"},
             "proton": {"level": "WARNING"},
             "amqp": {"level": "WARNING"},
+            # A task every 5 s, told three times each.
+            "celery.beat": {"level": "WARNING"},
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
             "kombu": {"level": "WARNING"},
         },
     }

@@ -1,7 +1,5 @@
 """Every address of the MA. The API lives under /api/v1/, the admin site is the rest."""
 
-from importlib.util import find_spec
-
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
@@ -15,7 +13,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
     path("api/v1/", include("agents.api.urls")),
-    *[path("api/v1/", include(f"{app}.api.urls")) for app in ("failures", "dlq") if find_spec(f"{app}.api")],
+    path("api/v1/", include("failures.api.urls")),
+    path("api/v1/", include("dlq.api.urls")),
     re_path(r"^api/(?P<path>.*)$", unknown_address),
     path("", admin.site.urls),
 ]

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Server
+from agents.models import Pool, Server
 from agents.services.signs import sign_of_life
 from ma_site import env, health
 from ma_site.logs import drop_forbidden
@@ -37,8 +37,9 @@ def test_the_api_description_loads_only_from_here_and_without_inline_script(clie
 
 def test_health_names_each_part_in_one_word(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     now = timezone.now()
-    Server.objects.create(name="srv-1", last_seen_at=now - timedelta(seconds=3))
-    Server.objects.create(name="srv-2")
+    pool = Pool.objects.create(name="demo")
+    pool.servers.add(Server.objects.create(name="srv-1", last_seen_at=now - timedelta(seconds=3)))
+    pool.servers.add(Server.objects.create(name="srv-2"))
     sign_of_life("beat", now)
     sign_of_life("feed", now - timedelta(minutes=5))
     monkeypatch.setattr(health, "_redis", lambda: None)
@@ -58,6 +59,11 @@ def test_health_is_ok_when_every_part_is(client: Client, db: None, monkeypatch: 
     monkeypatch.setattr(health, "_broker", lambda: None)
 
     assert client.get("/healthz/").json()["status"] == "ok"
+
+    server = Server.objects.create(name="srv-1", last_seen_at=timezone.now() - timedelta(seconds=16))
+    assert client.get("/healthz/").json()["status"] == "ok"
+    Pool.objects.create(name="demo").servers.add(server)
+    assert client.get("/healthz/").json()["status"] == "degraded"
 
 
 # -- environment --------------------------------------------------------------------------------------------------
