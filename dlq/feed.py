@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections
+from django.db import DatabaseError, InterfaceError, OperationalError
 from django.utils import timezone
 
 from agents.services.signs import sign_of_life
@@ -80,7 +80,6 @@ class Feed:
         """Whether letters were stored. Never raises for the broker or the database: it says so and waits a moment."""
         self._pending = self._pending or self._take(timeout)
         try:
-            close_old_connections()
             self._give_sign()
             if not self._pending:
                 return False

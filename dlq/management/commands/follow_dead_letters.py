@@ -7,6 +7,7 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import close_old_connections
 
 from agents.services.broker import management
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
@@ -31,6 +32,7 @@ class Command(BaseCommand):
         feed.start()
         try:
             while not stopping.is_set():
+                close_old_connections()
                 feed.step()
         finally:
             feed.stop()
