@@ -1,0 +1,74 @@
+"""The rules of the house that no tool of its own checks."""
+
+import re
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PACKAGES = ("agents", "broker", "contract", "deploy", "dlq", "failures", "kma", "ma_site")
+NAMELESS = {"utils", "helpers", "common", "base", "misc", "manager2"}
+LONGEST_FILE = 400
+
+# Each program reads its environment in one place; these only pass it there, or name the settings for Django.
+READS_ENVIRONMENT = {
+    "deploy",
+    "kma/config.py",
+    "kma/process.py",
+    "ma_site/celery.py",
+    "ma_site/management/commands/publish_demo_orders.py",
+    "ma_site/settings.py",
+    "ma_site/wsgi.py",
+}
+
+
+def sources() -> list[Path]:
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    return [path for path in files if "migrations" not in path.parts]
+
+
+def test_imports_go_one_way() -> None:
+    program = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([str(program)], cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_change_of_a_model_has_its_migration(db: None) -> None:
+    try:
+        call_command("makemigrations", "--check", "--dry-run", stdout=StringIO())
+    except SystemExit:
+        pytest.fail("manage.py makemigrations finds changes")
+
+
+def test_files_hold_one_idea_and_have_a_name() -> None:
+    nameless = [str(path.relative_to(ROOT)) for path in sources() if path.stem in NAMELESS]
+    long = [
+        str(path.relative_to(ROOT)) for path in sources() if len(path.read_text("utf-8").splitlines()) > LONGEST_FILE
+    ]
+
+    assert (nameless, long) == ([], {})
+
+
+def test_the_environment_is_read_in_one_place_per_program() -> None:
+    reading = {
+        str(path.relative_to(ROOT)) for path in sources() if re.search(r"os\.(environ|getenv)", path.read_text("utf-8"))
+    }
+
+    assert {path for path in reading if path not in READS_ENVIRONMENT and not path.startswith("deploy/")} == set()
+
+
+def test_templates_hold_no_inline_script_or_style_and_nothing_from_elsewhere() -> None:
+    wrong = []
+    for path in (ROOT / "templates").rglob("*.html"):
+        text = path.read_text("utf-8")
+        if re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\ssrc=)", text) or re.search(
+            r"(src|href)=\"(https?:)?//", text
+        ):
+            wrong.append(str(path.relative_to(ROOT)))
+
+    assert wrong == []
