@@ -8,6 +8,7 @@ SEEN_APPS = ("agents", "failures", "dlq")
 SECRET_MODELS = ("servertoken", "apitoken")
 CHANGED_BY_OPERATORS = ("launchsetting", "destination", "pool", "replayjob")
 CUSTOM_PREFIX = "can_"
+GIVE_BACK = "give_back"
 
 
 def make_groups() -> None:
@@ -15,7 +16,7 @@ def make_groups() -> None:
     permissions = Permission.objects.filter(content_type__app_label__in=SEEN_APPS)
     permissions = permissions.exclude(content_type__model__in=SECRET_MODELS)
     looks = Q(codename__startswith="view_")
-    acts = Q(codename__startswith=CUSTOM_PREFIX)
+    acts = Q(codename__startswith=CUSTOM_PREFIX) | Q(codename=GIVE_BACK)
     for model in CHANGED_BY_OPERATORS:
         acts |= Q(codename__in=[f"add_{model}", f"change_{model}"])
     _group("viewer", permissions.filter(looks))
