@@ -12,7 +12,7 @@ from django.core.management import call_command
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("agents", "broker", "contract", "deploy", "dlq", "failures", "kma", "ma_site")
 NAMELESS = {"utils", "helpers", "common", "base", "misc", "manager2"}
-LONGEST_FILE = 400
+LONGEST_FILE = 350
 
 # Each program reads its environment in one place; these only pass it there, or name the settings for Django.
 READS_ENVIRONMENT = {
@@ -47,9 +47,8 @@ def test_every_change_of_a_model_has_its_migration(db: None) -> None:
 
 def test_files_hold_one_idea_and_have_a_name() -> None:
     nameless = [str(path.relative_to(ROOT)) for path in sources() if path.stem in NAMELESS]
-    long = [
-        str(path.relative_to(ROOT)) for path in sources() if len(path.read_text("utf-8").splitlines()) > LONGEST_FILE
-    ]
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in sources()}
+    long = {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE}
 
     assert (nameless, long) == ([], {})
 
