@@ -10,9 +10,9 @@ from proton import Delivery as ProtonDelivery
 from proton import Receiver
 
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
-from broker.amqp_sender import outgoing_bytes
 from broker.amqp_transaction import Transactions
 from broker.errors import AccessRefused, AddressUnknown, BrokerError
+from broker.outgoing import outgoing_bytes
 from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
 
 log = logging.getLogger(__name__)
@@ -218,7 +218,11 @@ class _Link:
         _told(self._events.delivered, Delivery(tag, bytes(encoded)))
 
     def top_up(self, force: bool = False) -> None:
-        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames."""
+        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames.
+
+        A smaller window is reached by settling. Draining would take the credit back, but a drain in the middle of a
+        large message now and then cuts it off for ever.
+        """
         if not self.was_open:
             return
         window = self._consumer.window
@@ -226,8 +230,6 @@ class _Link:
         missing = window - len(self._unsettled) - credit
         if missing > 0 and (force or credit == 0 or missing * 4 >= window):
             self._receiver.flow(missing)
-        elif force and missing < 0 < credit:
-            self._receiver.drain(0)  # takes back what the broker has not used
 
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         for tag, settle in settlements:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from proton import Delivery, Sender
 
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_FLOW, AmqpConnection, refusal
-from broker.amqp_sender import outgoing_bytes, problem_of, transfer
+from broker.amqp_sender import problem_of, transfer
 from broker.errors import AddressUnknown, BrokerError, BrokerTimeout
+from broker.outgoing import outgoing_bytes
 from broker.port import Account, Outgoing
 
 # Nobody steps the connection between two calls, so an idle one is no longer trusted: the broker drops it after 10-15 s.

@@ -1,23 +1,15 @@
 """Sending encoded messages over a link: what the publisher and the consumer's transactions share."""
 
-from dataclasses import replace
 from typing import Any
 
 from proton import Delivery, Disposition, Sender
 
-from broker.amqp_codec import encode
 from broker.amqp_connection import refusal
 from broker.errors import AccessRefused, BrokerError, BrokerUnavailable
-from broker.port import Message
 
 # States of a delivery (AMQP 1.0 part 4, section 4.5): what was sent or taken within a transaction.
 TRANSACTIONAL = 0x34
 ACCEPTED = 0x24
-
-
-def outgoing_bytes(message: Message) -> bytes:
-    """What goes to the wire. The delivery count is the broker's note: a copy of a dead letter begins anew."""
-    return encode(replace(message, delivery_count=0) if message.delivery_count else message)
 
 
 def transfer(sender: Sender, encoded: bytes, tag: int, transaction: Any = None) -> Delivery:

@@ -11,7 +11,8 @@ from broker.amqp_codec import decode, encode
 from broker.errors import AddressUnknown, BrokerUnavailable
 from broker.memory_management import MemoryManagement
 from broker.memory_store import Reference, Store
-from broker.port import Browsed, ConsumerEvents, Delivery, Outgoing, Settle
+from broker.outgoing import outgoing_bytes
+from broker.port import Browsed, ConsumerEvents, Delivery, Message, Outgoing, Settle
 
 __all__ = ["MemoryBroker", "MemoryBrowser", "MemoryConsumer", "MemoryManagement", "MemoryPublisher"]
 
@@ -35,6 +36,11 @@ class MemoryBroker:
 
     def management(self) -> MemoryManagement:
         return MemoryManagement(self._store)
+
+    def take(self, address: str, message: Message) -> None:
+        """A message of a stranger, who does not check what a publisher of ours checks."""
+        with self._store.changed:
+            self._store.send(address, message)
 
     def tick(self) -> None:
         """After the injected clock was moved: brings back what is due."""
@@ -73,10 +79,11 @@ class MemoryPublisher:
         with self._store.changed:
             if not self._store.running:
                 raise BrokerUnavailable("the memory broker is down")
-            for outgoing in messages:
-                self._store.targets(outgoing.destination)
-            for outgoing in messages:
-                self._store.send(outgoing.destination, decode(encode(outgoing.message)))
+            sent = [(outgoing.destination, decode(outgoing_bytes(outgoing.message))) for outgoing in messages]
+            for destination, _ in sent:
+                self._store.targets(destination)
+            for destination, message in sent:
+                self._store.send(destination, message)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -152,7 +159,7 @@ class MemoryConsumer:
 
     def _commit(self, tag: int, sends: Sequence[Outgoing]) -> str | None:
         try:
-            messages = [(send.destination, decode(encode(send.message))) for send in sends]
+            messages = [(send.destination, decode(outgoing_bytes(send.message))) for send in sends]
             for destination, message in messages:
                 address, _ = self._store.targets(destination)
                 if self._store.duplicate(address, message):

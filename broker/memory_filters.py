@@ -40,7 +40,19 @@ def predicate(selector: str) -> Predicate:
     if not selector.strip():
         return lambda message: True
     terms = [_term(part.strip()) for part in selector.split(" OR ")]
-    return lambda message: any(term(message) for term in terms)
+    return lambda message: _readable(message) and any(term(message) for term in terms)
+
+
+def _readable(message: Message) -> bool:
+    """No filter of the broker matches a message with a text that is not good Unicode among its properties."""
+    try:
+        for name, item in message.properties.items():
+            name.encode()
+            if isinstance(item.value, str):
+                item.value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _term(text: str) -> Predicate:

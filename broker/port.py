@@ -119,7 +119,8 @@ class Consumer(Protocol):
         """Opens the link in a thread of its own."""
 
     def grant(self, credit: int) -> None:
-        """Raises the number of outstanding deliveries to `credit` (a window, not an increment)."""
+        """Raises the number of outstanding deliveries to `credit` (a window, not an increment). A smaller one takes
+        nothing back: as many as were granted before may still come."""
 
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         """Settles deliveries; tags of before a reconnect are ignored. Not confirmed: at-least-once."""
@@ -138,8 +139,9 @@ class Publisher(Protocol):
     """Synchronous. A message is on disk at the broker when `publish` returns. Not safe between threads."""
 
     def publish(self, messages: Sequence[Outgoing]) -> None:
-        """Sends all, durable unless the message says otherwise. Raises BrokerUnavailable, AddressUnknown: then an
-        unknown part of them was sent (AMQP) or none (STOMP, one transaction)."""
+        """Sends all, durable unless the message says otherwise. Raises AddressUnknown: then nothing was sent;
+        BrokerUnavailable: then an unknown part of them was sent (AMQP) or of each 1,000 all or none (STOMP, a
+        transaction each); ValueError: a message that cannot be sent, and nothing was."""
 
     def close(self) -> None: ...
 

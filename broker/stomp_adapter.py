@@ -257,7 +257,7 @@ class StompManagement:
         session = _Session(self._account)
         self._session = session
         receipt = str(uuid4())
-        session.subscribe(self._reply_queue, {"subscription-type": "ANYCAST", "receipt": receipt})
+        session.subscribe(self._reply_queue, {"subscription-type": "MULTICAST", "receipt": receipt})
         try:
             session.wait("receipt", self._timeout, "receipt-id", receipt)
         except AddressUnknown as error:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
-from broker.amqp_codec import decode
+from broker.amqp_codec import decode, encode
+from broker.amqp_connection import AmqpConnection
+from broker.amqp_sender import transfer
 from broker.memory_adapter import MemoryBroker
 from broker.port import Account, Browser, Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
 from broker.stomp_adapter import StompManagement
@@ -174,6 +176,10 @@ class House(ABC):
     def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer: ...
 
     @abstractmethod
+    def publish_as_a_stranger(self, address: str, message: Message) -> None:
+        """Past the checks of our own publisher, as any other client may send it."""
+
+    @abstractmethod
     def kill(self) -> None:
         """kill -9 of the broker."""
 
@@ -204,6 +210,14 @@ class RealHouse(House):
         self.publisher.close()
         self.management.close()
 
+    def publish_as_a_stranger(self, address: str, message: Message) -> None:
+        connection = AmqpConnection(self.publishing)
+        connection.open()
+        sender = connection.sender(address)
+        connection.opened(sender, PATIENCE)
+        transfer(sender, encode(message), 1)
+        connection.close(timeout=PATIENCE)
+
     def kill(self) -> None:
         self.service.kill()
 
@@ -222,6 +236,9 @@ class MemoryHouse(House):
 
     def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer:
         return self.broker.consumer(address, name, owner, window)
+
+    def publish_as_a_stranger(self, address: str, message: Message) -> None:
+        self.broker.take(address, message)
 
     def kill(self) -> None:
         self.broker.crash()

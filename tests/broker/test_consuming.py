@@ -45,15 +45,17 @@ def test_nothing_comes_without_a_grant(house: House) -> None:
     assert owner.got().text == "one"
 
 
-def test_a_window_of_nothing_takes_back_what_was_granted(house: House) -> None:
+def test_a_smaller_window_is_reached_by_settling(house: House) -> None:
     setting = house.setting()
-    consumer, owner = house.consume(setting, window=10)
-    consumer.grant(0)
-    owner.nothing(0.2)
-    house.publish(setting.address, "one")
-    owner.nothing()
+    house.publish(setting.address, *"abcdef")
+    consumer, owner = house.consume(setting, window=3)
+    got = [owner.got() for _ in range(3)]
     consumer.grant(1)
-    assert owner.got().text == "one"
+    settle_all(consumer, got[:2], Settle.ACCEPT)
+    owner.nothing()
+    settle_all(consumer, got[2:], Settle.ACCEPT)
+    assert owner.got().text == "d"
+    owner.nothing()
 
 
 def test_a_stopped_consumer_gives_back_what_is_unsettled_with_its_count(house: House) -> None:

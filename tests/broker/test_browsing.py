@@ -1,0 +1,55 @@
+"""Looking without consuming."""
+
+import pytest
+
+from broker.errors import AddressUnknown
+from tests.broker.houses import House, eventually
+
+
+def test_browsing_shows_the_queue_in_its_order_and_takes_nothing(house: House) -> None:
+    setting = house.setting()
+    texts = [str(number) for number in range(450)]
+    house.publish(setting.address, *texts)
+    for _ in range(2):
+        found = house.look(setting.address, setting.key)
+        assert [message.body.value for message in found] == texts
+    assert house.figures(setting).messages == 450
+    _, owner = house.consume(setting, window=1)
+    assert owner.got().count == 0
+
+
+def test_browsing_stops_at_its_limit(house: House) -> None:
+    setting = house.setting()
+    house.publish(setting.address, *"abcde")
+    assert [message.body.value for message in house.look(setting.address, setting.key, limit=2)] == ["a", "b"]
+    assert house.look(setting.address, setting.key, limit=0) == []
+
+
+def test_an_empty_queue_ends_at_once(house: House) -> None:
+    setting = house.setting()
+    assert house.look(setting.address, setting.key) == []
+
+
+def test_a_walk_can_be_left_early(house: House) -> None:
+    setting = house.setting()
+    house.publish(setting.address, *"abc")
+    walk = house.browser.browse(setting.address, setting.key, limit=10)
+    first = next(walk)
+    assert first.message is not None and first.message.body.value == "a"
+    walk.close()  # type: ignore[attr-defined]
+    eventually(lambda: house.figures(setting).consumers == 0)
+    assert house.figures(setting).messages == 3
+
+
+def test_what_a_consumer_holds_is_not_seen(house: House) -> None:
+    setting = house.setting()
+    house.publish(setting.address, "a", "b")
+    _, owner = house.consume(setting, window=1)
+    owner.got()
+    assert "b" in [message.body.value for message in house.look(setting.address, setting.key)]
+
+
+def test_an_unknown_queue_is_refused(house: House) -> None:
+    setting = house.setting()
+    with pytest.raises(AddressUnknown):
+        house.look(setting.address, "nobody-made-this")

@@ -1,0 +1,103 @@
+"""Moving letters back: to one queue only, exact, harmless when repeated."""
+
+import pytest
+
+from broker.errors import ManagementFailed
+from broker.port import Settle
+from broker.topology import move_letters, move_letters_until
+from tests.broker.houses import DLA, House, eventually, orig_id, orig_queue
+
+
+def test_a_letter_goes_to_its_own_subscription_only(house: House) -> None:
+    setting = house.setting()
+    other = house.setting(address=setting.address)
+    letters = house.die(setting, "a", "b")
+    before = house.figures(other).added
+    move_letters(house.management, setting.dead, [orig_id(letter) for letter in letters], setting.key)
+    _, owner = house.consume(setting)
+    got = [owner.got(), owner.got()]
+    assert [each.text for each in got] == ["a", "b"]
+    assert [each.count for each in got] == [0, 0]
+    assert house.figures(other).added == before
+    eventually(lambda: house.dead(setting) == [])
+
+
+def test_a_selection_leaves_the_others_where_they_are(house: House) -> None:
+    setting = house.setting()
+    letters = house.die(setting, *"abcdef")
+    chosen = [orig_id(letter) for letter in letters if letter.body.value in "ace"]
+    move_letters(house.management, setting.dead, chosen, setting.key)
+    eventually(lambda: house.figures(setting).messages == 3)
+    assert [letter.body.value for letter in house.dead(setting)] == ["b", "d", "f"]
+
+
+def test_moving_the_same_letters_again_does_nothing(house: House) -> None:
+    setting = house.setting()
+    letters = house.die(setting, "a", "b")
+    ids = [orig_id(letters[0])]
+    move_letters(house.management, setting.dead, ids, setting.key)
+    eventually(lambda: house.figures(setting).messages == 1)
+    move_letters(house.management, setting.dead, ids, setting.key)
+    assert house.figures(setting).messages == 1
+    assert len(house.dead(setting)) == 1
+
+
+def test_more_letters_than_one_operation_takes_all_go_back(house: House) -> None:
+    setting = house.setting()
+    letters = house.die(setting, *(str(number) for number in range(450)))
+    move_letters(house.management, setting.dead, [orig_id(letter) for letter in letters], setting.key)
+    eventually(lambda: house.figures(setting).messages == 450)
+    assert house.dead(setting) == []
+
+
+def test_all_up_to_a_letter_go_back_in_slices(house: House) -> None:
+    setting = house.setting()
+    letters = house.die(setting, *"abcde")
+    last = orig_id(letters[3])
+    move_letters_until(house.management, setting.dead, last, setting.key, 3)
+    eventually(lambda: house.figures(setting).messages == 3)
+    move_letters_until(house.management, setting.dead, last, setting.key, 3)
+    eventually(lambda: house.figures(setting).messages == 4)
+    assert [letter.body.value for letter in house.dead(setting)] == ["e"]
+
+
+def test_a_count_of_nothing_is_refused_because_it_would_move_everything(house: House) -> None:
+    setting = house.setting()
+    letters = house.die(setting, "a", "b")
+    with pytest.raises(ValueError, match="every message"):
+        move_letters_until(house.management, setting.dead, orig_id(letters[0]), setting.key, 0)
+    move_letters(house.management, setting.dead, [], setting.key)
+    assert len(house.dead(setting)) == 2
+
+
+def test_a_missing_target_moves_nothing(house: House) -> None:
+    setting = house.setting()
+    letters = house.die(setting, "a")
+    with pytest.raises(ManagementFailed):
+        move_letters(house.management, setting.dead, [orig_id(letters[0])], "nobody-made-this")
+    assert len(house.dead(setting)) == 1
+
+
+def test_a_message_that_was_given_back_says_so_and_may_die_again_with_a_new_id(house: House) -> None:
+    setting = house.setting()
+    letter = house.die(setting, "again")[0]
+    move_letters(house.management, setting.dead, [orig_id(letter)], setting.key)
+    consumer, owner = house.consume(setting)
+    got = owner.got()
+    assert orig_queue(got.message) == setting.dead
+    assert orig_id(got.message) != orig_id(letter)
+    consumer.settle([(got.tag, Settle.REJECT)])
+    second = house.until_dead(setting, 1)[0]
+    assert orig_queue(second) == setting.key
+    assert orig_id(second) != orig_id(letter)
+    # In the catch-all it is not, though its last origin was no subscription.
+    assert setting.dead not in [orig_queue(each) for each in house.look(DLA, "DLQ.unknown", limit=100_000)]
+
+
+def test_the_bin_takes_what_is_moved_there_though_its_filter_matches_nothing(house: House) -> None:
+    setting = house.setting()
+    letter = house.die(setting, "rubbish")[0]
+    move_letters(house.management, setting.dead, [orig_id(letter)], "DLQ.bin")
+    eventually(lambda: "rubbish" in [each.body.value for each in house.look(DLA, "DLQ.bin")])
+    eventually(lambda: house.dead(setting) == [])
+    house.management.call("queue.DLQ.bin", "removeAllMessages")
