@@ -92,17 +92,20 @@ class Consuming:
         childless = "" if self._pool.ready else self._pool.problem
         return "; ".join(filter(None, (childless, self.link_problem, self.store_problem, full)))[:2000]
 
-    def step(self) -> list[Wish]:
-        """Waits for something to happen and does what follows; answers what the host wishes meanwhile."""
+    def step(self, wish: Callable[[Wish], None]) -> None:
+        """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""
         ended = self._pool.collect(0.0 if self._inbox.pending else TICK)
-        wishes = [event for event in self._inbox.drain() if self._take(event)]
+        for event in self._inbox.drain():
+            if isinstance(event, (Stop, Change)):
+                wish(event)
+            else:
+                self._take(event)
         for one in ended:
             self._ended(one)
         if self._settling.batch:
             self._store_and_settle()
         self._keep_link(time.monotonic())
         self._hand_out()
-        return wishes  # type: ignore[return-value]
 
     def begin_stop(self) -> None:
         """Takes nothing more; what no child has begun is given back when the link is closed."""
@@ -125,22 +128,18 @@ class Consuming:
 
     # -- what came in ---------------------------------------------------------------------------------------------
 
-    def _take(self, event: Any) -> bool:
-        """Whether the event is a wish, which the run answers."""
-        if type(event) is Delivery:
+    def _take(self, event: Delivery | Opened | Lost | Settled) -> None:
+        if isinstance(event, Delivery):
             if not self.stopping and self._consumer is not None:
                 self._receive(event)
         elif isinstance(event, Settled):
             self._committed(event)
         elif isinstance(event, Opened):
             self.connected, self.link_problem = True, ""
-        elif isinstance(event, Lost):
+        else:
             self.link_problem = f"broker: {event.reason}"
             self._log.warning("link lost", reason=event.reason, permanent=event.permanent)
             self._forget_deliveries()
-        else:
-            return True
-        return False
 
     def _receive(self, delivery: Delivery) -> None:
         self._record += 1

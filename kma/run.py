@@ -11,7 +11,7 @@ from uuid import uuid4
 from broker.port import Consumer, ConsumerEvents
 from contract.messages import BreakerCounts, DesiredRun, RecordRun, RunReport, RunState
 from contract.wire import dump
-from kma.consumer import Consuming, limit_seconds
+from kma.consumer import Consuming, Wish, limit_seconds
 from kma.frames import JOB, json_frame
 from kma.inbox import Change, Inbox, Stop
 from kma.journal import Journal
@@ -70,6 +70,7 @@ class Run:
         self._log = logger(activation=str(desired.activation), setting=desired.setting, server=around.server)
         self._inbox = Inbox()
         self._stop: Stop | None = None
+        self._deadline = float("inf")
         self._thread = threading.Thread(target=self._main, name=f"run {desired.setting}", daemon=True)
 
     # -- any thread -------------------------------------------------------------------------------------------------
@@ -175,27 +176,29 @@ class Run:
         )
 
     def _work(self, consuming: Consuming, pool: Pool) -> None:
-        deadline, forced = float("inf"), False
+        def answer(wish: Wish) -> None:
+            if isinstance(wish, Change):
+                self._settling.change(wish.desired)
+                pool.limit_seconds = limit_seconds(wish.desired)
+            elif self._stop is None:
+                self._stop = wish
+                self._deadline = time.monotonic() + self.desired.grace_seconds
+                self._log.info("run stops", reason=wish.reason)
+                consuming.begin_stop()
+            else:
+                self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
+
+        forced = False
         while not (consuming.stopping and consuming.drained):
-            for wish in consuming.step():
-                if isinstance(wish, Change):
-                    self._settling.change(wish.desired)
-                    pool.limit_seconds = limit_seconds(wish.desired)
-                elif self._stop is None:
-                    self._stop = wish
-                    deadline = time.monotonic() + self.desired.grace_seconds
-                    consuming.begin_stop()
-                    self._log.info("run stops", reason=wish.reason)
-                else:
-                    self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
+            consuming.step(answer)
+            self._show(consuming, pool)
             now = time.monotonic()
-            if now > deadline and not forced:
+            if now > self._deadline and not forced:
                 forced = True
                 self._log.warning("grace period over: child processes are killed", in_progress=pool.holding)
                 consuming.force()
-            if now > deadline + _COMMIT_SECONDS:
+            if now > self._deadline + _COMMIT_SECONDS:
                 return
-            self._show(consuming, pool)
 
     def _show(self, consuming: Consuming, pool: Pool) -> None:
         self._connected, self._holding, self._restarts = consuming.connected, pool.holding, pool.restarts

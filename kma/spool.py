@@ -156,15 +156,15 @@ def _text(content: Content) -> str:
 def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]) -> int:
     """Bytes that the row (id, kind, run, content, time) takes now, 0 when its id was here before."""
     identity, kind, run, content, now = row
-    if connection.execute("SELECT 1 FROM taken WHERE id = ?", (identity,)).fetchone():
+    # Asked first: an insert that is ignored would still use up a number.
+    known = "SELECT 1 FROM records WHERE id = ? UNION ALL SELECT 1 FROM taken WHERE id = ?"
+    if connection.execute(known, (identity, identity)).fetchone():
         return 0
     size = len(content.encode()) + _ROW_OVERHEAD
-    cursor = connection.execute(
-        "INSERT OR IGNORE INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+    connection.execute(
+        "INSERT INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)",
         (identity, kind, run, content, size, now),
     )
-    if cursor.rowcount != 1:
-        return 0
     connection.execute("UPDATE runs SET records = records + 1 WHERE run = ?", (run,))
     return size
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage
 
 Make = Callable[..., Stage]
@@ -27,3 +28,10 @@ def stage(tmp_path: Path) -> Iterator[Make]:
     yield make
     for one in stages:
         one.end()
+
+
+@pytest.fixture
+def ma() -> Iterator[FakeMa]:
+    fake = FakeMa()
+    yield fake
+    fake.close()

@@ -112,7 +112,9 @@ class FakeLink:
 class Stage:
     """A run with real children on a fake link, in a folder of its own."""
 
-    def __init__(self, folder: Path, messages: list[bytes], *, modules: tuple[str, ...] = SAMPLES, **desired: Any) -> None:
+    def __init__(
+        self, folder: Path, messages: list[bytes], *, modules: tuple[str, ...] = SAMPLES, **desired: Any
+    ) -> None:
         self.folder = folder
         self.file = SpoolFile(folder / "spool.sqlite3")
         self.spool = Spool(self.file, desired.pop("spool_bytes", 10_000_000))

@@ -1,5 +1,6 @@
 """Each end of a handling, through real child processes: what is settled, recorded and counted (spec 2, the table)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from broker.port import Settle
 from contract.messages import Mode
 from contract.typed import Typed
+from kma.outgoing import encoded_message
 from tests.kma.conftest import Make
 from tests.kma.fakes import eventually, message
 
@@ -159,8 +161,6 @@ def test_a_letter_that_was_given_back_has_its_outcome_reported(stage: Make) -> N
 
 
 def test_the_origin_of_a_letter_is_read_from_properties_too(stage: Make) -> None:
-    from kma.outgoing import encoded_message
-
     properties = {"_AMQ_ORIG_QUEUE": "DLQ.orders", "_AMQ_ORIG_MESSAGE_ID": 12}
     one = stage([encoded_message('{"do": "ok"}', properties)])
     one.settled(1)
@@ -209,8 +209,6 @@ def test_isolate_gives_each_failure_a_new_process(stage: Make, tmp_path: Path) -
     )
     one.settled(4)
     eventually(lambda: one.run.report().restarts == 2, "two restarts")
-    import json
-
     pids = [json.loads(line)["pid"] for line in truth.read_text().splitlines()]
     assert len(pids) == 4 and len(set(pids)) == 3
 

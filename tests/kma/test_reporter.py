@@ -1,0 +1,157 @@
+"""Records on their way to the MA: in order, once, whatever it answers."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from contract.messages import MessageIdentity, RecordRun, Recovered
+from kma.reporter import Endpoint, MaClient, Pause, Reporter, asked_pause
+from kma.spool import New, Spool
+from kma.spool_file import SpoolFile
+from tests.kma.fake_ma import FakeMa
+
+RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
+
+
+class Desk:
+    """A spool, its reporter and the MA."""
+
+    def __init__(self, folder: Path, ma: FakeMa, token: str = "kma_secret") -> None:
+        self.file = SpoolFile(folder / "spool.sqlite3")
+        self.spool = Spool(self.file, 1_000_000)
+        self.client = MaClient(Endpoint(ma.url, "srv-1", token))
+        self.reporter = Reporter(self.client, self.spool, "srv-1")
+
+    def add(self, number: int) -> None:
+        content = Recovered(RUN, MessageIdentity(key=f"ID:{number}"), datetime.now(UTC))
+        self.spool.append([New("run", content, uuid4()) for _ in range(number)])
+
+    def steps(self, number: int) -> list[float]:
+        return [self.reporter.step() for _ in range(number)]
+
+    def close(self) -> None:
+        self.client.close()
+        self.file.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path, ma: FakeMa) -> Iterator[Desk]:
+    one = Desk(tmp_path, ma)
+    yield one
+    one.close()
+
+
+def test_records_arrive_in_order_and_leave_the_spool(desk: Desk, ma: FakeMa) -> None:
+    desk.add(1200)
+    desk.steps(3)
+    assert [len(batch) for batch in ma.batches] == [500, 500, 200]
+    assert [record["number"] for batch in ma.batches for record in batch] == list(range(1, 1201))
+    assert desk.spool.report().rows == 0
+    assert desk.reporter.step() == Reporter.IDLE
+
+
+def test_an_answer_that_was_lost_makes_nothing_twice(desk: Desk, ma: FakeMa) -> None:
+    desk.add(3)
+    spool = str(desk.spool.id)
+    ma.marks[spool] = 3  # stored, but the answer never arrived
+    desk.steps(1)
+    assert ma.records == {} and desk.spool.report().rows == 0
+
+
+def test_a_batch_that_is_too_large_is_halved(desk: Desk, ma: FakeMa) -> None:
+    ma.largest = 60
+    desk.add(200)
+    desk.steps(12)
+    assert len(ma.records) == 200
+    assert max(len(batch) for batch in ma.batches) <= 60
+
+
+def test_a_single_record_that_is_too_large_does_not_block_the_next(desk: Desk, ma: FakeMa) -> None:
+    desk.add(2)
+    ma.answers = [(413, {}, {}), (413, {}, {})]
+    desk.steps(3)
+    assert [record["number"] for record in ma.records.values()] == [2]
+    assert desk.spool.set_aside() == 1
+
+
+def test_a_record_that_the_ma_refuses_is_kept_aside_and_the_rest_goes_on(desk: Desk, ma: FakeMa) -> None:
+    ma.refuse = {2}
+    desk.add(3)
+    desk.steps(1)
+    assert len(ma.records) == 2
+    assert (desk.spool.report().rows, desk.spool.set_aside()) == (0, 1)
+
+
+def test_a_batch_that_is_not_understood_is_taken_apart_to_the_record_that_is_wrong(desk: Desk, ma: FakeMa) -> None:
+    desk.add(4)
+    ma.answers = [(400, {}, {})] * 5
+    for _ in range(20):
+        desk.reporter.step()
+    assert len(ma.records) == 3 and desk.spool.set_aside() == 1
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_token_keeps_everything_and_is_shown(tmp_path: Path, ma: FakeMa, status: int) -> None:
+    desk = Desk(tmp_path, ma, token="kma_wrong")
+    desk.add(1)
+    if status == 401:
+        desk.client._session.headers["Authorization"] = "Bearer kma_secret"
+        ma.answers = [(401, {}, {})]
+    assert desk.reporter.step() >= 30
+    assert str(status) in desk.reporter.problem
+    assert desk.spool.report().rows == 1
+    desk.close()
+
+
+def test_the_ma_being_away_keeps_everything_with_growing_pauses(desk: Desk, ma: FakeMa) -> None:
+    desk.add(100)
+    ma.down = True
+    waits = desk.steps(8)
+    assert all(wait > 0 for wait in waits) and max(waits) <= 30
+    assert "503" in desk.reporter.problem
+    ma.down = False
+    desk.steps(1)
+    assert len(ma.records) == 100 and desk.reporter.problem == ""
+
+
+def test_what_the_ma_asks_for_is_waited(desk: Desk, ma: FakeMa) -> None:
+    desk.add(1)
+    ma.answers = [(429, {"Retry-After": "7"}, {}), (503, {"Retry-After": "100000"}, {})]
+    assert desk.reporter.step() >= 7
+    assert desk.reporter.step() == 300
+
+
+def test_an_answer_that_is_no_answer_of_the_ma_changes_nothing(desk: Desk, ma: FakeMa) -> None:
+    desk.add(1)
+    ma.answers = [(200, {}, {"stored_up_to": "all"}), (200, {}, ["hello"]), (302, {"Location": "/login/"}, {})]
+    assert all(wait > 0 for wait in desk.steps(3))
+    assert desk.spool.report().rows == 1
+
+
+def test_a_spool_that_was_put_back_from_a_copy_takes_a_new_identity(desk: Desk, ma: FakeMa) -> None:
+    desk.add(2)
+    old = desk.spool.id
+    ma.marks[str(old)] = 900
+    desk.steps(2)
+    assert desk.spool.id != old
+    assert len(ma.records) == 2, "its records are not taken for known"
+
+
+def test_retry_after_is_read_in_both_forms() -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=20), usegmt=True)
+    assert asked_pause("5") == 5
+    assert 15 < (asked_pause(soon) or 0) <= 20
+    assert asked_pause("Mon, 01 Jan 2001 00:00:00 GMT") == 0
+    assert asked_pause("soon") is None and asked_pause(None) is None and asked_pause("") is None
+
+
+def test_pauses_grow_to_a_bound_and_begin_anew_after_a_success() -> None:
+    pause = Pause(draw=lambda least, most: most)
+    assert [pause.next() for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    pause.reset()
+    assert pause.next() == 0.5
+    assert pause.next(asked=60) == 60

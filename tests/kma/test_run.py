@@ -1,0 +1,364 @@
+"""A run from start to closing record: children, link, stop, and what goes wrong around them."""
+
+import hashlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.port import Settle
+from contract.messages import DesiredRun, RunState
+from contract.typed import Typed
+from kma import run as run_module
+from kma.journal import Journal
+from kma.outgoing import encoded_message
+from kma.run import Run
+from kma.spool import Spool
+from tests.kma.conftest import Make
+from tests.kma.fakes import eventually, message
+
+OK = {"do": "ok"}
+
+
+def truth(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_messages_behind_a_long_handling_go_to_another_child(stage: Make) -> None:
+    one = stage([message({"do": "sleep", "seconds": 5}), *(message(OK) for _ in range(20))], concurrency=2)
+    began = time.monotonic()
+    one.settled(20)
+    assert time.monotonic() - began < 4, "nothing waited for the sleeper"
+
+
+def test_a_message_is_handled_once_however_often_it_is_taken_back(stage: Make, tmp_path: Path) -> None:
+    file = tmp_path / "truth"
+    naps = [message({"do": "sleep", "seconds": 0.03 * (n % 4)}, identity=f"ID:{n}") for n in range(60)]
+    one = stage(naps, concurrency=3, parameters={"truth_file": str(file)})
+    one.settled(60)
+    assert sorted(line["id"] for line in truth(file)) == sorted(f"ID:{n}" for n in range(60))
+
+
+def test_a_stop_finishes_what_is_at_hand_and_gives_the_rest_back(stage: Make, tmp_path: Path) -> None:
+    file = tmp_path / "truth"
+    script = {"do": "sleep", "seconds": 1}
+    one = stage([message(script) for _ in range(10)], concurrency=2, parameters={"truth_file": str(file)})
+    eventually(lambda: len(truth(file)) == 2, "two starts")
+    one.run.stop(close=True, reason="test")
+    one.run.join(20)
+    assert one.link.outcomes() == {Settle.ACCEPT: 2}
+    assert len(truth(file)) == 2, "nothing was begun after the stop"
+    assert len(one.link.outstanding) > 0 and one.link.stopped, "given back by closing the link, not by a settlement"
+    assert one.run.state is RunState.FINISHED
+    (closing,) = one.records("closing")
+    assert (closing["handled"], closing["records"], closing["reason"]) == (2, 0, "test")
+    assert not list(one.folder.glob("*.journal"))
+
+
+def test_after_the_grace_period_children_are_killed_and_no_attempt_is_spent(stage: Make, tmp_path: Path) -> None:
+    file = tmp_path / "truth"
+    script = message({"do": "sleep", "seconds": 60})
+    one = stage([script], grace_seconds=0.3, parameters={"truth_file": str(file)})
+    eventually(lambda: len(truth(file)) == 1, "a start")
+    one.run.stop(close=True)
+    one.run.join(10)
+    assert not one.run.alive
+    assert one.link.settled == [] and one.records("protocol") == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(truth(file)[0]["pid"], 0)
+
+
+def test_an_agent_that_stops_when_asked_gives_its_message_back(stage: Make, tmp_path: Path) -> None:
+    (tmp_path / "polite_agent.py").write_text(
+        "import time\n"
+        "from kma.agent import Agent, AgentStopped, agent\n"
+        "@agent('test.polite')\n"
+        "class Polite(Agent):\n"
+        "    def run_agent(self, message, context):\n"
+        "        if message.body == 'impolite': raise AgentStopped('nobody asked')\n"
+        "        while not context.stopping: time.sleep(0.01)\n"
+        "        raise AgentStopped\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        one = stage(
+            [message("impolite"), message("wait")], modules=("polite_agent",), agent="test.polite", max_attempts=1
+        )
+        one.settled(1)
+        eventually(lambda: one.run.report().in_progress == 1, "a handling")
+    one.run.stop(close=True)
+    one.run.join(10)
+    (protocol,) = one.records("protocol")
+    assert protocol["exception_type"] == "kma.agent.AgentStopped", "without a stop it is a failure like any other"
+    assert len(one.link.settled) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import no_such_module_at_all", "ModuleNotFoundError"),
+        ("import os; os._exit(9)", ""),
+        (
+            "from kma.agent import agent\n@agent('test.broken')\nclass B:\n"
+            "    def __init__(self): raise RuntimeError('no database')\n"
+            "    def run_agent(self, message, context): pass\n",
+            "no database",
+        ),
+        ("x = 1", "no agent 'test.broken'"),
+    ],
+)
+def test_an_agent_that_cannot_start_is_shown_and_takes_no_message(
+    stage: Make, tmp_path: Path, code: str, problem: str
+) -> None:
+    (tmp_path / "broken_agent.py").write_text(code)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        one = stage([message(OK)], modules=("broken_agent",), agent="test.broken")
+        eventually(lambda: one.run.report().restarts >= 2, "two tries")
+        report = one.run.report()
+    if problem:
+        assert report.state is RunState.FAILED and problem in report.problem
+    assert one.links == [], "no link: an exclusive queue would feed nobody else"
+    assert one.records() == []
+
+
+def test_a_lost_connection_loses_no_message_and_blames_none(stage: Make, tmp_path: Path) -> None:
+    file = tmp_path / "truth"
+    script = {"do": "sleep", "seconds": 0.5}
+    one = stage([message(script, identity=f"ID:{n}") for n in range(4)], parameters={"truth_file": str(file)})
+    eventually(lambda: len(truth(file)) == 1, "a start")
+    one.link.lose()
+    one.settled(4)
+    assert one.link.outcomes() == {Settle.ACCEPT: 4}
+    assert one.records() == []
+    assert one.run.report().handled == 4, "what was done in vain is not counted"
+    assert len(truth(file)) == 5, "the one at hand was handled again"
+
+
+def test_what_fails_after_its_connection_was_lost_has_its_protocol_all_the_same(stage: Make, tmp_path: Path) -> None:
+    file = tmp_path / "truth"
+    script = [{"do": "sleep", "seconds": 0.5}, {"do": "raise"}]
+    one = stage([message(script)], max_attempts=1, parameters={"truth_file": str(file)})
+    eventually(lambda: len(truth(file)) == 1, "a start")
+    one.link.lose()
+    one.settled(1)
+    assert len(one.records("protocol")) == 2 == len(truth(file))
+
+
+def test_known_attempts_count_and_the_run_rejects_at_the_limit(stage: Make) -> None:
+    known = {"ID:known": 2, "ID:exhausted": 4}
+    bad, gone = message({"do": "raise"}, identity="ID:known"), message(OK, identity="ID:exhausted")
+    one = stage([bad, gone], max_attempts=4, known_attempts=known)
+    one.settled(3)
+    assert one.link.outcomes() == {Settle.REJECT: 2, Settle.FAIL: 1}
+    attempts = [(record["message"]["attempt"], record["last_attempt"]) for record in one.records("protocol")]
+    assert attempts == [(3, False), (4, True)], "the broker counted 1, we knew of 2 more"
+
+
+def test_a_message_that_was_given_back_begins_anew(stage: Make) -> None:
+    one = stage([], max_attempts=2)
+    one.spool.append([], attempts=[("orders", "ID:x@7", 1)])
+    letter = {"x-opt-ORIG-QUEUE": Typed("string", "DLQ.orders"), "x-opt-ORIG-MESSAGE-ID": Typed("long", 8)}
+    one.link.put(message({"do": "raise"}, identity="ID:x", annotations=letter))
+    one.settled(2)
+    assert [record["message"]["attempt"] for record in one.records("protocol")] == [1, 2]
+
+
+def test_a_full_spool_stops_new_messages_and_nothing_else(stage: Make) -> None:
+    bad = [message({"do": "raise", "text": "x" * 5000}) for _ in range(40)]
+    one = stage(bad, max_attempts=1, spool_bytes=100_000)
+    eventually(lambda: one.spool.full, "a full spool")
+    eventually(lambda: "spool is full" in one.run.report().problem, "the report of it")
+    time.sleep(0.5)
+    kept = len(one.records())
+    assert len(one.link.settled) == kept < 40, "what was begun is stored, the rest waits"
+    one.spool.taken(one.spool.last_number())
+    one.settled(40 if kept >= 20 else kept + 1)
+
+
+def test_nothing_is_settled_while_the_spool_cannot_be_written(stage: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Spool.append
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Spool, "append", broken)
+    one = stage([message({"do": "raise"})], max_attempts=1)
+    eventually(lambda: "disk is full" in one.run.report().problem, "the problem")
+    assert one.link.settled == []
+    monkeypatch.setattr(Spool, "append", real)
+    one.settled(1)
+    assert len(one.records("protocol")) == 1
+    eventually(lambda: one.run.report().problem == "", "the end of the problem")
+
+
+def test_what_an_agent_prints_or_writes_corrupts_nothing(stage: Make, tmp_path: Path) -> None:
+    (tmp_path / "noisy_agent.py").write_text(
+        "import os, sys\n"
+        "from kma.agent import agent\n"
+        "print('import', flush=True)\n"
+        "@agent('test.noisy')\n"
+        "def noisy(message, context):\n"
+        "    print('x' * 100_000); os.write(1, b'y' * 1000); sys.stdin.read(); sys.stdout.close()\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        one = stage([message("")], modules=("noisy_agent",), agent="test.noisy")
+        one.settled(1)
+    assert one.link.outcomes() == {Settle.ACCEPT: 1}
+
+
+def test_user_code_does_not_see_the_containers_secrets(
+    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spying_agent.py").write_text(
+        "import os\nfrom kma.agent import agent\n@agent('test.spy')\n"
+        "def spy(message, context): context.send('x', ' '.join(os.environ))\n"
+    )
+    for name in ("KMA_TOKEN", "KMA_BROKER_PASSWORD_FILE", "KMA_REDIS_URL"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    one = stage([message("")], modules=("spying_agent",), agent="test.spy")
+    one.settled(1)
+    seen = one.link.sent[0].message.body.value.split()
+    assert "PATH" in seen and not [name for name in seen if name.startswith("KMA_")]
+
+
+@pytest.mark.parametrize("size", [0, 200_000, 20_000_000])
+def test_messages_of_every_size_reach_a_child_whole(stage: Make, tmp_path: Path, size: int) -> None:
+    (tmp_path / "sizing_agent.py").write_text(
+        "import hashlib\nfrom kma.agent import agent\n@agent('test.size')\n"
+        "def size(message, context):\n"
+        "    if message.attempt == 1: raise ValueError\n"
+        "    context.send('x', f'{len(message.body)} {hashlib.sha256(message.body).hexdigest()}')\n"
+    )
+    body = os.urandom(size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        one = stage([message(body)], modules=("sizing_agent",), agent="test.size")
+        one.settled(2)
+    assert one.link.sent[0].message.body.value == f"{size} {hashlib.sha256(body).hexdigest()}"
+    assert one.records("protocol")[0]["message"]["body_size"] == size
+
+
+def test_properties_are_bounded_masked_and_plain_json(stage: Make) -> None:
+    properties = {
+        "card": "4111",
+        "big": "x" * 5000,
+        "n": 7,
+        "f": float("nan"),
+        "b": b"\x00\xff",
+        "huge": 2**60,
+        "t": True,
+    }
+    one = stage([encoded_message('{"do": "raise"}', properties)], max_attempts=1, masked_properties=("card", "other"))
+    one.settled(1)
+    shown = one.records("protocol")[0]["message"]["properties"]
+    assert shown["card"] == "•••" and "4111" not in json.dumps(one.records())
+    assert (shown["n"], shown["f"], shown["b"], shown["t"]) == (7, "nan", "0x00ff", True)
+    assert shown["huge"] == str(2**60) and len(shown["big"]) == 1000
+
+
+def test_limits_change_while_the_run_is_alive(stage: Make) -> None:
+    one = stage([])
+    eventually(lambda: one.run.report().connected, "a link")
+    fields = {name: getattr(one.desired, name) for name in DesiredRun.__dataclass_fields__}
+    one.run.change(DesiredRun(**{**fields, "handling_timeout_seconds": 0.3, "known_attempts": {"ID:k": 2}}))
+    one.link.put(message({"do": "sleep", "seconds": 30}, identity="ID:k"))
+    one.settled(1)
+    (protocol,) = one.records("protocol")
+    assert (protocol["exception_type"], protocol["message"]["attempt"]) == ("timeout", 3)
+
+
+def test_a_child_that_is_killed_while_idle_is_replaced(stage: Make) -> None:
+    one = stage([message(OK)])
+    one.settled(1)
+    children = _children()
+    os.kill(children[0], signal.SIGKILL)
+    eventually(lambda: one.run.report().restarts == 1, "a restart")
+    one.link.put(message(OK))
+    one.settled(2)
+    assert one.records() == []
+
+
+def test_a_child_ends_with_its_parents_thread_even_in_the_middle_of_a_handling(stage: Make) -> None:
+    one = stage([message({"do": "sleep", "seconds": 60})], grace_seconds=0.1)
+    eventually(lambda: one.run.report().in_progress == 1, "a handling")
+    (child,) = _children()
+    one.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> None:
+    code = (
+        "import time; began = time.perf_counter()\n"
+        "import sys, kma.child, kma.samples.bench\n"
+        "heavy = [m for m in ('celery', 'proton', 'django', 'structlog', 'requests') if m in sys.modules]\n"
+        "print(time.perf_counter() - began, heavy)"
+    )
+    best = min(float(_lines(sys.executable, code)[0]) for _ in range(3))
+    assert best < 0.3
+    assert _lines(sys.executable, code)[1] == "[]"
+
+
+def _lines(python: str, code: str) -> list[str]:
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip().split(" ", 1)
+
+
+def _children() -> list[int]:
+    """Pids of the child processes of this process that run user code."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+                parent = int((entry / "stat").read_text().rsplit(") ", 1)[1].split()[1])
+            except OSError:
+                continue
+            if b"kma.child" in command and parent == os.getpid():
+                found.append(int(entry.name))
+    return found
+
+
+def test_totals_survive_a_stop_that_is_not_the_end(stage: Make) -> None:
+    one = stage([message(OK), message({"do": "raise"})], max_attempts=1)
+    one.settled(2)
+    one.run.stop(close=False)
+    one.run.join(20)
+    assert one.kinds() == ["protocol"], "no closing record: the run goes on later"
+    again = Run(one.desired, "1", one.around)
+    report = again.report()
+    assert (report.handled, report.failed, report.counts.same_type) == (1, 1, "RuntimeError")
+    one.run = again
+    again.start()
+    eventually(lambda: again.report().connected, "a link")
+    one.links[-1].put(message({"do": "raise"}))
+    eventually(lambda: len(one.records("protocol")) == 2, "a second protocol")
+    again.stop(close=True)
+    again.join(20)
+    (closing,) = one.records("closing")
+    assert (closing["records"], closing["handled"], closing["failed"]) == (2, 1, 2)
+
+
+def test_the_journal_is_left_where_endings_could_not_be_stored(stage: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(run_module, "_COMMIT_SECONDS", 0.2)
+    monkeypatch.setattr(Spool, "append", broken)
+    one = stage([message({"do": "raise"}, identity="ID:1")], grace_seconds=0.2)
+    eventually(lambda: "I/O error" in one.run.report().problem, "the problem")
+    one.run.stop(close=True)
+    one.run.join(20)
+    assert one.run.crashed and one.link.settled == []
+    journal = Journal.open(one.run.journal_path)
+    assert [start.attempt for start in journal.unfinished()] == [1]
+    journal.close()

@@ -1,0 +1,140 @@
+"""The spool keeps what it was given, once, whatever happens to its process."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from contract.messages import Closing, MessageIdentity, RecordRun, Recovered, RunState
+from kma.journal import Totals
+from kma.ledger import Ledger
+from kma.spool import New, Spool, look
+from kma.spool_file import SpoolFile
+
+RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
+NOW = datetime(2026, 7, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[SpoolFile]:
+    one = SpoolFile(tmp_path / "spool.sqlite3")
+    yield one
+    one.close()
+
+
+def new(identity: UUID | None = None) -> New:
+    return New("run", Recovered(RUN, MessageIdentity(key="ID:1"), NOW), identity or uuid4())
+
+
+def test_numbers_grow_by_one_and_are_never_given_again(file: SpoolFile) -> None:
+    spool = Spool(file, 10**6)
+    spool.append([new(), new()])
+    spool.taken(2)
+    spool.append([new()])
+    assert [record.number for record in spool.head(10, 10**6)] == [3]
+
+
+def test_a_record_made_again_has_no_effect_also_when_it_was_taken(file: SpoolFile) -> None:
+    spool, ledger = Spool(file, 10**6), Ledger(file)
+    ledger.open_run("run", {})
+    same = new()
+    spool.append([same])
+    spool.append([same, new()])
+    spool.taken(2)
+    spool.append([same])
+    stored = ledger.run("run")
+    assert stored is not None and stored.records == 2
+    assert spool.report().rows == 0
+
+
+def test_all_of_an_append_is_stored_or_nothing(file: SpoolFile) -> None:
+    spool = Spool(file, 10**6)
+    with pytest.raises(sqlite3.Error):
+        spool.append([new()], attempts=[("orders", "ID:1", None)])  # type: ignore[list-item]  # what the test is about
+    assert spool.head(10, 10**6) == [] and spool.report().rows == 0
+
+
+def test_bytes_are_counted_and_the_bound_is_told(file: SpoolFile) -> None:
+    spool = Spool(file, 2000)
+    while not spool.full:
+        spool.append([new()])
+    again = Spool(file, 2000)
+    assert again.report() == spool.report() and again.full
+    spool.taken(spool.last_number())
+    assert (spool.full, spool.report().bytes, spool.report().rows) == (False, 0, 0)
+
+
+def test_a_batch_is_bounded_in_bytes_but_never_empty(file: SpoolFile) -> None:
+    spool = Spool(file, 10**6)
+    spool.append([new() for _ in range(5)])
+    assert len(spool.head(10, 1)) == 1
+    assert len(spool.head(3, 10**6)) == 3
+
+
+def test_a_run_is_closed_once_by_its_last_record(file: SpoolFile) -> None:
+    spool, ledger = Spool(file, 10**6), Ledger(file)
+    ledger.open_run("run", {"run": {}})
+    spool.append([new()])
+    for _ in range(2):
+        closing = Closing(RUN, RunState.FINISHED, 1, 1, 0, 0, 0, NOW)
+        spool.close_run(New("run", closing, uuid4()))
+    assert [record.kind for record in spool.head(10, 10**6)] == ["recovered", "closing"]
+    assert ledger.unclosed() == []
+
+
+def test_totals_and_counts_outlive_the_process(file: SpoolFile) -> None:
+    ledger = Ledger(file)
+    ledger.open_run("run", {})
+    ledger.write_totals("run", Totals(handled=7, successes=3))
+    assert Ledger(file).open_run("run", {}).totals == Totals(handled=7, successes=3)
+
+
+def test_known_attempts_only_grow_until_they_are_forgotten(file: SpoolFile) -> None:
+    spool = Spool(file, 10**6)
+    spool.append([], attempts=[("orders", "ID:1", 3), ("other", "ID:1", 1)])
+    spool.append([], attempts=[("orders", "ID:1", 2)])
+    assert spool.attempts("orders") == {"ID:1": 3}
+    spool.append([], forget=[("orders", "ID:1")])
+    assert spool.attempts("orders") == {} and spool.attempts("other") == {"ID:1": 1}
+
+
+def test_what_append_has_returned_from_survives_a_kill(tmp_path: Path) -> None:
+    code = (
+        "import sys, os; from pathlib import Path\n"
+        "from tests.kma.test_spool import new, Spool, SpoolFile\n"
+        "spool = Spool(SpoolFile(Path(sys.argv[1])), 10**9)\n"
+        "while True:\n"
+        "    spool.append([new()]); os.write(1, b'.')\n"
+    )
+    path = tmp_path / "spool.sqlite3"
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        done = len(process.stdout.read(50))
+        process.send_signal(signal.SIGKILL)
+        done += len(process.stdout.read())
+    file = SpoolFile(path)
+    assert Spool(file, 10**9).report().rows in (done, done + 1)
+    file.close()
+
+
+def test_anybody_can_look_at_a_spool_while_it_is_used(file: SpoolFile, tmp_path: Path) -> None:
+    spool, ledger = Spool(file, 10**6), Ledger(file)
+    ledger.open_run("run", {})
+    spool.append([new()])
+    seen = look(tmp_path / "spool.sqlite3")
+    assert (seen["rows"], seen["kinds"], seen["last"]) == (1, {"recovered": 1}, 1)
+    command = [sys.executable, "-m", "kma.spool", str(tmp_path / "spool.sqlite3")]
+    assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["rows"] == 1
+    assert subprocess.run([*command, "x"], capture_output=True, check=False).returncode == 2
+
+
+def test_only_its_owner_can_read_it(file: SpoolFile, tmp_path: Path) -> None:
+    assert os.stat(tmp_path / "spool.sqlite3").st_mode & 0o077 == 0
