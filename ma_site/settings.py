@@ -197,7 +197,6 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
     "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
-    "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(5.0), "options": {"expires": 5}},
 }
 
 # -- logging ------------------------------------------------------------------------------------------------------
