@@ -1,0 +1,135 @@
+"""The admin of servers, pools, destinations, settings and tokens."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from agents.models import Destination, LaunchSetting, Server, ServerToken
+from agents.services.tokens import issue_server_token
+from tests.web.rows import NOW
+
+KINDS = ["server", "pool", "destination", "launchsetting", "activation", "statechange"]
+TOKENS = ["servertoken", "apitoken"]
+
+
+def signed_in(who: User) -> Client:
+    client = Client()
+    client.force_login(who)
+    return client
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return User.objects.create_superuser("root", password="not-a-secret-in-tests")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operator_and_viewer_see_the_lists_and_the_outsider_does_not(
+    kind: str, setting: LaunchSetting, operator: User, viewer: User, outsider: User
+) -> None:
+    url = reverse(f"admin:agents_{kind}_changelist")
+
+    assert [signed_in(who).get(url).status_code for who in (operator, viewer, outsider)] == [200, 200, 403]
+    assert Client().get(url).status_code == 302
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_tokens_are_for_administrators(kind: str, operator: User, viewer: User, outsider: User, admin: User) -> None:
+    url = reverse(f"admin:agents_{kind}_changelist")
+
+    assert [signed_in(who).get(url).status_code for who in (operator, viewer, outsider, admin)] == [403, 403, 403, 200]
+
+
+def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "key": setting.key,
+        "agent": setting.agent,
+        "timing": setting.timing,
+        "spread": setting.spread,
+        "pool": setting.pool_id,
+        "destination": setting.destination_id,
+        "mode": setting.mode,
+        "concurrency": setting.concurrency,
+        "breaker_m": setting.breaker_m,
+        "grace_seconds": setting.grace_seconds,
+        "handling_timeout_seconds": setting.handling_timeout_seconds,
+        "transaction_timeout_seconds": setting.transaction_timeout_seconds,
+        "child_memory_mb": setting.child_memory_mb,
+        "parameters": "{}",
+        "masked_properties": "[]",
+        "description": "",
+    }
+    return values | changes
+
+
+def test_saving_a_setting_in_the_admin_stores_its_wish(operator: User, setting: LaunchSetting) -> None:
+    client = signed_in(operator)
+    added = client.post(reverse("admin:agents_launchsetting_add"), form(setting, key="exports", spread="MANY"))
+    assert added.status_code == 302, added.content.decode()[:3000]
+
+    new = LaunchSetting.objects.get(key="exports")
+    assert (new.provision_state, bool(new.wanted_hash)) == ("pending", True)
+
+
+def test_the_key_of_a_setting_and_the_name_of_a_destination_never_change(
+    operator: User, setting: LaunchSetting
+) -> None:
+    client = signed_in(operator)
+    changed = client.post(
+        reverse("admin:agents_launchsetting_change", args=[setting.pk]), form(setting, key="other", concurrency=3)
+    )
+    assert changed.status_code == 302, changed.content.decode()[:3000]
+
+    setting.refresh_from_db()
+    assert (setting.key, setting.concurrency, setting.enabled) == ("orders", 3, False)
+
+
+@pytest.mark.parametrize("key", ["feed", "unknown", "bin", "UPPER", "x", "a b"])
+def test_a_reserved_or_wrong_key_is_refused_in_the_form(operator: User, setting: LaunchSetting, key: str) -> None:
+    answer = signed_in(operator).post(reverse("admin:agents_launchsetting_add"), form(setting, key=key))
+
+    assert answer.status_code == 200
+    assert not LaunchSetting.objects.filter(key=key).exists()
+
+
+def test_the_page_of_a_destination_says_who_shares_its_policy(operator: User, setting: LaunchSetting) -> None:
+    url = reverse("admin:agents_destination_change", args=[setting.destination_id])
+    page = signed_in(operator).get(url).content.decode()
+
+    assert "shares it" in page and "orders" in page
+
+
+def test_a_new_policy_saved_in_the_admin_is_a_new_wish(operator: User, setting: LaunchSetting) -> None:
+    url = reverse("admin:agents_destination_change", args=[setting.destination_id])
+    body = {
+        "max_attempts": 2, "delay_ms": 5000, "multiplier": 2.0, "max_delay_ms": "", "collision_avoidance": 0.0,
+        "expiry_ms": "", "description": "", "settings-TOTAL_FORMS": 0, "settings-INITIAL_FORMS": 0,
+    }  # fmt: skip
+    answer = signed_in(operator).post(url, body)
+    assert answer.status_code == 302, answer.content.decode()[:3000]
+
+    setting.refresh_from_db()
+    assert setting.provision_state == "pending"
+    assert Destination.objects.get().max_attempts == 2
+
+
+def test_a_viewer_changes_nothing(viewer: User, setting: LaunchSetting, server: Server) -> None:
+    client = signed_in(viewer)
+    for name, pk in (("launchsetting", setting.pk), ("destination", setting.destination_id), ("server", server.pk)):
+        assert client.post(reverse(f"admin:agents_{name}_change", args=[pk]), {}).status_code == 403
+    assert client.get(reverse("admin:agents_launchsetting_add")).status_code == 403
+
+
+def test_tokens_are_revoked_by_an_action_and_their_digests_shown_nowhere(admin: User, server: Server) -> None:
+    issue_server_token(server, now=NOW)
+    token = ServerToken.objects.get()
+    client = signed_in(admin)
+    url = reverse("admin:agents_servertoken_changelist")
+    assert token.digest not in client.get(url).content.decode()
+    client.post(url, {"action": "revoke", "_selected_action": [token.pk]})
+
+    token.refresh_from_db()
+    assert token.revoked_at is not None

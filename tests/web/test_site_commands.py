@@ -1,0 +1,215 @@
+"""manage.py: servers, tokens, the demo, the doctor, demo orders."""
+
+import json
+import random
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from agents.models import Activation, LaunchSetting, Server
+from agents.services import broker as broker_service
+from agents.services import tokens
+from agents.services.settings import disable_setting
+from broker.errors import BrokerUnavailable
+from broker.port import Account, Outgoing
+from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
+from ma_site.demo_orders import DECK, order
+from ma_site.management.commands.publish_demo_orders import Trickle
+from tests.services import ArtemisService
+from tests.web.rows import NOW, make_alive
+
+
+def run(name: str, *arguments: str) -> str:
+    out = StringIO()
+    call_command(name, *arguments, stdout=out)
+    return out.getvalue()
+
+
+# -- servers and tokens -------------------------------------------------------------------------------------------
+
+
+def test_create_server_prints_a_token_that_works(db: None) -> None:
+    secret = run("create_server", "srv-7").strip()
+
+    token = tokens.find_server_token(secret, now=NOW)
+    assert token is not None and token.server.name == "srv-7"
+
+
+def test_create_server_writes_a_token_file_that_only_its_owner_reads(db: None, tmp_path: Path) -> None:
+    file = tmp_path / "secrets" / "token"
+    for _ in range(2):
+        printed = run("create_server", "srv-7", "--token-file", str(file))
+        assert "kma_" not in printed
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert tokens.find_server_token(file.read_text().strip(), now=NOW) is not None
+    assert Server.objects.count() == 1
+
+
+def test_create_server_refuses_what_is_no_server_name(db: None) -> None:
+    with pytest.raises(CommandError, match="not a server name"):
+        run("create_server", "Srv 7")
+
+
+def test_create_api_token_prints_a_token_of_an_active_user(outsider: User) -> None:
+    secret = run("create_api_token", "outsider").strip()
+    token = tokens.find_api_token(secret, now=NOW)
+    assert token is not None and token.user == outsider
+
+    with pytest.raises(CommandError, match="no user"):
+        run("create_api_token", "nobody")
+    User.objects.update(is_active=False)
+    with pytest.raises(CommandError, match="not active"):
+        run("create_api_token", "outsider")
+
+
+# -- demo ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def house_broker(artemis: ArtemisService, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ArtemisService]:
+    settings.MA_BROKER_STOMP = Account(artemis.stomp_address, artemis.ops.user, artemis.ops.password)
+    settings.MA_BROKER_AMQP = Account(artemis.amqp_url, artemis.ops.user, artemis.ops.password)
+    monkeypatch.setattr(broker_service, "_connection", None)
+    yield artemis
+    broker_service.management().close()
+
+
+def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker: ArtemisService, db: None) -> None:
+    first = run("create_demo", "--servers", "srv-1,srv-2")
+    assert first.count("password:") == 1
+    password = first.split("password:")[1].split()[0]
+    admin = User.objects.get(username="admin")
+    assert admin.is_superuser and admin.check_password(password)
+    assert dict(LaunchSetting.objects.values_list("key", "enabled")) == {
+        "orders": True,
+        "invoices": True,
+        "rehearsal": True,
+    }
+    assert set(Group.objects.values_list("name", flat=True)) == {"operator", "viewer"}
+
+    disable_setting(LaunchSetting.objects.get(key="orders"), None, "by hand", NOW)
+    assert "password" not in run("create_demo", "--servers", "srv-1,srv-2")
+    assert not LaunchSetting.objects.get(key="orders").enabled
+    assert Activation.objects.count() == 3
+
+
+def test_viewers_see_and_operators_act_but_neither_sees_tokens(groups: None) -> None:
+    def codes(group: str) -> set[str]:
+        return set(Group.objects.get(name=group).permissions.values_list("codename", flat=True))
+
+    assert all(code.startswith("view_") for code in codes("viewer"))
+    assert {"can_enable", "can_disable", "change_launchsetting", "view_server"} <= codes("operator")
+    assert not {code for code in codes("operator") | codes("viewer") if "token" in code}
+    assert not {code for code in codes("operator") if code.startswith("delete_")}
+
+
+# -- orders -------------------------------------------------------------------------------------------------------
+
+
+def test_a_deck_of_orders_holds_every_kind() -> None:
+    chance = random.Random(1)
+    bodies = [order(chance, number, kind).message.body.value for number, kind in enumerate(DECK)]
+    kinds = []
+    for body in bodies:
+        try:
+            kinds.append(json.loads(body)["kind"])
+        except ValueError:
+            kinds.append("broken")
+
+    assert set(kinds) == {"standard", "express", "return", "gift", "scan", "broken"}
+    assert kinds.count("standard") > len(kinds) / 2
+
+
+class Unsteady:
+    """A publisher whose broker is away for the first calls."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.sent: list[Outgoing] = []
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise BrokerUnavailable("away")
+        self.sent.extend(messages)
+
+    def close(self) -> None: ...
+
+
+def test_an_order_that_the_broker_did_not_take_is_published_when_it_is_back() -> None:
+    publisher = Unsteady(failures=5)
+    trickle = Trickle(publisher, random.Random(1), first=1)
+    pauses = [trickle.step() for _ in range(7)]
+
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 10.0, 0.0, 0.0]
+    assert [message.message.properties["order"].value for message in publisher.sent] == ["A-1", "A-2"]
+
+
+# -- doctor -------------------------------------------------------------------------------------------------------
+
+
+def findings(name: str) -> list[Finding]:
+    return [finding for finding in run_checks(timezone.now()) if finding.check == name]
+
+
+def test_the_doctor_finds_a_whole_house_in_order(
+    house_broker: ArtemisService, setting: LaunchSetting, server: Server, second_server: Server, redis_server: Any,
+    settings: Any,
+) -> None:  # fmt: skip
+    settings.MA_REDIS_URL = redis_server.url
+    run("provision")
+    make_alive(server, second_server, now=timezone.now())
+    for name in (server, second_server):
+        tokens.issue_server_token(name, now=NOW)
+    from agents.services.signs import sign_of_life
+
+    for name in ("beat", "feed"):
+        sign_of_life(name, timezone.now())
+
+    assert [finding for finding in run_checks(timezone.now()) if not finding.ok] == []
+    with pytest.raises(SystemExit) as end:
+        run("doctor", "--json")
+    assert end.value.code == 0
+
+
+def test_the_doctor_says_what_is_wrong_and_what_to_do(setting: LaunchSetting, server: Server) -> None:
+    Server.objects.filter(pk=server.pk).update(
+        last_seen_at=timezone.now() - timedelta(minutes=2), clock_skew_seconds=90.0, spool_full=True
+    )
+    out = StringIO()
+    with pytest.raises(SystemExit) as end:
+        call_command("doctor", "--json", stdout=out)
+    told = json.loads(out.getvalue())
+
+    assert end.value.code == 1 and told["ok"] is False
+    wrong = {finding["check"]: finding for finding in told["findings"] if not finding["ok"]}
+    assert set(wrong) >= {"redis", "broker", "topology", "processes", "clock", "tokens", "KMAs"}
+    assert all(finding["what_to_do"] for finding in wrong.values())
+    assert any("silent for 12" in finding.detail for finding in findings("KMAs"))
+    assert any("+90.0 s" in finding.detail for finding in findings("clock"))
+
+
+def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(now: Any) -> list[Finding]:
+        raise ZeroDivisionError("inside")
+
+    checks: dict[tuple[int, str], Callable[[Any], list[Finding]]] = {
+        (1, "broken"): broken,
+        (2, "well"): lambda now: [good("fine"), bad("no", "do")],
+    }
+    monkeypatch.setattr("ma_site.checks.finding.CHECKS", checks)
+
+    assert [(finding.check, finding.ok) for finding in run_checks(NOW)] == [
+        ("broken", False),
+        ("well", True),
+        ("well", False),
+    ]
+    assert CHECKS is not checks
