@@ -1,0 +1,268 @@
+"""The container on one server: desired state, heartbeats, restarts. The MA speaks HTTP, the link is a fake."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from broker.port import Account, ConsumerEvents, Settle
+from contract.messages import DesiredRun
+from kma.config import Config
+from kma.host import FolderTaken, Host
+from tests.kma.fake_ma import FakeMa
+from tests.kma.fakes import SAMPLES, FakeLink, eventually, message, wanted
+
+
+class Server:
+    """Hosts on one data folder, one after the other, and the links that they opened."""
+
+    def __init__(self, folder: Path, ma: FakeMa) -> None:
+        self.ma = ma
+        self.links: dict[str, FakeLink] = {}
+        self.messages: dict[str, list[bytes]] = {}
+        self.config = Config(
+            ma_url=ma.url,
+            server="srv-1",
+            token=ma.token,
+            agents=SAMPLES,
+            data=folder / "srv-1",
+            account=Account("amqp://127.0.0.1:1", "kma", "secret"),
+            redis_url="redis://127.0.0.1:1",
+            heartbeat_seconds=0.1,
+            spool_bytes=10**7,
+            log_level="INFO",
+        )
+        self.host: Host | None = None
+
+    def connect(self, run: DesiredRun, events: ConsumerEvents) -> FakeLink:
+        link = FakeLink(events, self.messages.pop(run.setting, []), max_attempts=run.max_attempts)
+        self.links[run.setting] = link
+        return link
+
+    def start(self) -> None:
+        self.host = Host(self.config, self.connect)
+        self.host.start()
+
+    def stop(self) -> None:
+        if self.host is not None:
+            self.host.stop()
+            self.host = None
+
+    def report(self, setting: str = "orders") -> dict[str, Any]:
+        return next((run for run in self.ma.last["runs"] if run["setting"] == setting), {})
+
+    def until(self, state: str, setting: str = "orders") -> None:
+        eventually(lambda: self.report(setting).get("state") == state, f"{setting} {state}")
+
+
+@pytest.fixture
+def server(tmp_path: Path, ma: FakeMa) -> Iterator[Server]:
+    one = Server(tmp_path, ma)
+    yield one
+    one.stop()
+
+
+Start = Callable[[], None]
+
+
+def test_what_the_ma_wants_runs_and_what_it_does_not_want_ends_with_a_closing_record(
+    server: Server, ma: FakeMa
+) -> None:
+    ma.want(wanted())
+    server.messages["orders"] = [message({"do": "ok"}), message({"do": "raise"})]
+    server.start()
+    server.until("running")
+    eventually(lambda: server.report()["failed"] >= 1 and server.report()["handled"] == 1, "the counts")
+    assert server.report()["connected"] and server.report()["counts"]["same_type"] == "RuntimeError"
+    ma.want()
+    eventually(lambda: "closing" in ma.kinds(), "the closing record")
+    assert ma.kinds()[-1] == "closing"
+    (closing,) = ma.contents("closing")
+    assert closing["records"] == len(ma.kinds()) - 1
+    assert (closing["handled"], closing["failed"]) == (1, 3)
+    assert server.links["orders"].stopped
+
+
+def test_heartbeats_say_who_speaks_what_is_offered_and_what_is_known(server: Server, ma: FakeMa) -> None:
+    server.start()
+    eventually(lambda: ma.last.get("desired_version") == "v0", "the desired state")
+    beat = ma.last
+    assert beat["server"] == "srv-1" and UUID(beat["boot"])
+    offered = {agent["name"]: agent for agent in beat["agents"]}
+    assert {"demo.scripted", "demo.orders", "demo.invoices", "demo.audit", "bench.noop"} <= offered.keys()
+    assert offered["demo.orders"]["version"] == "1.2" and offered["demo.orders"]["kind"] == "message"
+    assert offered["demo.audit"]["summary"].startswith("Writes a line")
+    assert beat["spool"]["limit_bytes"] == 10**7 and not beat["spool"]["full"]
+
+
+def test_a_command_makes_it_look_at_once(server: Server, ma: FakeMa) -> None:
+    server.config = replace(server.config, heartbeat_seconds=60)
+    server.start()
+    eventually(lambda: len(ma.heartbeats) >= 1, "the first heartbeat")
+    before = len(ma.heartbeats)
+    assert server.host is not None
+    server.host.look_now()
+    eventually(lambda: len(ma.heartbeats) > before, "another heartbeat", 3)
+
+
+def test_what_was_wanted_last_runs_at_the_next_start_while_the_ma_is_away(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted())
+    server.start()
+    server.until("running")
+    server.stop()
+    assert "closing" not in ma.kinds(), "the run goes on after the restart"
+    ma.down = True
+    server.messages["orders"] = [message({"do": "raise"}, identity="ID:1")]
+    server.start()
+    eventually(lambda: len(server.links["orders"].settled) == 3, "three attempts")
+    assert ma.kinds() == []
+    ma.down = False
+    eventually(lambda: len(ma.contents("protocol")) == 3, "the protocols")
+
+
+def test_a_run_that_nobody_wants_after_a_restart_is_closed(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted())
+    server.messages["orders"] = [message({"do": "raise", "first": 1})]
+    server.start()
+    eventually(lambda: "recovered" in ma.kinds(), "a recovery")
+    server.stop()
+    ma.want()
+    server.start()
+    eventually(lambda: "closing" in ma.kinds(), "the closing record")
+    (closing,) = ma.contents("closing")
+    assert (closing["records"], closing["handled"], closing["failed"]) == (2, 1, 1)
+
+
+def test_an_unknown_agent_is_a_problem_to_show_and_nothing_else(server: Server, ma: FakeMa) -> None:
+    other = wanted(activation=UUID(int=5), setting="other", queue="other")
+    ma.want(wanted(agent="no.such"), other)
+    server.start()
+    server.until("failed")
+    assert "unknown agent 'no.such'" in server.report()["problem"]
+    server.until("running", "other")
+    assert "orders" not in server.links
+
+
+def test_a_module_that_cannot_be_imported_is_a_problem_to_show(server: Server, ma: FakeMa) -> None:
+    server.config = replace(server.config, agents=("no_such_module", *SAMPLES))
+    ma.want(wanted())
+    server.start()
+    server.until("running")
+    assert any("no_such_module" in problem for problem in ma.last["problems"])
+
+
+def test_a_higher_epoch_replaces_the_run_and_a_lower_one_does_not(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted(epoch=2))
+    server.start()
+    server.until("running")
+    first = server.links["orders"]
+    ma.want(wanted(epoch=2), wanted(epoch=1))
+    time.sleep(0.4)
+    assert server.links["orders"] is first
+    ma.want(wanted(epoch=3))
+    eventually(lambda: server.links["orders"] is not first, "a new link")
+    assert first.stopped, "the old run had given everything back"
+    eventually(lambda: ma.contents("closing") != [], "the closing record of the old epoch")
+    assert ma.contents("closing")[0]["run"]["epoch"] == 2
+
+
+def test_a_changed_setting_starts_its_processes_anew_within_the_same_run(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted(parameters={"a": 1}))
+    server.start()
+    server.until("running")
+    first = server.links["orders"]
+    ma.want(wanted(parameters={"a": 2}))
+    eventually(lambda: server.links["orders"] is not first, "a new link")
+    ma.want(wanted(parameters={"a": 2}, max_attempts=7))
+    server.until("running")
+    second = server.links["orders"]
+    time.sleep(0.5)
+    assert server.links["orders"] is second, "limits need no restart"
+    assert ma.contents("closing") == []
+
+
+def test_a_run_that_was_closed_is_not_started_again_for_an_old_wish(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted())
+    server.start()
+    server.until("running")
+    ma.want()
+    eventually(lambda: "closing" in ma.kinds(), "the closing record")
+    server.links.clear()
+    ma.want(wanted())
+    server.until("finished")
+    assert server.links == {}
+
+
+def test_a_desired_state_of_another_server_is_not_obeyed(server: Server, ma: FakeMa) -> None:
+    ma.desired = replace(ma.desired, server="srv-2", version="x", runs=(wanted(),))
+    server.start()
+    eventually(lambda: len(ma.heartbeats) > 3, "heartbeats")
+    assert server.links == {} and ma.last["desired_version"] == ""
+
+
+def test_a_second_container_on_the_same_folder_is_refused(server: Server) -> None:
+    server.start()
+    with pytest.raises(FolderTaken):
+        Host(server.config, server.connect)
+
+
+def test_a_run_that_ends_by_our_own_mistake_is_started_again(
+    server: Server, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kma.consumer import Consuming
+
+    real, broken = Consuming._receive, iter([True])
+
+    def receive(self: Consuming, delivery: Any) -> None:
+        if next(broken, False):
+            raise ZeroDivisionError("a mistake of ours")
+        real(self, delivery)
+
+    monkeypatch.setattr(Consuming, "_receive", receive)
+    ma.want(wanted())
+    server.messages["orders"] = [message({"do": "ok"})]
+    server.start()
+    eventually(lambda: "a mistake of ours" in server.report().get("problem", ""), "the problem")
+    server.until("running")
+    server.links["orders"].put(message({"do": "ok"}))
+    eventually(lambda: server.report().get("handled") == 1, "a handling")
+
+
+def test_a_hundred_failures_while_the_ma_is_away_all_arrive_once(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted(concurrency=2, max_attempts=2))
+    server.start()
+    server.until("running")
+    ma.down = True
+    for number in range(50):
+        server.links["orders"].put(message({"do": "raise"}, identity=f"ID:{number}"))
+    eventually(lambda: server.links["orders"].outcomes()[Settle.FAIL] == 100, "all attempts")
+    assert ma.contents("protocol") == []
+    ma.down = False
+    eventually(lambda: len(ma.contents("protocol")) == 100, "all protocols")
+    time.sleep(0.5)
+    seen = [(one["message"]["key"], one["message"]["attempt"]) for one in ma.contents("protocol")]
+    assert len(seen) == len(set(seen)) == 100
+
+
+def test_the_data_folder_is_its_owners_alone(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted(parameters={"password": "x"}))
+    server.start()
+    server.until("running")
+    folder = server.config.data
+    assert folder.stat().st_mode & 0o077 == 0
+    stored = json.loads((folder / "desired.json").read_text())
+    assert stored["runs"][0]["setting"] == "orders"
+    assert (folder / "desired.json").stat().st_mode & 0o077 == 0
+
+
+def test_half_a_desired_state_on_disk_is_as_none(server: Server, ma: FakeMa) -> None:
+    server.config.data.mkdir(parents=True)
+    (server.config.data / "desired.json").write_text('{"server": "srv-1", "runs": [{"act')
+    ma.want(wanted())
+    server.start()
+    server.until("running")
