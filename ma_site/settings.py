@@ -186,7 +186,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A send from a request must never wait for a Redis that is away; steps end long before they are given out again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
-    "socket_timeout": 10,
+    "socket_timeout": 5,
     "retry_on_timeout": False,
     "visibility_timeout": 600,
     "max_retries": 0,

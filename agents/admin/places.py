@@ -101,7 +101,7 @@ class DestinationAdmin(admin.ModelAdmin):
         (
             None,
             {
-                "fields": ("name", "description", "accept_queue_senders"),
+                "fields": ("name", "description"),
                 "description": _("An address of the broker: what is published there reaches every setting below."),
             },
         ),

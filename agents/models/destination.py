@@ -49,6 +49,10 @@ class Destination(models.Model):
         return self.name
 
     def clean(self) -> None:
+        if self.accept_queue_senders:
+            raise ValidationError(
+                {"accept_queue_senders": _("Not offered yet: publish to this address as a topic (MULTICAST).")}
+            )
         stored = Destination.objects.filter(pk=self.pk).first() if self.pk else None
         if stored is not None and stored.name != self.name:
             raise ValidationError({"name": _("It is the address on the broker and cannot be changed.")})

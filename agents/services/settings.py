@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from agents.models import (
     Activation,
@@ -48,7 +49,7 @@ def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation
             _switch_on(current, by, now)
     activation = Activation.objects.filter(setting=current, state__in=OPEN_ACTIVATIONS).first()
     if activation is None:
-        raise Refused("disabled_meanwhile", "It was disabled at the same time.", "Look, then enable it again.")
+        raise Refused("disabled_meanwhile", _("It was disabled at the same time."), _("Look, then enable it again."))
     plan_runs(activation.pk, now)
     activation.refresh_from_db()
     return activation
@@ -88,30 +89,31 @@ def _provision_refusal(setting: LaunchSetting) -> Refused | None:
     if setting.provision_state == ProvisionState.FAILED:
         return Refused(
             "not_provisioned",
-            f"The broker does not have what this setting needs: {setting.provision_problem}",
-            "Remove the cause, then run manage.py provision (it is also tried again by itself).",
+            _("The broker does not have what this setting needs: %(problem)s") % {"problem": setting.provision_problem},
+            _("Remove the cause, then run manage.py provision (it is also tried again by itself)."),
         )
     if setting.provision_state != ProvisionState.READY or setting.wanted_hash != setting.provisioned_hash:
         return Refused(
             "not_provisioned",
-            "Its queues are still being made on the broker.",
-            "Wait a few seconds; ./ma doctor says what keeps them from being made.",
+            _("Its queues are still being made on the broker."),
+            _("Wait a few seconds; ./ma doctor says what keeps them from being made."),
         )
     return None
 
 
 def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     servers = list(setting.pool.servers.all())
+    facts = {"pool": setting.pool.name, "agent": setting.agent}
     if not servers:
-        return Refused("empty_pool", f"The pool “{setting.pool}” has no server.", "Add a server to the pool.")
+        return Refused("empty_pool", _("The pool “%(pool)s” has no server.") % facts, _("Add a server to the pool."))
     if any(server.state(now) is not ServerState.ALIVE for server in servers):
         return None  # one that is not here now may offer the agent when it appears
     offered = OfferedAgent.objects.filter(server__in=servers)
     if offered.filter(name=setting.agent).exists():
         return None
-    names = ", ".join(sorted(set(offered.values_list("name", flat=True)))) or "nothing"
+    facts["names"] = ", ".join(sorted(set(offered.values_list("name", flat=True)))) or "—"
     return Refused(
         "unknown_agent",
-        f"No server of the pool “{setting.pool}” offers the agent “{setting.agent}”; they offer: {names}.",
-        "Correct the name, or list the agent's module in KMA_AGENTS of a server and restart its KMA.",
+        _("No server of the pool “%(pool)s” offers the agent “%(agent)s”; they offer: %(names)s.") % facts,
+        _("Correct the name, or list the agent's module in KMA_AGENTS of a server and restart its KMA."),
     )

@@ -112,6 +112,12 @@ def test_an_address_that_is_not_ours_to_make_is_refused(operating: APIClient, na
     assert (answer.status_code, answer.json()["where"]) == (400, "name")
 
 
+def test_what_is_not_offered_yet_is_refused_and_not_silently_kept(operating: APIClient, db: None) -> None:
+    answer = operating.post("/api/v1/destinations/", {"name": "demo.new", "accept_queue_senders": True})
+
+    assert (answer.status_code, answer.json()["where"]) == (400, "accept_queue_senders")
+
+
 # -- enabling -----------------------------------------------------------------------------------------------------
 
 
