@@ -58,6 +58,9 @@ logfile_backups = 2
 childlogdir = {_text(layout.logs)}
 umask = 077
 
+[supervisorctl]
+serverurl = unix://{_text(layout.socket)}
+
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 """

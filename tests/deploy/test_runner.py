@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from deploy import config as configuration
 from deploy import leftovers, runner_config, stop
+from deploy.config import REPOSITORY
 from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.procfile import Process
@@ -104,6 +106,13 @@ def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, lay
     assert left in leftovers.find(layout)
     assert stop.stop_everything(layout, lambda text: None)
     until(lambda: not exists(left))
+
+
+def test_supervisor_s_own_control_program_works_with_our_configuration(runner: Runner, layout: Layout) -> None:
+    control = [str(REPOSITORY / ".venv/bin/supervisorctl"), "-c", str(layout.supervisor_config)]
+    shown = subprocess.run([*control, "start", "web"], capture_output=True, text=True, check=True).stdout
+    assert shown == "web: started\n"
+    assert runner.state("web").running
 
 
 def test_stopping_nothing_says_so(layout: Layout) -> None:
