@@ -122,7 +122,8 @@ class Stage:
         self.links: list[FakeLink] = []
         self.broker_attempts = desired.pop("broker_attempts", 0)
         self._messages = messages
-        self.around = Surroundings("srv-1", self.spool, self.ledger, folder, modules, self._connect)
+        connect = desired.pop("connect", self._connect)
+        self.around = Surroundings("srv-1", self.spool, self.ledger, folder, modules, connect)
         self.desired = wanted(**desired)
         self.run = Run(self.desired, "1", self.around)
 
