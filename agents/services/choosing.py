@@ -7,17 +7,24 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A server of the pool. `offers` the agent; `load` = runs wanted there now."""
+    """A server of the pool. `offers` the agent; `load` = runs wanted there now; `lost` = silent, and for so long that
+    it counts (between alive and lost nothing is decided)."""
 
     server: int
     name: str
     alive: bool
     offers: bool
     load: int
+    lost: bool = False
 
     @property
     def able(self) -> bool:
         return self.alive and self.offers
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a run that is wanted here stays here."""
+        return self.offers if self.alive else not self.lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,12 @@ class Plan:
 
 
 def plan_any(candidates: Sequence[Candidate], current: Sequence[Current]) -> Plan:
-    """One run. It moves when its server is silent, left the pool or no longer offers the agent, and another is able.
+    """One run. It moves when its server is lost, left the pool or no longer offers the agent, and another is able.
 
     Without another able server the run stays wanted where it is: a silent server may well go on with it.
     """
     pool = {candidate.server: candidate for candidate in candidates}
-    if any(pool[run.server].able for run in current if run.server in pool):
+    if any(pool[run.server].keeps for run in current if run.server in pool):
         return Plan()
     able = sorted((c for c in candidates if c.able), key=lambda c: (c.load, c.name))
     gone = tuple(run.run for run in current if run.server not in pool)

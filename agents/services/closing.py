@@ -6,6 +6,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from agents.models import Activation, ActivationState, Run, RunPhase, Server
 from agents.models.server import lost_before
+from agents.services.hearing import silence_counts
 
 # A KMA sends the closing record right after the run; past this, with an empty spool, it does not have it any more.
 CLOSING_RECORD_WITHIN = timedelta(seconds=60)
@@ -21,6 +22,8 @@ def close_finished_activations(now: datetime) -> int:
 def lose_unreachable_runs(now: datetime) -> int:
     """Unwanted runs on silent servers, or on servers that no longer know them, count as lost."""
     silent = Q(server__last_seen_at__lte=lost_before(now)) | Q(server__last_seen_at=None)
+    if not silence_counts(now):
+        silent = Q(pk__in=[])
     forgotten = Q(reported_at__lte=now - CLOSING_RECORD_WITHIN, server__spool_rows=0)
     over = Run.objects.filter(silent | forgotten, wanted=False, closed_at=None)
     return Run.objects.filter(pk__in=list(over.values_list("pk", flat=True)), closed_at=None).update(

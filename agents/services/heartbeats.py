@@ -10,6 +10,7 @@ from agents.models.activation import ActivationState
 from agents.services.claims import accept_claims
 from agents.services.closing import close_finished_activations, close_never_started
 from agents.services.desired import desired_state
+from agents.services.hearing import note_hearing_again
 from agents.services.planning import plan_open_activations
 from contract.errors import UnsupportedVersion
 from contract.messages import VERSION, Heartbeat, HeartbeatReply
@@ -30,6 +31,8 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
         raise UnsupportedVersion("version", f"this MA speaks up to version {VERSION}")
     appeared = server.state(now) is not ServerState.ALIVE
     with transaction.atomic():
+        if appeared:
+            note_hearing_again(server, now)
         _store_server(server, heartbeat, now)
         agents_changed = _store_agents(server, heartbeat, now)
         accept_claims(server, heartbeat.runs, now)

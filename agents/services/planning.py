@@ -10,6 +10,7 @@ from django.db.models import Count, Q
 from agents.models import Activation, ActivationState, OfferedAgent, Run, RunPhase, Server, ServerState, Spread
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
+from agents.services.hearing import silence_counts
 from agents.services.history import note
 from agents.services.looking import look_after_commit
 
@@ -44,6 +45,7 @@ def _plan(activation: Activation, now: datetime) -> Plan:
     setting = activation.setting
     offering = set(OfferedAgent.objects.filter(name=setting.agent).values_list("server_id", flat=True))
     wanted = Count("runs", filter=Q(runs__wanted=True))
+    counts = silence_counts(now)
     candidates = [
         Candidate(
             server=server.pk,
@@ -51,6 +53,7 @@ def _plan(activation: Activation, now: datetime) -> Plan:
             alive=server.state(now) is ServerState.ALIVE,
             offers=server.pk in offering,
             load=server.load,
+            lost=counts and server.state(now) is not ServerState.ALIVE,
         )
         for server in setting.pool.servers.annotate(load=wanted)
     ]

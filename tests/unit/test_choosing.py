@@ -3,8 +3,11 @@
 from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
 
 
-def candidate(server: int, *, alive: bool = True, offers: bool = True, load: int = 0) -> Candidate:
-    return Candidate(server=server, name=f"srv-{server}", alive=alive, offers=offers, load=load)
+def candidate(
+    server: int, *, alive: bool = True, offers: bool = True, load: int = 0, lost: bool | None = None
+) -> Candidate:
+    lost = not alive if lost is None else lost
+    return Candidate(server=server, name=f"srv-{server}", alive=alive, offers=offers, load=load, lost=lost)
 
 
 def test_any_starts_on_the_able_server_with_the_fewest_runs() -> None:
@@ -21,7 +24,11 @@ def test_any_stays_where_it_runs() -> None:
     assert plan_any([candidate(1, load=9), candidate(2)], [Current(run=7, server=1)]) == Plan()
 
 
-def test_any_moves_when_its_server_is_silent() -> None:
+def test_any_waits_for_a_server_whose_silence_does_not_count_yet() -> None:
+    assert plan_any([candidate(1, alive=False, lost=False), candidate(2)], [Current(run=7, server=1)]) == Plan()
+
+
+def test_any_moves_when_its_server_is_lost() -> None:
     plan = plan_any([candidate(1, alive=False), candidate(2)], [Current(run=7, server=1)])
 
     assert plan == Plan(start=(2,), lose=(7,))

@@ -10,11 +10,12 @@ from django.db import connection
 
 from agents.models import Activation, LaunchSetting, Pool, ProvisionState, Run, Server, StateChange
 from agents.services import looking
+from agents.services.heartbeats import accept_heartbeat
 from agents.services.outcomes import record_outcomes
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.tending import tend
 from contract.messages import Closing, RecordRun, RunState
-from tests.web.rows import NOW, make_alive, make_setting
+from tests.web.rows import NOW, heartbeat, make_alive, make_setting
 
 
 def test_enabling_starts_any_on_one_server(setting: LaunchSetting, server: Server, second_server: Server) -> None:
@@ -160,6 +161,26 @@ def test_within_the_patience_nothing_is_lost(setting: LaunchSetting, server: Ser
     tend(later)
 
     assert Run.objects.get().server == server
+
+
+def test_the_absence_of_the_ma_itself_moves_no_run(
+    setting: LaunchSetting, server: Server, second_server: Server
+) -> None:
+    for each in (server, second_server):
+        accept_heartbeat(each, heartbeat(each.name), NOW)
+    enable_setting(setting, None, NOW)
+    holder = Run.objects.get().server
+    back = NOW + timedelta(minutes=2)
+    other = second_server if holder == server else server
+    accept_heartbeat(other, heartbeat(other.name), back)
+    tend(back)
+    assert Run.objects.get().server == holder
+
+    for seconds in (5, 10, 15):
+        later = back + timedelta(seconds=seconds)
+        accept_heartbeat(other, heartbeat(other.name), later)
+        tend(later)
+    assert Run.objects.get(wanted=True).server == other
 
 
 def test_a_server_that_joins_the_pool_gets_its_run_of_many(pool: Pool, server: Server, second_server: Server) -> None:
