@@ -4,27 +4,42 @@ import time
 from collections.abc import Iterator
 
 from broker.port import BodyKind, Message, Outgoing
-from contract.typed import text_of
+from contract.typed import Typed, text_of
 
 
 def frame_of(outgoing: Outgoing) -> tuple[str | bytes, dict[str, str]]:
     """Raises ValueError where STOMP cannot carry the message unharmed."""
     message = outgoing.message
-    headers = {_escaped(name): text_of(item) for name, item in message.properties.items()}
+    headers = {_escaped(name): _text(item) for name, item in message.properties.items()}
     headers |= dict(_jms_headers(message))
+    for name, value in headers.items():
+        _check(name + value, f"the property {name!r:.80}")
     if "::" not in outgoing.destination:
         headers["destination-type"] = "MULTICAST"
     body: str | bytes
     if message.body_kind is BodyKind.VALUE and message.body.type in ("string", "null"):
         body = message.body.value or ""
-        if "\0" in body:
-            raise ValueError("STOMP ends a text at NUL: publish this message over AMQP")
+        _check(body, "the text")
     elif message.body.type == "binary":
         body = bytes(message.body.value)
         headers["content-length"] = str(len(body))
     else:
         raise ValueError(f"STOMP has no body of type {message.body.type}: publish this message over AMQP")
     return body, headers
+
+
+def _text(item: Typed) -> str:
+    """Not `text_of` for texts: it replaces what cannot be stored, and here that is refused."""
+    return item.value if isinstance(item.value, str) else text_of(item)
+
+
+def _check(text: str, what: str) -> None:
+    if "\0" in text:
+        raise ValueError(f"STOMP ends a frame at NUL, and {what} holds one: publish this message over AMQP")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} is not good Unicode: {error.reason}") from error
 
 
 def _escaped(name: str) -> str:

@@ -1,0 +1,74 @@
+"""kill -9 of the broker: nothing is lost, counts survive, everybody comes back."""
+
+import pytest
+
+from broker.errors import BrokerUnavailable
+from broker.port import Outgoing, Settle
+from tests.broker.houses import House, eventually, text_message
+
+
+def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(house: House) -> None:
+    setting = house.setting(attempts=5, delay=0)
+    consumer, owner = house.consume(setting)
+    house.publish(setting.address, "survivor")
+    consumer.settle([(owner.got().tag, Settle.FAIL)])
+    held = owner.got()
+    assert held.count == 1
+    house.kill()
+    reason, permanent = owner.wait("lost")  # type: ignore[misc]
+    assert reason and not permanent
+    house.restart()
+    owner.wait("opened")
+    again = owner.got()
+    assert again.text == "survivor"
+    # In delivery when the broker died: that counts too, or a message that kills its broker would come back for ever.
+    assert again.count == 2
+    assert again.tag != held.tag
+    consumer.settle([(held.tag, Settle.REJECT)])  # of before: ignored
+    consumer.settle([(again.tag, Settle.ACCEPT)])
+    eventually(lambda: house.figures(setting).messages == 0)
+    assert house.dead(setting) == []
+
+
+def test_topology_and_letters_survive_and_what_is_not_durable_does_not(house: House) -> None:
+    setting = house.setting(exclusive=True)
+    house.die(setting, "letter")
+    house.publisher.publish([Outgoing(setting.address, text_message("fleeting", durable=False))])
+    house.publish(setting.address, "kept")
+    eventually(lambda: house.figures(setting).messages == 2)
+    house.kill()
+    house.restart()
+    assert [letter.body.value for letter in house.dead(setting)] == ["letter"]
+    assert [message.body.value for message in house.look(setting.address, setting.key)] == ["kept"]
+    assert house.management.attribute(f"queue.{setting.key}", "Exclusive") is True
+
+
+def test_everybody_says_that_the_broker_is_away_and_works_again_afterwards(house: House) -> None:
+    setting = house.setting()
+    house.publish(setting.address, "before")
+    house.kill()
+    try:
+        with pytest.raises(BrokerUnavailable):
+            house.publish(setting.address, "lost")
+        with pytest.raises(BrokerUnavailable):
+            house.look(setting.address, setting.key)
+        with pytest.raises(BrokerUnavailable):
+            house.figures(setting)
+    finally:
+        house.restart()
+    house.publish(setting.address, "after")
+    texts = [message.body.value for message in house.look(setting.address, setting.key)]
+    assert texts == ["before", "after"]
+    assert house.figures(setting).messages == 2
+
+
+def test_a_consumer_can_be_stopped_while_the_broker_is_away(house: House) -> None:
+    setting = house.setting()
+    consumer, owner = house.consume(setting)
+    house.kill()
+    try:
+        owner.wait("lost")
+        consumer.stop()
+    finally:
+        house.restart()
+    assert house.figures(setting).consumers == 0

@@ -1,0 +1,148 @@
+"""Wanted against found: idempotent, in an order that loses nothing, read back."""
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from broker.errors import AddressUnknown, ManagementFailed
+from broker.port import Settle
+from broker.topology import (
+    Difference,
+    Step,
+    apply,
+    base_topology,
+    differences,
+    queue_figures,
+    remove_setting,
+    setting_topology,
+)
+from broker.wanted import LeftOut, Queue
+from contract.redelivery import RedeliveryPolicy
+from tests.broker.houses import DLA, House, numbers
+
+POLICY = RedeliveryPolicy(max_attempts=4, delay=1000, multiplier=1.5, max_delay=5000, collision_avoidance=0.25)
+
+
+def steps(key: str, policy: RedeliveryPolicy = POLICY, exclusive: bool = True) -> list[Step]:
+    return setting_topology(key, f"test.{key}", policy, exclusive, DLA)
+
+
+def new_key() -> str:
+    return f"topology-{next(numbers)}-{uuid4().hex[:8]}"
+
+
+def test_a_setting_is_provisioned_once_and_then_found_as_wanted(house: House) -> None:
+    wanted = steps(new_key())
+    assert differences(house.management, wanted) != []
+    assert apply(house.management, wanted) != []
+    assert differences(house.management, wanted) == []
+    assert apply(house.management, wanted) == []
+
+
+def test_the_dead_letter_queue_is_first_and_the_subscription_last() -> None:
+    wanted = steps("orders")
+    assert wanted[0] == Queue("DLQ.orders", DLA, "_AMQ_ORIG_QUEUE = 'orders'")
+    assert wanted[1] == LeftOut("orders", DLA)
+    assert wanted[-1] == Queue("orders", "test.orders", exclusive=True)
+
+
+def test_a_changed_wish_is_applied_and_named(house: House) -> None:
+    key = new_key()
+    apply(house.management, steps(key))
+    changed = steps(key, RedeliveryPolicy(max_attempts=-1, delay=0, multiplier=1.0), exclusive=False)
+    found = [str(difference) for difference in apply(house.management, changed)]
+    assert f"queue {key}: exclusive: wanted false, found true" in found
+    assert f"address test.{key}: maxDeliveryAttempts: wanted -1, found 4" in found
+    assert differences(house.management, changed) == []
+
+
+def test_a_filter_that_somebody_changed_is_found_and_mended_without_losing_the_fence(house: House) -> None:
+    key = new_key()
+    apply(house.management, steps(key))
+    wrong = {"name": key, "address": f"test.{key}", "routing-type": "MULTICAST", "durable": True, "exclusive": True}
+    house.management.call("broker", "updateQueue", json.dumps(wrong | {"filter-string": "1 = 0"}))
+    assert differences(house.management, steps(key)) == [Difference(f"queue {key}: filter", "", "1 = 0")]
+    apply(house.management, steps(key))
+    assert house.management.attribute(f"queue.{key}", "Exclusive") is True
+    assert house.management.attribute(f"queue.{key}", "Filter") in (None, "")
+
+
+def test_a_paused_queue_is_a_difference(house: House) -> None:
+    key = new_key()
+    apply(house.management, steps(key))
+    house.management.call(f"queue.{key}", "pause")
+    assert [str(each) for each in differences(house.management, steps(key))] == [
+        f"queue {key}: paused: wanted false, found true"
+    ]
+    apply(house.management, steps(key))
+    assert differences(house.management, steps(key)) == []
+
+
+def test_a_queue_of_that_name_on_another_address_is_refused_and_left_alone(house: House) -> None:
+    key = new_key()
+    apply(house.management, steps(key))
+    elsewhere = setting_topology(key, f"elsewhere.{key}", POLICY, True, DLA)
+    with pytest.raises(ManagementFailed, match="address"):
+        apply(house.management, elsewhere)
+    assert differences(house.management, steps(key)) == []
+
+
+def test_the_base_survives_settings_and_its_catch_all_leaves_their_letters_out(house: House) -> None:
+    one, other = new_key(), new_key()
+    apply(house.management, steps(one))
+    apply(house.management, steps(other))
+    selector = house.management.attribute("queue.DLQ.unknown", "Filter")
+    assert f"'{one}'" in selector and f"'{other}'" in selector
+    assert selector.endswith("OR _AMQ_ORIG_QUEUE IS NULL")
+    assert apply(house.management, base_topology(DLA)) == []
+    assert house.management.attribute("queue.DLQ.unknown", "Filter") == selector
+    remove_setting(house.management, one, DLA)
+    selector = house.management.attribute("queue.DLQ.unknown", "Filter")
+    assert f"'{one}'" not in selector and f"'{other}'" in selector
+
+
+def test_a_setting_whose_queues_are_empty_can_be_removed_again_and_again(house: House) -> None:
+    key = new_key()
+    apply(house.management, steps(key))
+    for _ in range(2):
+        remove_setting(house.management, key, DLA)
+    for name in (key, f"DLQ.{key}"):
+        with pytest.raises(ManagementFailed):
+            house.management.attribute(f"queue.{name}", "MessageCount")
+
+
+def test_a_queue_that_holds_messages_or_letters_or_a_consumer_is_not_removed(house: House) -> None:
+    setting = house.setting()
+    house.publish(setting.address, "waits")
+    with pytest.raises(ManagementFailed, match="holds 1 messages"):
+        remove_setting(house.management, setting.key, DLA)
+    consumer, owner = house.consume(setting)
+    consumer.settle([(owner.got().tag, Settle.REJECT)])
+    house.until_dead(setting, 1)
+    with pytest.raises(ManagementFailed, match="consumers"):
+        remove_setting(house.management, setting.key, DLA)
+    consumer.stop()
+    with pytest.raises(ManagementFailed, match=setting.dead):
+        remove_setting(house.management, setting.key, DLA)
+    assert house.figures(setting).messages == 0
+
+
+def test_figures_tell_what_waits_and_what_is_held(house: House) -> None:
+    setting = house.setting(delay=60_000)
+    house.publish(setting.address, *"abc")
+    consumer, owner = house.consume(setting, window=2)
+    consumer.settle([(owner.got().tag, Settle.FAIL)])
+    owner.got()
+    owner.got()
+    figures = house.figures(setting)
+    assert (figures.messages, figures.scheduled, figures.delivering, figures.waiting) == (3, 1, 2, 0)
+    assert (figures.consumers, figures.added) == (1, 3)
+
+
+def test_figures_of_a_queue_that_is_not_there_are_refused(house: House) -> None:
+    setting = house.setting()
+    with pytest.raises(AddressUnknown):
+        queue_figures(house.management, "nobody-made-this", setting.address)
+    with pytest.raises(AddressUnknown):
+        queue_figures(house.management, setting.key, "another.address")
