@@ -1,0 +1,52 @@
+"""The table of outcomes, row by row, and the number of an attempt."""
+
+import pytest
+
+from contract.outcomes import (
+    RULES,
+    Attempt,
+    Breaker,
+    Outcome,
+    Rule,
+    Settlement,
+    attempt_number,
+    is_exhausted,
+    is_last,
+)
+
+TABLE = {
+    "returned": ("none", "reset", "accept", False),
+    "raised": ("one", "count", "fail", True),
+    "temporary": ("one", "ignore", "fail", True),
+    "invalid": ("last", "count", "after_last", True),
+    "child_died": ("one", "count", "fail", True),
+    "timed_out": ("one", "count", "fail", True),
+    "rolled_back": ("one", "count", "fail", True),
+    "unanswered": ("one", "count", "fail", True),
+    "raised_after_commit": ("none", "count", "accept", True),
+    "given_back": ("none", "ignore", "unsettled", False),
+    "connection_lost": ("broker", "ignore", "unsettled", False),
+    "kma_died": ("journal", "ignore", "unsettled", True),
+}
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_each_outcome_means_what_the_specification_says(outcome: Outcome) -> None:
+    attempt, breaker, settlement, protocol = TABLE[outcome.value]
+
+    assert RULES[outcome] == Rule(Attempt(attempt), Breaker(breaker), Settlement(settlement), protocol)
+
+
+@pytest.mark.parametrize(
+    ("delivery_count", "known", "attempt"), [(0, 0, 1), (3, 0, 4), (0, 3, 4), (2, 5, 6), (5, 2, 6)]
+)
+def test_an_attempt_is_numbered_by_whoever_counted_more(delivery_count: int, known: int, attempt: int) -> None:
+    assert attempt_number(delivery_count, known) == attempt
+
+
+@pytest.mark.parametrize(
+    ("attempt", "limit", "last", "exhausted"),
+    [(1, 4, False, False), (4, 4, True, False), (5, 4, True, True), (99, -1, False, False), (1, 1, True, False)],
+)
+def test_the_last_attempt_is_the_one_at_the_limit(attempt: int, limit: int, last: bool, exhausted: bool) -> None:
+    assert (is_last(attempt, limit), is_exhausted(attempt, limit)) == (last, exhausted)
