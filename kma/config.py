@@ -96,6 +96,8 @@ class _Reader:
 
     def modules(self, name: str) -> tuple[str, ...]:
         found = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+        if self._environment.get(name, "").strip() and not found:
+            self._wrong(name, "lists no module")
         for module in found:
             if not all(part.isidentifier() for part in module.split(".")):
                 self._wrong(name, f"lists {module!r}, which is no module")

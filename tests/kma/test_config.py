@@ -1,0 +1,83 @@
+"""The environment of a KMA is read strictly, and what is wrong is said all at once."""
+
+from pathlib import Path
+
+import pytest
+
+from kma.config import ConfigError, read_config
+
+RIGHT = {
+    "MA_URL": "http://ma.example:8000/",
+    "KMA_SERVER": "srv-1",
+    "KMA_TOKEN": "kma_secret",
+    "KMA_AGENTS": "shop.orders, shop.invoices",
+    "KMA_DATA": "/var/lib/kma",
+    "KMA_AMQP_URL": "amqp://127.0.0.1:5672",
+    "KMA_BROKER_USER": "kma",
+    "KMA_BROKER_PASSWORD": "pass",
+    "KMA_REDIS_URL": "redis://:pw@127.0.0.1:6379/0",
+}
+
+
+def test_a_right_environment_is_read_with_its_defaults() -> None:
+    config = read_config(RIGHT)
+    assert config.ma_url == "http://ma.example:8000"
+    assert config.agents == ("shop.orders", "shop.invoices")
+    assert (config.heartbeat_seconds, config.spool_bytes, config.log_level) == (2.0, 536870912, "INFO")
+
+
+def test_secrets_never_show_in_a_repr() -> None:
+    shown = repr(read_config(RIGHT))
+    assert "kma_secret" not in shown and "pass" not in shown and ":pw@" not in shown
+
+
+@pytest.mark.parametrize("name", sorted(RIGHT))
+def test_nothing_needed_may_be_missing(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is not set"):
+        read_config({**RIGHT, name: " "})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MA_URL", "ma.example"),
+        ("MA_URL", "http://[oops"),
+        ("KMA_SERVER", "srv 1"),
+        ("KMA_AGENTS", "shop.orders,3d"),
+        ("KMA_AGENTS", ","),
+        ("KMA_AMQP_URL", "tcp://127.0.0.1:61616"),
+        ("KMA_REDIS_URL", "127.0.0.1"),
+        ("KMA_HEARTBEAT_SECONDS", "0"),
+        ("KMA_HEARTBEAT_SECONDS", "nan"),
+        ("KMA_SPOOL_BYTES", "10 MB"),
+        ("KMA_LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_wrong_value_is_named(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        read_config({**RIGHT, name: value})
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config({})
+    assert str(caught.value).count("is not set") == len(RIGHT)
+
+
+def test_a_secret_may_come_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("kma_from_file\n")
+    without = {name: value for name, value in RIGHT.items() if name != "KMA_TOKEN"}
+    assert read_config({**without, "KMA_TOKEN_FILE": str(tmp_path / "token")}).token == "kma_from_file"
+    with pytest.raises(ConfigError, match="only one"):
+        read_config({**RIGHT, "KMA_TOKEN_FILE": str(tmp_path / "token")})
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_config({**without, "KMA_TOKEN_FILE": str(tmp_path / "none")})
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ConfigError, match="empty file"):
+        read_config({**without, "KMA_TOKEN_FILE": str(tmp_path / "empty")})
+
+
+def test_a_secret_is_never_shown_in_what_is_wrong_with_it() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_config({**RIGHT, "KMA_REDIS_URL": "http://:topsecret@host"})
+    assert "topsecret" not in str(caught.value)

@@ -1,0 +1,40 @@
+"""docs/agents.md: the code that a newcomer copies is run as it stands there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    blocks = dict(BLOCK.findall((REPOSITORY / "docs" / "agents.md").read_text(encoding="utf-8")))
+    assert set(blocks) == {"shop_agents.py", "test_shop_agents.py", "send_order.py"}
+    for name, text in blocks.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_agents_tests_pass_as_they_are_written(files: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "test_shop_agents.py"]
+    done = subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "4 passed" in done.stdout
+
+
+def test_the_agent_is_offered_with_name_and_summary(files: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-m", "kma.offer", "shop_agents"]
+    done = subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=True)
+    assert '"name": "shop.prices"' in done.stdout and "Prices an order and sends an invoice." in done.stdout
+
+
+def test_the_publisher_at_least_compiles(files: Path) -> None:
+    compile((files / "send_order.py").read_text(encoding="utf-8"), "send_order.py", "exec")
