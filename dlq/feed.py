@@ -75,6 +75,7 @@ class Feed:
     def stop(self) -> None:
         """What was not accepted comes again."""
         self._consumer.stop()
+        self._publisher.close()
 
     def step(self, timeout: float = 1.0) -> bool:
         """Whether letters were stored. Never raises for the broker or the database: it says so and waits a moment."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import structlog
 from django.db import transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -38,10 +38,11 @@ ROWS_AT_ONCE = 500
 
 
 def claim(job_id: UUID, now: datetime) -> bool:
-    """Takes the job, unless it is over or somebody else works on it."""
+    """Takes the job, unless it is over or somebody else works on it. What it waited for is over."""
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     jobs = ReplayJob.objects.filter(free, pk=job_id, state__in=OPEN_JOBS)
-    return jobs.update(state=JobState.RUNNING, started_at=Coalesce("started_at", now), lease_until=now + LEASE) == 1
+    begun = {"state": JobState.RUNNING, "started_at": Coalesce("started_at", Value(now)), "problem": ""}
+    return jobs.update(**begun, lease_until=now + LEASE) == 1
 
 
 def release(job_id: UUID, *, until: datetime | None = None, problem: str = "") -> None:
@@ -213,8 +214,10 @@ def _cases(items: Iterable[int]) -> set[joining.Case]:
 def finish(job: ReplayJob, now: datetime) -> None:
     """Conditional: of two workers one ends the job and writes the audit."""
     counts = dict(job.items.order_by().values_list("state").annotate(Count("pk")))
-    state = JobState.FAILED if counts.get(ItemState.FAILED_TO_MOVE) else JobState.DONE
+    stuck = counts.get(ItemState.FAILED_TO_MOVE, 0)
+    state = JobState.FAILED if stuck else JobState.DONE
+    problem = job.problem or (f"{stuck} letters stayed where they were" if stuck else "")
     with transaction.atomic():
         ended = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
-        if ended.update(state=state, finished_at=now, lease_until=None):
-            audit(job, f"replay_{state.value}", by=job.by, now=now, counts=counts, problem=job.problem)
+        if ended.update(state=state, finished_at=now, lease_until=None, problem=problem):
+            audit(job, f"replay_{state.value}", by=job.by, now=now, counts=counts, problem=problem)

@@ -1,0 +1,404 @@
+"""Giving back on the real broker: to the setting's own queue only, each letter once, whatever dies in between."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from agents.models import Run
+from broker.errors import BrokerTimeout, BrokerUnavailable
+from broker.port import Message, Settle
+from contract.typed import Typed
+from dlq import tasks
+from dlq.letter_queues import LetterQueues, WalkIncomplete
+from dlq.models import AuditEntry, DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, SliceState
+from dlq.replay import steps
+from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
+from failures.intake import accept_batch
+from tests.dlq.processes import Processes
+from tests.dlq.stage import Stage
+from tests.web import reports
+
+pytestmark = pytest.mark.django_db
+
+
+class Scene:
+    """A setting with dead letters that the index knows."""
+
+    def __init__(self, stage: Stage, count: int) -> None:
+        self.stage = stage
+        self.key = stage.key("r")
+        self.setting = reports.setting(self.key)
+        self.person = reports.person(f"operator-{self.key}")
+        self.letters = self.die(count)
+
+    def die(self, count: int, prefix: str = "m") -> list[DeadLetter]:
+        messages = [
+            Message(body=Typed("string", f"{prefix} {n}"), message_id=Typed("string", f"{self.key}-{prefix}-{n}"))
+            for n in range(count)
+        ]
+        self.stage.publish(f"t.{self.key}", *messages)
+        return self.fail(count)
+
+    def fail(self, count: int) -> list[DeadLetter]:
+        """What waits in the subscription dies; the new rows."""
+        known = set(self.rows().values_list("pk", flat=True))
+        self.stage.consume(self.key, count, Settle.REJECT)
+        self.stage.follow(lambda: self.rows().count() == len(known) + count)
+        return list(self.rows().exclude(pk__in=known).order_by("pk"))
+
+    def rows(self) -> Any:
+        return DeadLetter.objects.filter(setting_key=self.key)
+
+    def all(self) -> ReplayJob:
+        return give_back_all(self.setting, by=self.person, reason="mended", now=timezone.now())
+
+    def some(self, *letters: DeadLetter) -> ReplayJob:
+        return give_back_letters(self.setting, [row.pk for row in letters], by=self.person, now=timezone.now())
+
+    def run(self, job: ReplayJob, queues: LetterQueues | None = None) -> ReplayJob:
+        assert steps.claim(job.pk, timezone.now())
+        while steps.run_step(job.pk, queues or self.stage.queues):
+            pass
+        job.refresh_from_db()
+        return job
+
+    def counts(self) -> tuple[int, int]:
+        """(in the subscription, in the dead-letter queue), says the broker."""
+        return self.stage.count(self.key), self.stage.count(f"DLQ.{self.key}")
+
+
+@pytest.fixture(autouse=True)
+def no_celery(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What would have been sent to a worker."""
+    sent: list[str] = []
+    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: sent.append(job))
+    return sent
+
+
+def test_all_go_to_the_subscription_of_the_setting_only(stage: Stage) -> None:
+    scene = Scene(stage, 5)
+    second = stage.key("other")
+    stage.add(f"{second}-x", f"t.{scene.key}")  # a second subscription of the same address
+    job = scene.run(scene.all())
+    assert (job.state, job.total, job.problem) == (JobState.DONE, 5, "")
+    assert scene.counts() == (5, 0)
+    assert stage.count(f"{second}-x") == 0
+    assert set(scene.rows().values_list("state", flat=True)) == {LetterState.GIVEN_BACK}
+    assert sorted(stage.ids(scene.key, f"t.{scene.key}")) == sorted(row.message_id for row in scene.letters)
+
+
+def test_more_letters_than_one_slice_holds(stage: Stage) -> None:
+    scene = Scene(stage, 430)
+    job = scene.run(scene.all())
+    assert scene.counts() == (430, 0)
+    assert list(job.slices.order_by("number").values_list("size", "moved", "state")) == [
+        (200, 200, SliceState.CHECKED), (200, 200, SliceState.CHECKED), (30, 30, SliceState.CHECKED),
+    ]  # fmt: skip
+
+
+def test_chosen_letters_go_and_the_others_stay(stage: Stage) -> None:
+    scene = Scene(stage, 4)
+    job = scene.run(scene.some(*scene.letters[1:3]))
+    assert (job.scope, job.total, scene.counts()) == ("selection", 2, (2, 2))
+    states = [row.state for row in scene.rows().order_by("pk")]
+    assert states == ["dead", "given_back", "given_back", "dead"]
+    assert sorted(stage.ids(scene.key, f"t.{scene.key}")) == sorted(row.message_id for row in scene.letters[1:3])
+
+
+def test_what_dies_after_the_question_is_not_in_the_scope(stage: Stage) -> None:
+    scene = Scene(stage, 2)
+    job = scene.all()
+    (later,) = scene.die(1, "later")
+    scene.run(job)
+    assert scene.counts() == (2, 1)
+    later.refresh_from_db()
+    assert later.state == LetterState.DEAD
+
+
+def test_a_letter_that_is_not_there_any_more_is_said_to_be_gone(stage: Stage) -> None:
+    scene = Scene(stage, 3)
+    stage.management.call(
+        f"queue.DLQ.{scene.key}", "removeMessages", f"_AMQ_ORIG_MESSAGE_ID = {scene.letters[0].orig_message_id}"
+    )
+    job = scene.run(scene.all())
+    assert (job.state, scene.counts()) == (JobState.DONE, (2, 0))
+    assert sorted(job.items.values_list("state", flat=True)) == ["given_back", "given_back", "not_found"]
+    scene.letters[0].refresh_from_db()
+    assert scene.letters[0].state == LetterState.GONE
+
+
+def test_a_letter_is_given_back_once_at_a_time(stage: Stage) -> None:
+    scene = Scene(stage, 2)
+    first = scene.some(scene.letters[0])
+    with pytest.raises(ReplayRefused) as refused:
+        scene.some(*scene.letters)
+    assert (refused.value.code, refused.value.more) == ("outstanding", {"letters": [scene.letters[0].pk]})
+    every = scene.all()
+    with pytest.raises(ReplayRefused) as refused:
+        scene.all()
+    assert refused.value.code == "already_running"
+    scene.run(every)
+    scene.run(first)
+    assert scene.counts() == (2, 0)
+    assert [job.items.filter(state="given_back").count() for job in (first, every)] == [1, 1]
+
+
+def test_a_missing_subscription_fails_the_job_and_leaves_the_letters(stage: Stage) -> None:
+    scene = Scene(stage, 3)
+    stage.management.call("broker", "destroyQueue", scene.key)
+    job = scene.run(scene.all())
+    assert job.state == JobState.FAILED and scene.key in job.problem
+    assert stage.count(f"DLQ.{scene.key}") == 3
+    assert set(job.items.values_list("state", flat=True)) == {"failed_to_move"}
+    assert set(scene.rows().values_list("state", flat=True)) == {"dead"}
+    stage.add(scene.key, f"t.{scene.key}")
+    assert scene.run(scene.all()).state == JobState.DONE
+    assert scene.counts() == (3, 0)
+
+
+def test_an_action_is_in_the_audit(stage: Stage) -> None:
+    scene = Scene(stage, 1)
+    job = scene.run(scene.all())
+    entries = list(AuditEntry.objects.filter(target=f"replay:{job.pk}").order_by("pk"))
+    assert [(entry.action, entry.by) for entry in entries] == [
+        ("give_back", scene.person), ("replay_done", scene.person),
+    ]  # fmt: skip
+    assert entries[0].detail["reason"] == "mended" and entries[0].detail["letters_in_all"] == 1
+
+
+# -- outcomes -------------------------------------------------------------------------------------------------------
+
+
+def report(scene: Scene, run: Run, letter: DeadLetter, result: str) -> None:
+    about = reports.message(
+        letter.message_key, given_back=True, letter_queue=letter.queue, letter_id=letter.orig_message_id + 1
+    )
+    content = reports.letter_outcome(reports.run_of(run), about, result, occurred_at=timezone.now())
+    accept_batch(run.server, reports.Spool().batch(content), timezone.now())
+
+
+def outcomes(job: ReplayJob) -> list[str]:
+    return list(job.items.order_by("letter_id").values_list("outcome", flat=True))
+
+
+def test_outcomes_are_what_the_kmas_say_and_what_dies_again(stage: Stage) -> None:
+    scene = Scene(stage, 3)
+    run = reports.run(scene.setting, reports.server())
+    job = scene.run(scene.all())
+    handled, failed, dead = scene.letters
+    report(scene, run, handled, "handled")
+    report(scene, run, failed, "failed")
+    report(scene, run, dead, "failed")
+    assert outcomes(job) == ["handled", "failed_again", "failed_again"]
+    waiting = stage.consume(scene.key, 2, Settle.ACCEPT)
+    assert len(waiting) == 2
+    (again,) = scene.fail(1)
+    died = [row for row in scene.letters if row.message_key == again.message_key]
+    item = ReplayItem.objects.get(job=job, letter=died[0])
+    assert (item.outcome, item.died_as, again.chapter) == (Outcome.DEAD_AGAIN, again, 2)
+    second = scene.run(scene.some(again))
+    assert second.items.get().state == "given_back"
+
+
+def test_a_letter_that_dies_again_before_the_walk_is_joined_all_the_same(stage: Stage) -> None:
+    scene = Scene(stage, 1)
+    job = scene.all()
+    assert steps.claim(job.pk, timezone.now())
+    steps.run_step(job.pk, stage.queues)  # plan
+    steps.run_step(job.pk, stage.queues)  # move
+    (again,) = scene.fail(1)
+    while steps.run_step(job.pk, stage.queues):
+        pass
+    item = job.items.get()
+    assert (item.state, item.outcome, item.died_as) == ("given_back", Outcome.DEAD_AGAIN, again)
+
+
+# -- what dies in between ---------------------------------------------------------------------------------------------
+
+
+class Broken:
+    """Queues where a move breaks: before the broker hears of it, or after it has done it."""
+
+    def __init__(self, queues: LetterQueues, when: str) -> None:
+        self.queues, self.when = queues, when
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.queues, name)
+
+    def move_back(self, key: str, numbers: list[int]) -> int:
+        if self.when == "before":
+            raise BrokerUnavailable("the connection is lost")
+        self.queues.move_back(key, numbers)
+        raise BrokerTimeout("no answer")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_broken_move_is_found_out_by_the_walk(stage: Stage, when: str) -> None:
+    scene = Scene(stage, 3)
+    job = scene.all()
+    assert steps.claim(job.pk, timezone.now())
+    steps.run_step(job.pk, stage.queues)
+    broken: Any = Broken(stage.queues, when)
+    if when == "before":
+        with pytest.raises(BrokerUnavailable):
+            steps.run_step(job.pk, broken)
+        assert scene.counts() == (0, 3)
+    else:
+        steps.run_step(job.pk, broken)
+        assert scene.counts() == (3, 0)
+    steps.release(job.pk)
+    scene.run(job)
+    assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
+
+
+@pytest.mark.parametrize("steps_before", [0, 1, 2, 3])
+def test_a_worker_that_dies_after_any_step_is_followed_by_another(stage: Stage, steps_before: int) -> None:
+    scene = Scene(stage, 3)
+    job = scene.all()
+    now = timezone.now()
+    assert steps.claim(job.pk, now)
+    for _ in range(steps_before):
+        steps.run_step(job.pk, stage.queues)
+    assert not steps.claim(job.pk, timezone.now())
+    ReplayJob.objects.filter(pk=job.pk).update(lease_until=now - timedelta(seconds=1))  # it is silent too long
+    scene.run(job)
+    assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
+    assert list(job.items.values_list("state", flat=True)) == ["given_back"] * 3
+
+
+def test_two_workers_at_the_same_step_move_each_letter_once(stage: Stage) -> None:
+    scene = Scene(stage, 3)
+    job = scene.all()
+    steps.claim(job.pk, timezone.now())
+    for step in (steps._plan, steps._plan, steps.move_next):
+        step(job, stage.queues)
+    job.slices.update(state=SliceState.PLANNED)
+    steps.move_next(job, stage.queues)
+    steps.check(job, stage.queues)
+    steps.check(job, stage.queues)
+    job.planned_at = timezone.now()
+    job.save()
+    steps.release(job.pk)
+    scene.run(job)
+    assert (job.items.count(), scene.counts()) == (3, (3, 0))
+
+
+def test_a_walk_that_did_not_see_everything_is_no_walk(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(stage, 3)
+    queues = LetterQueues(stage.management, Blind(stage.queues.browser), "MA.DLA")
+    with pytest.raises(WalkIncomplete):
+        queues.walk(scene.key)
+
+
+class Blind:
+    """A browser that misses the last message."""
+
+    def __init__(self, browser: Any) -> None:
+        self.browser = browser
+
+    def browse(self, address: str, queue: str, *, limit: int) -> Iterator[Any]:
+        yield from list(self.browser.browse(address, queue, limit=limit))[:-1]
+
+    def close(self) -> None: ...
+
+
+def test_beat_starts_jobs_whose_task_was_lost(stage: Stage, no_celery: list[str]) -> None:
+    scene = Scene(stage, 2)
+    first, second = scene.some(scene.letters[0]), scene.some(scene.letters[1])
+    steps.claim(second.pk, timezone.now())
+    no_celery.clear()
+    tasks.tend_replays()
+    assert no_celery == [str(first.pk)]
+    ReplayJob.objects.filter(pk=second.pk).update(lease_until=timezone.now())
+    no_celery.clear()
+    tasks.tend_replays()
+    assert sorted(no_celery) == sorted([str(first.pk), str(second.pk)])
+
+
+def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(stage, 2)
+    job = scene.all()
+    broken: Any = Broken(stage.queues, "before")
+    monkeypatch.setattr(tasks, "letter_queues", lambda: broken)
+    tasks.run_replay(str(job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.problem, scene.counts()) == (JobState.RUNNING, "the connection is lost", (0, 2))
+    monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
+    tasks.run_replay(str(job.pk))
+    assert scene.counts() == (0, 2), "its pause is not over"
+    ReplayJob.objects.filter(pk=job.pk).update(lease_until=timezone.now())
+    tasks.run_replay(str(job.pk))
+    job.refresh_from_db()
+    assert (job.state, job.problem, scene.counts()) == (JobState.DONE, "", (2, 0))
+
+
+# -- a process that is really killed ----------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal
+from django.conf import settings
+from django.utils import timezone
+from agents.models import Destination, LaunchSetting, Pool
+from agents.services.broker import management
+from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from dlq import letter_queues, tasks
+from dlq.feed import Feed, Inbox
+from dlq.models import DeadLetter
+from dlq.replay import jobs, steps
+
+pool, destination = Pool.objects.create(name="p"), Destination.objects.create(name="t.{key}")
+setting = LaunchSetting.objects.create(key="{key}", agent="a", pool=pool, destination=destination)
+inbox, account = Inbox(), settings.MA_BROKER_AMQP
+consumer = AmqpConsumer(account, "MA.DLA", "DLQ.feed", inbox)
+feed = Feed(consumer, inbox, management(), AmqpPublisher(account), "MA.DLA")
+feed.start()
+while DeadLetter.objects.count() < 3:
+    feed.step()
+feed.stop()
+jobs.send = lambda *_, **__: True
+job = jobs.give_back_all(setting, by=None, now=timezone.now())
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+move = letter_queues.LetterQueues.move_back
+def move_and_die(self, key, numbers):
+    move(self, key, numbers)
+    die()
+
+where = "{where}"
+if where == "planned":
+    letter_queues.LetterQueues.move_back = die
+elif where == "moved":
+    letter_queues.LetterQueues.move_back = move_and_die
+elif where == "walked":
+    steps._check_slice = die
+elif where == "marked":
+    steps.finish = die
+tasks.run_replay(str(job.pk))
+"""
+RESUME = """
+from dlq import tasks
+from dlq.models import ReplayItem, ReplayJob
+ReplayJob.objects.update(lease_until=None)
+tasks.run_replay(str(ReplayJob.objects.get().pk))
+job = ReplayJob.objects.get()
+print(job.state, job.total, sorted(ReplayItem.objects.values_list("state", flat=True)))
+"""
+
+
+@pytest.mark.parametrize("where", ["planned", "moved", "walked", "marked"])
+def test_a_worker_killed_anywhere_leaves_each_letter_exactly_once(stage: Stage, tmp_path: Path, where: str) -> None:
+    processes = Processes(tmp_path, stage)
+    key = stage.key("k")
+    ids = [f"{key}-{n}" for n in range(3)]
+    stage.publish(f"t.{key}", *[Message(body=Typed("string", id_), message_id=Typed("string", id_)) for id_ in ids])
+    stage.consume(key, 3, Settle.REJECT)
+    processes.dies(KILLED.format(key=key, where=where))
+    assert processes.python(RESUME).splitlines()[-1] == "done 3 ['given_back', 'given_back', 'given_back']"
+    assert sorted(stage.ids(key, f"t.{key}")) == ids
+    assert stage.count(f"DLQ.{key}") == 0
