@@ -1,13 +1,16 @@
 """What a newcomer sees in the first minutes."""
 
+from collections.abc import Callable
+from typing import Any
+
 from tests.acceptance.house import House
 
-KINDS = {
-    "a bug for one kind of order": lambda row: row["exception_type"] == "KeyError",
-    "a dependency that is away": lambda row: row["exception_type"] == "ConnectionError",
-    "a document that is not replicated yet": lambda row: row["temporary"],
-    "a malformed body": lambda row: row["outcome"] == "invalid",
-    "an order that kills its process": lambda row: row["exception_type"].startswith(("exit:", "signal:")),
+KINDS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "a bug for one kind of order": lambda row: str(row["exception_type"]) == "KeyError",
+    "a dependency that is away": lambda row: str(row["exception_type"]) == "ConnectionError",
+    "a document that is not replicated yet": lambda row: bool(row["temporary"]),
+    "a malformed body": lambda row: str(row["outcome"]) == "invalid",
+    "an order that kills its process": lambda row: str(row["exception_type"]).startswith(("exit:", "signal:")),
 }
 
 
