@@ -10,7 +10,10 @@ STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def number(value: int | float, decimals: int = 0) -> str:
-    return str(number_format(value, decimals, use_l10n=True, force_grouping=True))
+    """Grouped and rounded, at most `decimals` digits after the point."""
+    rounded = round(value, decimals) if decimals else round(value)
+    digits = len(f"{rounded:.{decimals}f}".rstrip("0").partition(".")[2]) if decimals else 0
+    return str(number_format(rounded, digits, use_l10n=True, force_grouping=True))
 
 
 def duration(value: timedelta | float) -> str:
@@ -19,7 +22,7 @@ def duration(value: timedelta | float) -> str:
     if seconds < 0:
         return "\N{MINUS SIGN}" + duration(-seconds)
     if 0 < seconds < 10 and seconds != int(seconds):
-        return _("%(n)s s") % {"n": number(seconds, 2 if seconds < 1 else 1)}
+        return _("%(n)s s") % {"n": number(seconds, 2)}
     rest = round(seconds)
     parts: list[str] = []
     for length, unit in STEPS:

@@ -11,7 +11,6 @@ from agents.models import Destination, LaunchSetting
 from agents.pages import groups
 from agents.pages.consoles import needs
 
-
 POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
 Policy = forms.modelform_factory(Destination, fields=POLICY_FIELDS)
 Breaker = forms.modelform_factory(LaunchSetting, fields=("breaker_m",))

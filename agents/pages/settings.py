@@ -11,14 +11,15 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from agents import panels
-from agents.models import Activation, LaunchSetting, OfferedAgent, ProvisionState, Run
+from agents.models import Activation, LaunchSetting, OfferedAgent, Run
 from agents.pages import groups
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import figures_of
 from agents.pages.rows import open_runs
 from agents.pages.runs import run_rows
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
-from agents.services.settings import Refused, disable_setting, enable_setting
+from agents.services.settings import Refused, disable_setting, enable_setting, refusal
+from contract.text import storable
 
 VIEW = "agents.view_launchsetting"
 SHOWN_CHANGES = 15
@@ -77,17 +78,13 @@ class Switch:
 def switch_of(request: HttpRequest, setting: LaunchSetting) -> Switch:
     if setting.enabled:
         may = request.user.has_perm("agents.can_disable")
-        refusal = "" if may else _("You may not do that. Ask for the permission “Can disable launch settings”.")
-        return Switch(False, link("setting_disable", setting.key), refusal)
+        missing = "" if may else _("You may not do that. Ask for the permission “Can disable launch settings”.")
+        return Switch(False, link("setting_disable", setting.key), missing)
     url = link("setting_enable", setting.key)
     if not request.user.has_perm("agents.can_enable"):
         return Switch(True, url, _("You may not do that. Ask for the permission “Can enable launch settings”."))
-    if setting.provision_state == ProvisionState.PENDING:
-        return Switch(True, url, _("It is still being made on the broker; usually this takes seconds."))
-    if setting.provision_state == ProvisionState.FAILED:
-        problem = setting.provision_problem or _("unknown problem")
-        return Switch(True, url, _("It could not be made on the broker: %(problem)s") % {"problem": problem})
-    return Switch(True, url)
+    refused = refusal(setting, timezone.now())
+    return Switch(True, url, f"{refused.reason} {refused.what_to_do}" if refused else "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -98,10 +95,10 @@ def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
         return _confirm(request, setting, on=True)
     try:
         enable_setting(setting, by=request.user, now=timezone.now())
-    except Refused as refusal:
-        messages.error(request, str(refusal))
+    except Refused as refused:
+        messages.error(request, f"{refused.reason} {refused.what_to_do}")
     else:
-        messages.success(request, _("%(key)s is switched on.") % {"key": setting.key})
+        messages.success(request, _("Switched on: %(key)s") % {"key": setting.key})
     return HttpResponseRedirect(link("setting", setting.key))
 
 
@@ -111,9 +108,9 @@ def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
     setting = _setting(key)
     if request.method != "POST":
         return _confirm(request, setting, on=False)
-    reason = request.POST.get("reason", "").strip()[:2000]
+    reason = storable(request.POST.get("reason", "").strip()[:2000])
     disable_setting(setting, by=request.user, reason=reason, now=timezone.now())
-    messages.success(request, _("%(key)s is switched off.") % {"key": setting.key})
+    messages.success(request, _("Switched off: %(key)s") % {"key": setting.key})
     return HttpResponseRedirect(link("setting", setting.key))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from agents.models import LaunchSetting, Pool, Server
+    from tests.web.factories import World
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +98,14 @@ def setting(pool: Pool) -> LaunchSetting:
     from tests.web.rows import make_setting
 
     return make_setting(pool)
+
+
+@pytest.fixture
+def world(db: None, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A house after a busy morning; its broker does not answer."""
+    from agents.pages import figures
+    from tests.web import factories
+
+    figures.forget()
+    monkeypatch.setattr(factories, "PASSWORD", "p")
+    return factories.make_world(letters=21)

@@ -1,0 +1,110 @@
+"""Every page of the site, by name, for tests that look at all of them; and what their HTML says."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+from agents.services.figures import QueueFigures
+from tests.web.factories import World
+
+
+def every_page(world: World) -> dict[str, str]:
+    """Addresses that an operator may open."""
+    key = "orders-export"
+    setting, activation = world.settings[key], world.activations[key]
+    hostile = next(each for each in world.protocols if each.exception_type == "ValueError")
+    assert world.job
+    return {
+        "overview": "/",
+        "settings": "/settings/",
+        "settings off": "/settings/?state=off",
+        "setting": f"/settings/{key}/",
+        "setting that failed": "/settings/prices-import/",
+        "setting that is off": "/settings/stock-sync/",
+        "switch off": f"/settings/{key}/disable/",
+        "switch on": "/settings/stock-sync/enable/",
+        "activation": f"/activations/{activation.pk}/",
+        "servers": "/servers/",
+        "silent servers": "/servers/?state=silent",
+        "server": "/servers/srv-4/",
+        "new server": "/servers/srv-5/",
+        "protocols": "/protocols/",
+        "filtered protocols": f"/protocols/?setting={key}&temporary=true&span=1h",
+        "protocol": f"/protocols/{world.protocols[0].pk}/",
+        "hostile protocol": f"/protocols/{hostile.pk}/",
+        "case file": f"/cases/?key=ID:{key}-0&setting={key}",
+        "dead letters": "/dead-letters/",
+        "dead letters of a setting": f"/dead-letters/{key}/?state=every",
+        "dead letters of nobody": "/dead-letters/unknown/",
+        "give back all": f"/dead-letters/{key}/give-back/?all=1",
+        "give back some": f"/dead-letters/{key}/give-back/?letter={world.letters[-5].pk}&letter={world.letters[0].pk}",
+        **{f"letter {letter.pk}": f"/letters/{letter.pk}/" for letter in (world.letters[0], *world.letters[-4:])},
+        "replays": "/replays/",
+        "replay": f"/replays/{world.job.pk}/",
+        "replay, handled": f"/replays/{world.job.pk}/?show=handled",
+        "health": "/health/",
+        "records": "/records/",
+        "destinations": reverse("admin:agents_destination_changelist"),
+        "destination": reverse("admin:agents_destination_change", args=[setting.destination_id]),
+        "new setting": reverse("admin:agents_launchsetting_add"),
+        "change setting": reverse("admin:agents_launchsetting_change", args=[setting.pk]),
+        "preview": f"/previews/setting/?breaker_m=4&destination={setting.destination_id}",
+    }
+
+
+def signed_in(world: World, name: str, **options: Any) -> Client:
+    client = Client(**options)
+    client.force_login(world.people[name])
+    return client
+
+
+def broker_figures(**values: Any) -> Any:
+    """A stand-in for asking the broker; `asked` counts how often a page did."""
+
+    def answer(setting: Any, now: Any) -> QueueFigures:
+        answer.asked += 1  # type: ignore[attr-defined]
+        defaults = {"waiting": 3, "delayed": 2, "in_delivery": 1, "consumers": 4, "dead": 5}
+        return QueueFigures(**(defaults | values), at=now)
+
+    answer.asked = 0  # type: ignore[attr-defined]
+    return answer
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and its visible text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.inline_scripts = 0
+        self._inside = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script" and data.strip():
+            self.inline_scripts += 1
+        elif self._inside not in ("script", "style", "title"):
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    def links(self) -> list[str]:
+        return [attrs["href"] or "" for tag, attrs in self.found if tag == "a" and "href" in attrs]
+
+
+def looked_at(client: Client, path: str) -> Elements:
+    answer = client.get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    return Elements(answer.content.decode())

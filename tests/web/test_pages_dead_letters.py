@@ -1,0 +1,203 @@
+"""Dead letters on pages: counts of the broker and of the index, one letter whole, giving back after a question."""
+
+import re
+
+import pytest
+
+from agents.pages import figures, lists
+from broker.port import BodyKind, Message
+from contract.typed import Typed
+from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
+from dlq.pages.bodies import Look, body_of, pretty, shown
+from tests.web.factories import World, make_letter
+from tests.web.pages import broker_figures, looked_at, signed_in
+
+KEY = "orders-export"
+
+
+def dead(world: World) -> list[DeadLetter]:
+    return list(DeadLetter.objects.filter(setting_key=KEY, state=LetterState.DEAD).order_by("pk"))
+
+
+def test_the_overview_shows_the_brokers_count_and_where_the_index_differs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "queue_figures", broker_figures(dead=1102))
+    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 1)
+    text = looked_at(signed_in(world, "viewer"), "/dead-letters/").text
+
+    assert re.search(r"orders-export 1,102 index: 4 \d+ min ago", text)
+    assert "KeyError 100 %" in text
+    assert "DLQ.unknown what belongs to no setting 1 · oldest 3 h ago" in text
+
+
+def test_without_the_broker_the_index_counts_and_says_so(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/dead-letters/").text
+
+    assert "The broker does not answer" in text and "4 by our index" in text
+
+
+def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlq.pages.letters.PAGE", 8)
+    monkeypatch.setattr(lists, "COUNTED", 10)
+    monkeypatch.setattr("dlq.pages.letters.page_of.__defaults__", (8,))
+    client, path, seen = signed_in(world, "viewer"), f"/dead-letters/{KEY}/?state=every", []
+    while path:
+        page = looked_at(client, path)
+        seen += [int(link.split("/")[2]) for link in page.links() if re.fullmatch(r"/letters/\d+/", link)][::2]
+        assert "10+ in this list" in page.text
+        older = [attributes["href"] for tag, attributes in page.found if tag == "a" and attributes.get("rel") == "next"]
+        path = f"/dead-letters/{KEY}/{older[0]}" if older else ""
+
+    assert seen == sorted((letter.pk for letter in DeadLetter.objects.filter(setting_key=KEY)), reverse=True)
+
+
+@pytest.mark.parametrize("query", ["before=x", "before=99999999999999999999", "span=9y", "state=no", "page=2"])
+def test_nonsense_in_the_address_of_a_list_is_no_error(world: World, query: str) -> None:
+    client = signed_in(world, "viewer")
+    for path in (f"/dead-letters/{KEY}/", "/protocols/", "/replays/", f"/replays/{world.job.pk}/"):  # type: ignore[union-attr]
+        assert client.get(f"{path}?{query}").status_code == 200, path
+
+
+def test_filters_find_by_body_exception_and_state(world: World) -> None:
+    client = signed_in(world, "viewer")
+
+    assert "1 in this list" in looked_at(client, f"/dead-letters/{KEY}/?state=every&body=70003").text
+    assert "Nothing matches" in looked_at(client, f"/dead-letters/{KEY}/?exception=Nothing").text
+    given = DeadLetter.objects.filter(setting_key=KEY, state=LetterState.GIVEN_BACK).count()
+    assert f"{given} in this list" in looked_at(client, f"/dead-letters/{KEY}/?state=given_back").text
+
+
+def test_a_letter_is_shown_whole_with_types_and_its_case_file(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer"), f"/letters/{world.letters[0].pk}/")
+
+    assert '"order": 70000' in page.text and "TextMessage" in page.text
+    assert "traced uuid 0b5c1a52-8d5c-4bb8-9a40-3b1f3c0e1d11" in page.text
+    for words in ("Failed at attempt 1: KeyError", "Dead in DLQ.orders-export", "Given back to orders-export",
+                  "Handled well after it was given back"):  # fmt: skip
+        assert words in page.text
+
+
+def test_every_way_to_look_at_a_body_is_an_address_of_its_own(world: World) -> None:
+    client = signed_in(world, "viewer")
+    url = f"/letters/{world.letters[0].pk}/"
+
+    assert "7b 22 6f 72 64 65 72" in looked_at(client, f"{url}?body=hex").text
+    assert '{"order": 70000, "customer": "Ann & Söhne"' in looked_at(client, f"{url}?body=text").text
+    assert looked_at(client, f"{url}?body=nonsense").text.count('"order": 70000')
+
+
+def test_a_letter_that_is_no_message_is_shown_as_bytes(world: World) -> None:
+    letter = make_letter(world, KEY, "x", encoded=b"\x00\x53no message", problem="no AMQP message: too short")
+    page = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/")
+
+    assert "no AMQP message" in page.text and "00 53 6e 6f" in page.text
+
+
+def test_a_letter_that_is_cut_or_not_durable_says_so(world: World) -> None:
+    letter = make_letter(world, KEY, "x", truncated=True, durable=False)
+    text = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
+
+    assert "The broker has all of it" in text and "gone after the next restart" in text
+
+
+def test_the_download_is_never_shown_by_the_browser(world: World) -> None:
+    letter = make_letter(world, KEY, "<script>alert(1)</script>")
+    answer = signed_in(world, "viewer").get(f"/letters/{letter.pk}/body/")
+
+    assert answer.content == b"<script>alert(1)</script>"
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+
+
+def test_bodies_of_every_type_are_shown() -> None:
+    for body, kind in [
+        (Typed("null", None), BodyKind.VALUE),
+        (Typed("ulong", 7), BodyKind.VALUE),
+        (Typed("map", ((Typed("string", "a"), Typed("binary", b"\x00")),)), BodyKind.VALUE),
+        (Typed("list", (Typed("char", "x"), Typed("double", float("nan")))), BodyKind.SEQUENCE),
+        (Typed("binary", b"\xff\xfe"), BodyKind.DATA),
+        (Typed("string", "\ud800 lone"), BodyKind.VALUE),
+    ]:
+        found = body_of(Message(body=body, body_kind=kind), None)
+        for look in found.looks:
+            assert isinstance(shown(found, look), str)
+
+
+def test_indenting_changes_no_token_and_grows_within_bounds() -> None:
+    text = '{"price":1.10,"same":1,"same":2,"t":"a\\u0041 {\\"x\\"","e":{},"l":[]}'
+    assert "".join((pretty(text, Look.JSON) or "").split()) == text.replace(" ", "")
+    deep = "[" * 900 + "1" + "]" * 900
+    assert len(pretty(deep, Look.JSON) or "") < 200_000
+    assert pretty("[" * 100_000, Look.JSON) is None
+    assert pretty("<a>" * 50_000 + "<!--" * 20_000 + " >", Look.XML) is None
+    assert pretty('<!DOCTYPE x [<!ENTITY e "boom">]><x>&e;</x>', Look.XML).count("boom") == 1  # type: ignore[union-attr]
+
+
+def test_the_question_says_where_how_many_and_what_not(world: World) -> None:
+    client = signed_in(world, "operator")
+    first, given = dead(world)[0], DeadLetter.objects.filter(state=LetterState.GIVEN_BACK).first()
+    other = DeadLetter.objects.get(setting_key="mail-send")
+    query = f"letter={first.pk}&letter={given.pk}&letter={other.pk}&letter=999999"  # type: ignore[union-attr]
+    text = looked_at(client, f"/dead-letters/{KEY}/give-back/?{query}").text
+
+    assert f"{given.pk} : it was given back already" in text  # type: ignore[union-attr]
+    assert f"{other.pk} : it is not a dead letter of this setting" in text
+    assert "999999 : there is no such letter" in text
+    assert "Other subscriptions of shop.orders get nothing" in text
+
+
+def test_a_setting_that_is_off_is_warned_of(world: World) -> None:
+    make_letter(world, "stock-sync", "x")
+    text = looked_at(signed_in(world, "operator"), "/dead-letters/stock-sync/give-back/?all=1").text
+
+    assert "wait in its subscription until it is switched on" in text
+
+
+def test_confirming_begins_the_job_with_its_reason(world: World) -> None:
+    client = signed_in(world, "operator")
+    letter = make_letter(world, KEY, "one more")
+    answer = client.post(f"/dead-letters/{KEY}/give-back/", {"letter": [str(letter.pk)], "reason": "mended"})
+
+    job = ReplayJob.objects.exclude(pk=world.job.pk).get()  # type: ignore[union-attr]
+    assert answer.headers["Location"] == f"/replays/{job.pk}/"
+    assert (job.scope, job.reason, job.by, job.total) == (Scope.ONE, "mended", world.people["operator"], 1)
+    assert (
+        "Its letters" in looked_at(client, f"/replays/{job.pk}/").text
+        or "1 letter" in looked_at(client, f"/replays/{job.pk}/").text
+    )
+
+
+def test_confirming_all_twice_makes_one_job(world: World) -> None:
+    client = signed_in(world, "operator")
+    make_letter(world, KEY, "one more")
+    first = client.post(f"/dead-letters/{KEY}/give-back/", {"all": "1"}).headers["Location"]
+    second = client.post(f"/dead-letters/{KEY}/give-back/", {"all": "1"}).headers["Location"]
+
+    assert first == second
+    assert ReplayJob.objects.filter(scope=Scope.ALL).count() == 1
+
+
+def test_a_letter_on_its_way_is_refused_whole(world: World) -> None:
+    client = signed_in(world, "operator")
+    on_its_way = world.job.items.filter(state="planned").first()  # type: ignore[union-attr]
+    answer = client.post(f"/dead-letters/{KEY}/give-back/", {"letter": str(on_its_way.letter_id)}, follow=True)
+
+    assert "given back already" in answer.content.decode()
+    assert ReplayJob.objects.count() == 1
+
+
+def test_nothing_selected_is_said(world: World) -> None:
+    answer = signed_in(world, "operator").get(f"/dead-letters/{KEY}/give-back/", follow=True)
+
+    assert "Select at least one letter first." in answer.content.decode()
+
+
+def test_a_replay_is_shown_by_what_became_of_its_letters(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer"), f"/replays/{world.job.pk}/")  # type: ignore[union-attr]
+
+    text = page.text
+    for words in ("given back 17", "handled 11", "failed again, will be tried again 2", "dead again 1",
+                  "waiting to be handled 3", "still to be moved 3"):  # fmt: skip
+        assert words in text
+    assert f"/replays/{world.job.pk}/?show=handled" in page.links()  # type: ignore[union-attr]

@@ -1,0 +1,192 @@
+"""The overview says what is wrong, how much and since when; its numbers are those of the rows and of the broker."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.models import Destination, LaunchSetting, Pool, ProvisionState, Server
+from agents.pages import figures
+from broker.errors import BrokerTimeout, ManagementFailed
+from ma_site.pages import health
+from tests.web.factories import World, make_people
+from tests.web.pages import Elements, broker_figures, looked_at, signed_in
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "queue_figures", broker_figures(dead=17, waiting=1234))
+    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
+
+
+def test_the_summary_counts_what_the_rows_say(world: World, answering: None) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/").text
+
+    assert "2 settings off" in text
+    assert "104 dead letters" in text  # 6 settings × 17, and 2 of nobody
+    assert "3 of 5 servers alive" in text
+    assert "last failure" in text
+
+
+def test_every_number_is_a_link_to_what_it_counts(world: World, answering: None) -> None:
+    links = looked_at(signed_in(world, "viewer"), "/").links()
+
+    activation = world.activations["orders-export"].pk
+    for wanted in (
+        "/settings/?state=off", "/dead-letters/", "/servers/", f"/activations/{activation}/",
+        f"/protocols/?activation={activation}", "/dead-letters/orders-export/",
+    ):  # fmt: skip
+        assert wanted in links
+
+
+def test_what_needs_a_person_is_named_with_what_can_be_done(world: World, answering: None) -> None:
+    page = looked_at(signed_in(world, "operator"), "/")
+
+    assert "could not be made on the broker: AMQ229204" in page.text
+    assert "silent for 2 min" in page.text
+    assert re.search(r"17 dead letters · oldest \d+ min · 100 % KeyError", page.text)
+    assert "off for 17 h, 1,236 messages wait · supplier moves house" in page.text
+    assert "/settings/stock-sync/enable/" in page.links()
+    assert "/dead-letters/orders-export/give-back/?all=1" in page.links()
+    assert "/settings/stock-sync/enable/" not in looked_at(signed_in(world, "viewer"), "/").links()
+
+
+def test_without_the_broker_the_page_answers_from_rows_and_says_so(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer"), "/")
+
+    assert "8 dead letters by our index" in page.text
+    assert "does not answer for" in page.text
+
+
+def test_figures_of_before_are_greyed_with_their_age(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = signed_in(world, "viewer")
+    monkeypatch.setattr(figures, "queue_figures", broker_figures(waiting=77))
+    assert "77" in looked_at(client, "/settings/orders-export/").text
+
+    def away(setting: LaunchSetting, now: object) -> None:
+        raise BrokerTimeout("no answer")
+
+    monkeypatch.setattr(figures, "queue_figures", away)
+    monkeypatch.setattr(figures, "FRESH", timedelta(0))
+    page = looked_at(client, "/settings/orders-export/")
+
+    assert "The broker does not answer; these figures are from" in page.text and "77" in page.text
+    assert any("stale" in (attributes.get("class") or "") for _tag, attributes in page.found)
+
+
+def test_a_broker_that_is_away_is_asked_once_and_not_for_each_setting(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def away(setting: LaunchSetting, now: object) -> None:
+        asked.append(setting.key)
+        raise BrokerTimeout("no answer")
+
+    monkeypatch.setattr(figures, "queue_figures", away)
+    signed_in(world, "viewer").get("/")
+    signed_in(world, "viewer").get("/settings/")
+
+    assert len(asked) == 1
+
+
+def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = broker_figures(waiting=4321)
+
+    def some(setting: LaunchSetting, now: object) -> object:
+        if setting.key == "prices-import":
+            raise ManagementFailed("AMQ229017: queue does not exist")
+        return answer(setting, now)
+
+    monkeypatch.setattr(figures, "queue_figures", some)
+    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
+
+    assert "4,321" in looked_at(signed_in(world, "viewer"), "/").text
+    assert figures.broker_away_since() is None
+
+
+def test_fresh_figures_are_not_asked_for_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = broker_figures()
+    monkeypatch.setattr(figures, "queue_figures", answer)
+    client = signed_in(world, "viewer")
+    client.get("/settings/orders-export/")
+    client.get("/settings/orders-export/")
+
+    assert answer.asked == 1
+
+
+def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, client: Client) -> None:
+    figures.forget()
+    client.force_login(make_people()["operator"])
+
+    for path, words in {
+        "/": "From the moment it is saved it gathers messages",
+        "/servers/": "manage.py create_server NAME",
+        "/protocols/": "No failure so far",
+        "/dead-letters/": "Each setting gets a dead-letter queue of its own",
+        "/replays/": "Nothing was given back so far",
+    }.items():
+        assert words in looked_at(client, path).text, path
+
+
+def test_a_house_where_all_is_well_says_that_too(db: None, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures.forget()
+    monkeypatch.setattr(figures, "queue_figures", broker_figures(dead=0, waiting=0, delayed=0))
+    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 0)
+    monkeypatch.setattr("ma_site.pages.overview.quick_parts", lambda now: [])
+    client.force_login(make_people()["viewer"])
+    pool = Pool.objects.create(name="main")
+    pool.servers.add(Server.objects.create(name="srv-1", last_seen_at=timezone.now()))
+    LaunchSetting.objects.create(
+        key="quiet", agent="a", pool=pool, destination=Destination.objects.create(name="a.b"),
+        provision_state=ProvisionState.READY,
+    )  # fmt: skip
+
+    assert "Nothing needs you" in looked_at(client, "/").text
+
+
+def test_the_page_of_an_outsider_says_whom_to_ask(world: World) -> None:
+    assert "Ask an administrator" in looked_at(signed_in(world, "outsider"), "/").text
+
+
+def test_the_overview_needs_few_queries_however_many_runs(
+    world: World, answering: None, django_assert_max_num_queries: object
+) -> None:
+    client = signed_in(world, "viewer")
+    with django_assert_max_num_queries(60):  # type: ignore[operator]
+        client.get("/")
+
+
+def test_health_names_each_part_and_what_to_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(url: str) -> None:
+        raise OSError("ConnectionError: refused")
+
+    monkeypatch.setattr(health, "ping", refuses)
+    page = looked_at(signed_in(world, "viewer"), "/health/")
+
+    for words in (
+        "ConnectionError: refused",
+        "./ma logs redis",
+        "./ma logs artemis",
+        "gives signs of life",
+        "prices-import",
+    ):
+        assert words in page.text
+    assert "/servers/srv-4/" in page.links()
+
+
+def test_health_tells_a_process_that_stands_still(world: World) -> None:
+    part = health._process("feed", world.now + timedelta(minutes=5))
+    assert part.state == health.DOWN and "5 min" in str(part.says)
+
+
+def test_states_are_icon_and_word_and_colour(world: World, answering: None) -> None:
+    html = signed_in(world, "viewer").get("/").content.decode()
+    states = html.split('<span class="state ')[1:]
+
+    assert len(states) > 8
+    for state in states:
+        assert '<svg class="icon"' in state.split("</span>")[0]
+        assert Elements(state.split("</span>")[0]).text

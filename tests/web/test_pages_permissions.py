@@ -1,0 +1,83 @@
+"""Who may see and do what: operator, viewer, outsider and somebody who is not signed in. Decided on the server."""
+
+import pytest
+from django.test import Client
+
+from agents.models import LaunchSetting
+from dlq.models import ReplayJob
+from tests.web.factories import World
+from tests.web.pages import every_page, signed_in
+
+FOR_OPERATORS = ("switch off", "switch on", "give back all", "give back some", "new setting")
+# The operations overview and the list of records say themselves that there is nothing for an outsider.
+OPEN = ("overview", "records")
+
+
+def test_an_operator_opens_every_page(world: World) -> None:
+    client = signed_in(world, "operator")
+
+    for name, path in every_page(world).items():
+        assert client.get(path).status_code == 200, name
+
+
+def test_a_viewer_opens_every_page_that_changes_nothing(world: World) -> None:
+    client = signed_in(world, "viewer")
+
+    for name, path in every_page(world).items():
+        assert client.get(path).status_code == (403 if name in FOR_OPERATORS else 200), name
+
+
+def test_an_outsider_sees_nothing(world: World) -> None:
+    client = signed_in(world, "outsider")
+
+    for name, path in every_page(world).items():
+        answer = client.get(path)
+        assert answer.status_code == (200 if name in OPEN else 403), name
+        assert b"orders-export" not in answer.content, name
+
+
+def test_who_is_not_signed_in_is_asked_to(world: World, client: Client) -> None:
+    for name, path in every_page(world).items():
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers.get("Location", "")[:7]) == (302, "/login/"), name
+
+
+@pytest.mark.parametrize("name", ["viewer", "outsider"])
+def test_only_operators_change_anything(world: World, name: str) -> None:
+    client = signed_in(world, name)
+    letter = world.letters[20].pk
+
+    for path, data in [
+        ("/settings/orders-export/disable/", {"reason": "no"}),
+        ("/settings/stock-sync/enable/", {}),
+        ("/dead-letters/orders-export/give-back/", {"all": "1"}),
+        ("/dead-letters/orders-export/give-back/", {"letter": str(letter)}),
+    ]:
+        assert client.post(path, data).status_code == 403, path
+    assert ReplayJob.objects.count() == 1
+    assert set(LaunchSetting.objects.filter(enabled=True).values_list("key", flat=True)) == {
+        "orders-export", "orders-archive", "invoices", "mail-send",
+    }  # fmt: skip
+
+
+def test_a_form_of_another_site_changes_nothing(world: World) -> None:
+    client = signed_in(world, "operator", enforce_csrf_checks=True)
+
+    for path, data in [
+        ("/settings/orders-export/disable/", {}),
+        ("/settings/stock-sync/enable/", {}),
+        ("/dead-letters/orders-export/give-back/", {"all": "1"}),
+    ]:
+        assert client.post(path, data).status_code == 403, path
+    assert LaunchSetting.objects.get(key="orders-export").enabled
+    assert ReplayJob.objects.count() == 1
+
+
+def test_buttons_say_why_they_cannot_be_pressed(world: World) -> None:
+    client = signed_in(world, "viewer")
+
+    assert "Can disable launch settings" in client.get("/settings/orders-export/").content.decode()
+    assert "Can enable launch settings" in client.get("/settings/stock-sync/").content.decode()
+    assert "Can give dead letters back" in client.get("/dead-letters/orders-export/").content.decode()
+    broken = signed_in(world, "operator").get("/settings/prices-import/").content.decode()
+    assert "AMQ229204: address shop.prices exists as ANYCAST" in broken

@@ -1,0 +1,80 @@
+"""A protocol is read from the top: what, where in the user's own code, of which message."""
+
+from failures.models import FailureProtocol
+from failures.pages.traceback import Part, sections
+from tests.web.factories import TRACEBACK, World
+from tests.web.pages import looked_at, signed_in
+
+
+def test_the_users_frame_stands_out_and_library_frames_are_folded(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer"), f"/protocols/{world.protocols[0].pk}/")
+
+    assert ("div", {"class": "own"}) in page.found
+    assert "1 library frame" in page.text and "export.py:row_of" in page.text
+    assert page.text.index("KeyError") < page.text.index("Traceback (most recent call last)")
+
+
+def test_a_traceback_is_taken_apart() -> None:
+    found = sections(TRACEBACK.format(kind="KeyError", text="'x'", key="x"))
+
+    assert [section.part for section in found] == [Part.TEXT, Part.LIBRARY, Part.OWN, Part.TEXT]
+    assert [frame.line for frame in found[2].frames] == [48, 71]
+    assert found[2].raised and found[2].frames[1].code.startswith('return {"total"')
+
+
+def test_chained_failures_highlight_the_last_of_the_users_frames() -> None:
+    one = TRACEBACK.format(kind="KeyError", text="'x'", key="x")
+    found = sections(f"{one}\nDuring handling of the above exception, another exception occurred:\n\n{one}")
+
+    assert [section.raised for section in found if section.part is Part.OWN] == [False, True]
+
+
+def test_what_is_no_traceback_is_text() -> None:
+    for text in ("", "Segmentation fault", '  File "x", line 99999999999999999999, in y', 'File "'):
+        assert sections(text) is not None
+
+
+def test_a_process_that_died_has_no_traceback_and_says_so(world: World) -> None:
+    died = FailureProtocol.objects.filter(outcome="child_died").first()
+    assert died
+
+    assert (
+        "no code of the agent was left to tell" in looked_at(signed_in(world, "viewer"), f"/protocols/{died.pk}/").text
+    )
+
+
+def test_the_list_filters_and_counts_what_it_shows(world: World) -> None:
+    client = signed_in(world, "viewer")
+    activation = world.activations["orders-export"].pk
+
+    assert "69 in all" in looked_at(client, "/protocols/?setting=orders-export").text
+    assert "50 in all" in looked_at(client, f"/protocols/?activation={activation}&temporary=false").text
+    assert "46 in all" in looked_at(client, f"/protocols/?fingerprint={world.protocols[0].fingerprint}").text
+    assert "Nothing matches" in looked_at(client, "/protocols/?setting=stock-sync").text
+
+
+def test_the_list_goes_on_where_it_ended(world: World) -> None:
+    client = signed_in(world, "viewer")
+    seen: list[str] = []
+    path = "/protocols/"
+    while path:
+        page = looked_at(client, path)
+        seen += dict.fromkeys(link.split("/")[2] for link in page.links() if len(link) == len("/protocols//") + 36)
+        older = [a["href"] for tag, a in page.found if tag == "a" and a.get("rel") == "next"]
+        path = f"/protocols/{older[0]}" if older else ""
+
+    assert len(seen) == len(set(seen)) == FailureProtocol.objects.count()
+
+
+def test_a_case_file_tells_everything_in_the_order_of_time(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/cases/?key=ID:orders-export-0&setting=orders-export").text
+
+    assert "12 failures, dead 1 time, given back 1 time" in text
+    assert text.index("Dead in DLQ.orders-export") < text.index("Given back to orders-export")
+    assert text.index("Given back to orders-export") < text.index("Handled well after it was given back")
+
+
+def test_a_case_file_of_nothing_is_empty(world: World) -> None:
+    client = signed_in(world, "viewer")
+    for query in ("", "?key=nothing", "?key=%F0%9F%98%80&setting=x"):
+        assert "Nothing else is known" in looked_at(client, f"/cases/{query}").text

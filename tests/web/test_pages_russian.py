@@ -1,0 +1,107 @@
+"""Every text is there in Russian, with right plural forms, and the compiled file is that of the source."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import ngettext
+
+from agents.pages import amounts
+from tests.web.factories import World
+from tests.web.pages import every_page, looked_at, signed_in
+
+SOURCE = Path(settings.BASE_DIR, "locale", "ru", "LC_MESSAGES", "django.po")
+PACKAGES = ("agents", "broker", "contract", "dlq", "failures", "ma_site", "templates")
+# Words that are the same in both languages.
+SAME = {"MA", "API", "KMA", ", ± %(percent)s %%"}
+
+
+def entries(text: str) -> list[dict[str, str]]:
+    """Keyword → text of each entry; `flags` holds its comments."""
+    found = []
+    for block in re.split(r"\n\n+", text.strip()):
+        entry: dict[str, str] = {"flags": ""}
+        keyword = ""
+        for line in block.split("\n"):
+            if line.startswith("#"):
+                entry["flags"] += line
+            elif match := re.match(r'(\w+(?:\[\d\])?) (".*")$', line):
+                keyword = match[1]
+                entry[keyword] = ast.literal_eval(match[2])
+            elif line.startswith('"'):
+                entry[keyword] += ast.literal_eval(line)
+        found.append(entry)
+    return [entry for entry in found if entry.get("msgid")]
+
+
+def test_every_text_is_translated_and_none_is_a_guess() -> None:
+    for entry in entries(SOURCE.read_text(encoding="utf-8")):
+        assert "fuzzy" not in entry["flags"], entry["msgid"]
+        texts = [text for keyword, text in entry.items() if keyword.startswith("msgstr")]
+        assert len(texts) == (3 if "msgid_plural" in entry else 1), entry["msgid"]
+        for text in texts:
+            assert text, entry["msgid"]
+            wanted = set(re.findall(r"%\(\w+\)[sd]|\{\w+\}", entry["msgid"]))
+            assert set(re.findall(r"%\(\w+\)[sd]|\{\w+\}", text)) == wanted, entry["msgid"]
+            assert entry["msgid"] in SAME or re.search("[а-яёА-ЯЁ]", text), entry["msgid"]
+
+
+def test_no_text_of_the_source_is_missing(tmp_path: Path) -> None:
+    """Extracts the texts anew, from a copy: the work tree stays as it is."""
+    for name in PACKAGES:
+        shutil.copytree(Path(settings.BASE_DIR, name), tmp_path / name, ignore=shutil.ignore_patterns("*.pyc"))
+    (tmp_path / "locale").mkdir()
+    command = [sys.executable, "-m", "django", "makemessages", "-l", "ru", "--no-wrap", "-v", "0"]
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+    fresh = (tmp_path / "locale" / "ru" / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
+
+    known = {(entry.get("msgctxt"), entry["msgid"]) for entry in entries(SOURCE.read_text(encoding="utf-8"))}
+    missing = [entry["msgid"] for entry in entries(fresh) if (entry.get("msgctxt"), entry["msgid"]) not in known]
+    assert not missing, "run django-admin makemessages -l ru, translate, compilemessages"
+
+
+def test_the_compiled_file_is_that_of_the_source(tmp_path: Path) -> None:
+    compiled = tmp_path / "django.mo"
+    subprocess.run(["msgfmt", "--check-format", "-o", compiled, SOURCE], check=True, timeout=60)
+    assert compiled.read_bytes() == SOURCE.with_suffix(".mo").read_bytes(), "run django-admin compilemessages"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(1, "1 письмо"), (2, "2 письма"), (5, "5 писем"), (11, "11 писем"), (21, "21 письмо"), (112, "112 писем")],
+)
+def test_plural_forms_are_right(count: int, words: str) -> None:
+    with translation.override("ru"):
+        assert ngettext("%(n)s letter", "%(n)s letters", count) % {"n": count} == words
+
+
+def test_numbers_and_durations_are_written_in_russian() -> None:
+    with translation.override("ru"):
+        assert amounts.number(1234567).replace("\xa0", " ") == "1 234 567"
+        assert amounts.duration(93784).replace("\xa0", " ") == "1 д 2 ч"
+        assert amounts.duration(0.25) == "0,25 с"
+
+
+def test_every_page_is_russian(world: World) -> None:
+    client = signed_in(world, "chief", headers={"accept-language": "ru"})
+
+    for name, path in every_page(world).items():
+        page = looked_at(client, path)
+        assert re.search("[а-я]{4}", page.text), name
+        for word in ("Overview", "Dead letters", "Handled", "Switch", "Give back", "Look", "ago"):
+            assert not re.search(rf"\b{word}\b", page.text), (name, word)
+
+
+def test_the_language_is_chosen_on_every_page(world: World) -> None:
+    client = signed_in(world, "viewer")
+    answer = client.post("/i18n/setlang/", {"language": "ru", "next": "/servers/"}, follow=True)
+
+    assert "Серверы" in answer.content.decode() and answer.request["PATH_INFO"] == "/servers/"

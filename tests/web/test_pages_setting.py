@@ -1,0 +1,102 @@
+"""The page of a setting says what follows from each field; forms show it before they are saved."""
+
+from agents.models import Destination, LaunchSetting, OfferedAgent, Pool
+from agents.pages import groups
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
+
+
+def test_the_breaker_is_said_not_to_switch_anything_off_yet(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+
+    assert "3 of one type, or 10 of any, in a row" in text
+    assert "nothing is switched off by them yet" in text
+    assert "2 of 3 KeyError" in text and "4 of 10" in text
+
+
+def test_the_schedule_is_drawn_with_its_band_and_the_time_to_the_dead_letter_queue(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+
+    # 5 s, 10 s and 20 s, each 15 % more or less.
+    assert "1 at once 2 4.25 s – 5.75 s 3 13 s – 17 s 4 30 s – 40 s dead 30 s – 40 s" in text.replace("\xa0", " ")
+
+
+def test_one_bad_message_alone_is_warned_of(world: World) -> None:
+    client = signed_in(world, "viewer")
+
+    assert "reaches the breaker's limit after 3 attempts" in looked_at(client, "/settings/orders-export/").text
+    assert "reaches the breaker's limit" not in looked_at(client, "/settings/invoices/").text
+
+
+def test_few_failures_that_trip_are_told() -> None:
+    setting = LaunchSetting(key="k", breaker_m=5, destination=Destination(name="a", max_attempts=3))
+    warnings = groups.breaker_warnings(setting)
+
+    assert len(warnings) == 2 and "1 failure of one type" in warnings[1]
+
+
+def test_a_policy_without_end_never_ends_in_the_drawing() -> None:
+    endless = groups.preview(Destination(name="a", max_attempts=-1))
+
+    assert endless.endless and len(endless.attempts) == 10
+
+
+def test_a_long_schedule_leaves_its_middle_out() -> None:
+    preview = groups.preview(Destination(name="a", max_attempts=1000))
+
+    assert len(preview.attempts) == groups.SHOWN_ATTEMPTS
+    assert preview.left_out == 1000 - groups.SHOWN_ATTEMPTS
+    assert preview.attempts[-1][0].number == 1000
+
+
+def test_an_agent_that_a_server_does_not_offer_is_named(world: World) -> None:
+    OfferedAgent.objects.filter(name="orders.export", server__name="srv-3").delete()
+
+    assert "Not offered by srv-3" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+
+
+def test_an_empty_pool_is_said_to_run_nothing(world: World) -> None:
+    Pool.objects.get(name="north").servers.clear()
+
+    assert "The pool has no server" in looked_at(signed_in(world, "viewer"), "/settings/stock-sync/").text
+
+
+def test_a_form_previews_the_schedule_before_it_is_saved(world: World) -> None:
+    client = signed_in(world, "operator")
+    query = "max_attempts=3&delay_ms=5000&multiplier=2&max_delay_ms=&collision_avoidance=0"
+    page = looked_at(client, f"/previews/destination/?{query}")
+
+    assert "1 at once 2 5 s 3 15 s dead 15 s" in page.text.replace("\xa0", " ")
+    for wrong in ("", "max_attempts=x", query.replace("=2&", "=1e999&"), query.replace("=3&", "=-7&")):
+        assert "when the values are complete" in looked_at(client, f"/previews/destination/?{wrong}").text
+
+
+def test_the_form_of_a_setting_previews_its_breaker(world: World) -> None:
+    client = signed_in(world, "operator")
+
+    of_destination = world.settings["orders-export"].destination_id
+    assert (
+        "1 of one type, or 4 of any"
+        in looked_at(client, f"/previews/setting/?breaker_m=4&destination={of_destination}").text
+    )
+    assert "10 of any" in looked_at(client, "/previews/setting/?breaker_m=10&setting=invoices").text
+    assert "Choose a destination" in looked_at(client, "/previews/setting/?breaker_m=10&destination=").text
+
+
+def test_the_history_is_told_in_sentences(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+
+    for words in ("Switched on", "Switched off", "new version of the agent", "Wanted on a server · srv-3"):
+        assert words in text
+
+
+def test_an_activation_shows_its_servers_and_its_failures_by_kind(world: World) -> None:
+    activation = world.activations["orders-export"]
+    page = looked_at(signed_in(world, "viewer"), f"/activations/{activation.pk}/")
+
+    assert "srv-1 · 18 failures" in page.text and "srv-4 · 16 failures" in page.text
+    assert any("fingerprint=" in link and "server=srv-1" in link for link in page.links())
+
+
+def test_a_silent_server_is_not_said_to_run(world: World) -> None:
+    assert "last told: running" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
