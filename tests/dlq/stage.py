@@ -3,9 +3,9 @@
 import os
 import queue
 import subprocess
+import time
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,6 +108,13 @@ class Stage:
     def count(self, queue_name: str) -> int:
         return int(self.management.attribute(f"queue.{queue_name}", "MessageCount"))
 
+    def feed_is_empty(self) -> bool:
+        """Waits a moment for it: an accept is not confirmed."""
+        deadline = time.monotonic() + 5
+        while self.count("DLQ.feed") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.count("DLQ.feed") == 0
+
     def ids(self, queue_name: str, address: str) -> list[str]:
         """The message ids that lie in a queue."""
         browsed = self.queues.browser.browse(address, queue_name, limit=100_000)
@@ -121,11 +128,3 @@ class Stage:
         command += ["--user", account.user, "--password", account.password, *options]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def until_empty(deliveries: "queue.SimpleQueue[Delivery]") -> Sequence[Delivery]:
-    found = []
-    with suppress(queue.Empty):
-        while True:
-            found.append(deliveries.get_nowait())
-    return found

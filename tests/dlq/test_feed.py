@@ -43,7 +43,7 @@ def test_a_letter_becomes_a_row_with_what_is_known_of_it(stage: Stage) -> None:
     assert (row.queue, row.address, row.orig_queue, row.setting) == (f"DLQ.{key}", f"t.{key}", key, setting)
     assert (row.message_key, row.body_text, row.state, row.chapter) == (f"{key}-0", "body 0", "dead", 1)
     assert row.node_id == stage.queues.node_id() and row.orig_message_id in stage.queues.walk(key)
-    assert stage.count("DLQ.feed") == 0
+    assert stage.feed_is_empty()
     assert ProcessBeat.objects.filter(name="feed").exists()
 
 
@@ -71,7 +71,7 @@ def test_a_failed_commit_accepts_nothing_and_the_next_step_stores_it(
     monkeypatch.setattr("dlq.feed.index.store", away_once)
     monkeypatch.setattr("dlq.feed.PAUSE", 0.0)
     stage.follow(lambda: bool(rows(key)))
-    assert calls == [1, 1] and stage.count("DLQ.feed") == 0
+    assert calls == [1, 1] and stage.feed_is_empty()
 
 
 def test_the_same_letter_again_is_the_same_row(stage: Stage) -> None:
@@ -145,7 +145,7 @@ def test_a_letter_whose_own_queue_is_missing_is_sent_to_the_catch_all_with_its_t
     assert stage.count("DLQ.unknown") == before + 1
     browsed = [each.message for each in stage.queues.browser.browse("MA.DLA", "DLQ.unknown", limit=1000)]
     assert any(found and found.body == decode(bytes(row.encoded)).body for found in browsed)
-    assert stage.count("DLQ.feed") == 0
+    assert stage.feed_is_empty()
 
 
 def test_what_nobody_knows_is_left_where_the_catch_all_put_it(stage: Stage) -> None:
@@ -177,4 +177,4 @@ def test_a_feed_killed_between_commit_and_accept_leaves_one_row_each(stage: Stag
     assert processes.letters(key) >= 1 and stage.count("DLQ.feed") == 3
     processes.follow_feed()
     assert processes.letters(key) == 3
-    assert stage.count("DLQ.feed") == 0
+    assert stage.feed_is_empty()

@@ -1,0 +1,108 @@
+"""What became of returned letters, whatever order the facts come in."""
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlq.replay.outcomes import Death, Fate, Given, Report, fates
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def at(minute: float) -> datetime:
+    return START + timedelta(minutes=minute)
+
+
+def back(item: int, number: int, minute: float, *, weak: bool = False, died_as: int | None = None) -> Given:
+    return Given(item, number, weak, at(minute), died_as)
+
+
+def outcome(found: dict[int, Fate]) -> dict[int, str]:
+    return {item: fate.outcome for item, fate in found.items()}
+
+
+def test_without_a_fact_everything_waits() -> None:
+    assert fates([back(1, 10, 0)], [], []) == {1: Fate()}
+
+
+def test_handled_after_failures_is_handled() -> None:
+    reports = [Report(11, False, at(1)), Report(11, False, at(2)), Report(11, True, at(3))]
+    assert fates([back(1, 10, 0)], reports, []) == {1: Fate("handled", at(3))}
+
+
+def test_a_failure_is_an_outcome_until_more_is_known() -> None:
+    given_back, failure = [back(1, 10, 0)], [Report(11, False, at(1))]
+    assert outcome(fates(given_back, failure, [])) == {1: "failed_again"}
+    dead = fates(given_back, failure, [Death(7, 20, at(2))])
+    assert dead == {1: Fate("dead_again", at(2), died_as=7)}
+
+
+def test_a_death_that_the_kma_did_not_report_yet_counts() -> None:
+    assert outcome(fates([back(1, 10, 0)], [], [Death(7, 20, at(2))])) == {1: "dead_again"}
+
+
+def test_the_letter_itself_and_deaths_of_before_are_no_deaths_again() -> None:
+    deaths = [Death(1, 10, at(-5)), Death(2, 15, at(-1))]
+    assert outcome(fates([back(1, 10, 0)], [], deaths)) == {1: ""}
+
+
+def test_each_replay_of_one_message_has_its_own_story() -> None:
+    """Dead 10 → given back → dead 20 → given back → handled; then a late report of the first return."""
+    given_back = [back(1, 10, 0), back(2, 20, 10)]
+    deaths = [Death(100, 10, at(-1)), Death(101, 20, at(5))]
+    reports = [Report(21, True, at(12)), Report(11, False, at(4))]
+    assert fates(given_back, reports, deaths) == {
+        1: Fate("dead_again", at(5), died_as=101),
+        2: Fate("handled", at(12)),
+    }
+
+
+def test_a_late_report_of_the_first_return_says_nothing_of_the_second() -> None:
+    given_back = [back(1, 10, 0), back(2, 20, 10)]
+    deaths = [Death(101, 20, at(5))]
+    assert outcome(fates(given_back, [Report(11, False, at(4))], deaths)) == {1: "dead_again", 2: ""}
+
+
+def test_a_report_without_a_letter_id_is_of_the_newest_return_before_it() -> None:
+    given_back = [back(1, 10, 0), back(2, 20, 60)]
+    assert outcome(fates(given_back, [Report(None, True, at(70))], [])) == {1: "", 2: "handled"}
+    assert outcome(fates(given_back, [Report(None, True, at(20))], [])) == {1: "handled", 2: ""}
+
+
+def test_equal_messages_count_as_many_as_there_are_the_oldest_first() -> None:
+    given_back = [back(n, 10 + n, 0, weak=True) for n in range(4)]
+    reports = [Report(50, True, at(1)), Report(51, True, at(1)), Report(52, False, at(1))]
+    found = outcome(fates(given_back, reports, [Death(9, 60, at(2))]))
+    assert found == {0: "handled", 1: "handled", 2: "dead_again", 3: ""}
+
+
+def test_an_equal_message_that_dies_for_the_first_time_is_no_death_of_a_returned_one() -> None:
+    assert outcome(fates([back(1, 10, 0, weak=True)], [], [Death(9, 60, at(2))])) == {1: ""}
+
+
+def test_a_death_that_was_joined_stays_joined() -> None:
+    given_back = [back(1, 10, 0, weak=True, died_as=9), back(2, 11, 0, weak=True)]
+    reports = [Report(50, False, at(1)), Report(51, False, at(1))]
+    found = fates(given_back, reports, [Death(9, 60, at(2)), Death(8, 61, at(3))])
+    assert {item: fate.died_as for item, fate in found.items()} == {1: 9, 2: 8}
+
+
+kinds = st.sampled_from(["handled", "failed", "dead"])
+facts = st.lists(st.tuples(kinds, st.integers(1, 6)), max_size=6, unique_by=lambda fact: fact[1])
+
+
+@given(facts, st.booleans(), st.randoms(use_true_random=False))
+def test_the_order_in_which_facts_arrive_changes_nothing(
+    chosen: list[tuple[str, int]], weak: bool, random: Random
+) -> None:
+    given_back = [back(n, 10 * n, 0, weak=weak) for n in range(1, 4)]
+    reports = [Report(10 * n + 5, kind == "handled", at(n)) for kind, n in chosen if kind != "dead"]
+    deaths = [Death(n, 10 * n + 7, at(n)) for kind, n in chosen if kind == "dead"]
+    expected = fates(given_back, reports, deaths)
+    for mixed in (given_back, reports, deaths):
+        random.shuffle(mixed)  # type: ignore[arg-type]
+    assert fates(given_back, reports, deaths) == expected
+    joined = [fate.died_as for fate in expected.values() if fate.died_as is not None]
+    assert len(joined) == len(set(joined))

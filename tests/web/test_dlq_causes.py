@@ -1,0 +1,88 @@
+"""A letter says what it died of, whether its protocol came before or after it."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from agents import known_attempts
+from agents.models import Run
+from dlq.models import DeadLetter
+from failures.intake import accept_batch
+from tests.web import letters, reports
+from tests.web.reports import AT, Spool
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return reports.run(reports.setting(), reports.server())
+
+
+def fail(run: Run, key: str, attempt: int, kind: str, minute: int = 0, letter_id: int | None = None) -> None:
+    about = reports.message(key, attempt, letter_id=letter_id, given_back=letter_id is not None)
+    at = AT + timedelta(minutes=minute)
+    content = reports.protocol(reports.run_of(run), about, exception_type=kind, occurred_at=at)
+    accept_batch(run.server, Spool().batch(content), at)
+
+
+def cause(letter: DeadLetter) -> tuple[str, int]:
+    letter.refresh_from_db()
+    return letter.exception_type, letter.delivery_count
+
+
+def test_the_last_protocol_before_the_letter_explains_it(run: Run) -> None:
+    fail(run, "ID:1", 1, "First")
+    fail(run, "ID:1", 2, "Last", minute=1)
+    assert cause(letters.dead("orders", 10, "ID:1")) == ("Last", 2)
+
+
+def test_a_later_protocol_explains_a_letter_that_is_here(run: Run) -> None:
+    letter = letters.dead("orders", 10, "ID:1")
+    assert cause(letter) == ("", 0)
+    fail(run, "ID:1", 2, "Last", minute=1)
+    assert cause(letter) == ("Last", 2)
+    fail(run, "ID:1", 1, "First, late")
+    assert cause(letter) == ("Last", 2)
+
+
+def test_another_setting_and_another_message_explain_nothing(run: Run) -> None:
+    letter, other = letters.dead("orders", 10, "ID:1"), letters.dead("invoices", 10, "ID:2")
+    fail(run, "ID:2", 1, "Of orders")
+    assert cause(letter) == cause(other) == ("", 0)
+
+
+def test_failures_after_the_return_do_not_rewrite_the_chapter_before(run: Run) -> None:
+    fail(run, "ID:1", 4, "First chapter")
+    first = letters.dead("orders", 10, "ID:1")
+    fail(run, "ID:1", 1, "Second chapter", minute=5, letter_id=15)
+    assert cause(first) == ("First chapter", 4)
+    second = letters.dead("orders", 20, "ID:1")
+    fail(run, "ID:1", 2, "Second chapter, last", minute=6, letter_id=15)
+    assert (cause(first), cause(second)) == (("First chapter", 4), ("Second chapter, last", 2))
+    assert (first.chapter, second.chapter) == (1, 2)
+
+
+def test_equal_messages_without_id_are_all_explained(run: Run) -> None:
+    both = [letters.dead("orders", number) for number in (10, 11)]
+    assert both[0].message_key == both[1].message_key
+    fail(run, both[0].message_key, 3, "Same")
+    assert [cause(letter) for letter in both] == [("Same", 3)] * 2
+
+
+def test_a_letter_that_died_forgets_its_known_attempts(run: Run) -> None:
+    now = timezone.now()
+    about = reports.message("ID:1", 3)
+    died = reports.protocol(
+        reports.run_of(run),
+        about,
+        outcome="kma_died",
+        exception_type="kma died",
+        occurred_at=now - timedelta(minutes=2),
+    )
+    accept_batch(run.server, Spool().batch(died), now - timedelta(minutes=2))
+    assert known_attempts.of(run.activation.setting) == {"ID:1": 3}
+    letter = letters.dead("orders", 10, "ID:1")
+    DeadLetter.objects.filter(pk=letter.pk).update(seen_at=now)
+    assert known_attempts.of(run.activation.setting) == {}

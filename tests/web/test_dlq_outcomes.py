@@ -1,0 +1,82 @@
+"""What KMAs report of returned letters reaches their replay, also when two writers store facts at the same time."""
+
+from datetime import timedelta
+
+import pytest
+
+from agents.models import Run
+from dlq.models import LetterReport, ReplayJob
+from failures.intake import accept_batch
+from tests.web import letters, reports
+from tests.web.reports import AT, Spool
+from tests.web.test_failures_intake_at_once import at_once
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return reports.run(reports.setting(), reports.server())
+
+
+def report(run: Run, key: str, letter_id: int | None, result: str, minute: int = 10) -> None:
+    about = reports.message(key, given_back=True, letter_queue="DLQ.orders", letter_id=letter_id)
+    at = AT + timedelta(minutes=minute)
+    content = reports.letter_outcome(reports.run_of(run), about, result, occurred_at=at)
+    accept_batch(run.server, Spool().batch(content), at)
+
+
+def outcomes(job: ReplayJob) -> list[str]:
+    return list(job.items.order_by("letter_id").values_list("outcome", flat=True))
+
+
+def test_a_report_is_the_outcome_of_its_letter(run: Run) -> None:
+    rows = [letters.dead("orders", number, f"ID:{number}") for number in (10, 11, 12)]
+    job = letters.given_back(run.activation.setting, *rows)
+    report(run, "ID:10", 20, "handled")
+    report(run, "ID:11", 21, "failed")
+    assert outcomes(job) == ["handled", "failed_again", ""]
+    report(run, "ID:11", 21, "handled", minute=11)
+    assert outcomes(job) == ["handled", "handled", ""]
+    assert LetterReport.objects.count() == 3
+
+
+def test_a_report_of_another_setting_is_not_of_this_letter(run: Run) -> None:
+    job = letters.given_back(run.activation.setting, letters.dead("orders", 10, "ID:1"))
+    other = reports.run(reports.setting("invoices"), run.server)
+    report(other, "ID:1", 20, "handled")
+    assert outcomes(job) == [""]
+
+
+def test_equal_messages_count_as_many_as_there_are(run: Run) -> None:
+    rows = [letters.dead("orders", number) for number in (10, 11, 12)]
+    job = letters.given_back(run.activation.setting, *rows)
+    report(run, rows[0].message_key, 20, "handled")
+    report(run, rows[0].message_key, 22, "handled")
+    assert outcomes(job) == ["handled", "handled", ""]
+    report(run, rows[0].message_key, 22, "handled", minute=12)
+    assert outcomes(job) == ["handled", "handled", ""]
+
+
+def test_a_second_death_ends_the_replay_and_opens_a_chapter(run: Run) -> None:
+    rows = [letters.dead("orders", number) for number in (10, 11)]
+    job = letters.given_back(run.activation.setting, *rows)
+    again = letters.dead("orders", 100)
+    assert outcomes(job) == ["", ""], "an equal message may have died for the first time"
+    report(run, rows[0].message_key, 21, "failed")
+    again.refresh_from_db()
+    assert outcomes(job) == ["dead_again", ""] and again.chapter == 2
+    assert job.items.get(outcome="dead_again").died_as == again
+
+
+@pytest.mark.django_db(transaction=True)
+def test_facts_that_are_stored_at_the_same_time_all_count() -> None:
+    run = reports.run(reports.setting(), reports.server())
+    rows = [letters.dead("orders", number, f"ID:{number}") for number in range(10, 18)]
+    job = letters.given_back(run.activation.setting, *rows)
+    tasks = []
+    for row in rows:
+        tasks.append(lambda row=row: report(run, row.message_key, row.orig_message_id + 100, "failed"))
+        tasks.append(lambda row=row: letters.dead("orders", row.orig_message_id + 200, row.message_key))
+    at_once(*tasks)
+    assert outcomes(job) == ["dead_again"] * 8
