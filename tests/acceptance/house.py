@@ -3,6 +3,7 @@ its REST interface and the broker itself."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ class House:
         own |= {"KMA_AGENTS": agents}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
+        self.password = ""
         self.facts: dict[str, Any] = {}
 
     def run(self, *arguments: str, check: bool = True, timeout: float = 900) -> str:
@@ -49,6 +51,8 @@ class House:
 
     def up(self, *arguments: str) -> str:
         printed = self.run("up", "--detach", *arguments)
+        if shown := re.search(r"password: (\S+)", printed):
+            self.password = shown[1]
         self.facts = json.loads(self.run("env", "--json"))
         self.token = self.manage("create_api_token", "admin").split()[-1]
         return printed
@@ -84,6 +88,16 @@ class House:
             assert answer.status_code in expected, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
             return answer.json() if answer.content else None
         raise AssertionError(f"{method} {path}: the site did not answer for a minute")
+
+    def browser(self) -> requests.Session:
+        """Signed in as the administrator, whose password the first start printed."""
+        session = requests.Session()
+        login = f"{self.facts['url']}login/"
+        session.get(login, timeout=30)
+        form = {"username": "admin", "password": self.password, "csrfmiddlewaretoken": session.cookies["csrftoken"]}
+        answer = session.post(login, data=form, headers={"Referer": login}, timeout=30, allow_redirects=False)
+        assert answer.status_code == 302, "the printed password signs in"
+        return session
 
     def pages(self, path: str) -> Iterator[dict[str, Any]]:
         """Every row of a keyset-paged list."""
