@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
                 ('provisioned_at', models.DateTimeField(editable=False, null=True, verbose_name='made on the broker')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
                 ('destination', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='settings', to='agents.destination', verbose_name='destination')),
-                ('disabled_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('disabled_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='disabled by')),
                 ('pool', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='settings', to='agents.pool', verbose_name='pool')),
             ],
             options={

@@ -120,7 +120,12 @@ class LaunchSetting(models.Model):
     state_since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
     disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     disabled_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("disabled by"),
     )
 
     provisioned_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
