@@ -1,15 +1,20 @@
 """Dead letters on the real broker."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.dlq.stage import Stage
 from tests.services import ArtemisService
+
+if TYPE_CHECKING:
+    from tests.dlq.stage import Stage
 
 
 @pytest.fixture
-def stage(artemis: ArtemisService) -> Iterator[Stage]:
+def stage(artemis: ArtemisService) -> Iterator["Stage"]:
+    from tests.dlq.stage import Stage  # pytest reads this file before Django is set up
+
     stage = Stage(artemis)
     stage.drain_feed()
     yield stage
