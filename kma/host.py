@@ -29,6 +29,8 @@ from kma.spool_file import SpoolFile
 
 _TICK = 0.2  # seconds between looks at the runs
 _FORCED_SECONDS = 20.0  # beyond the longest grace period
+# Seconds between heartbeats that fail: short enough that an MA which comes back does not take this server for lost.
+_LONGEST_SILENCE = 5.0
 _DRAIN_SECONDS = 5.0  # for the last records at a stop
 
 
@@ -66,7 +68,7 @@ class Host:
         self._reporter = Reporter(self._report_client, self._spool, config.server)
         self._desired_path = config.data / "desired.json"
         self._desired_version = ""
-        self._pause = Pause()
+        self._pause = Pause(longest=_LONGEST_SILENCE)
         self._next_heartbeat = 0.0
         self._ma_problem = ""
         self._look = threading.Event()
@@ -133,6 +135,7 @@ class Host:
             return
         if self._ma_problem:
             self._log.info("the MA answers again")
+            self._reporter.wake()
         self._ma_problem = ""
         self._pause.reset()
         self._next_heartbeat = time.monotonic() + self._config.heartbeat_seconds

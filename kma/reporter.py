@@ -138,8 +138,11 @@ def _until(date: str) -> float:
 class Pause:
     """Growing pauses with full jitter: servers that lost the MA together do not come back together."""
 
-    def __init__(self, draw: Callable[[float, float], float] = random.uniform) -> None:
+    def __init__(
+        self, draw: Callable[[float, float], float] = random.uniform, *, longest: float = LONGEST_PAUSE
+    ) -> None:
         self._draw = draw
+        self._bound = longest
         self._longest = FIRST_PAUSE
 
     def reset(self) -> None:
@@ -147,7 +150,7 @@ class Pause:
 
     def next(self, asked: float | None = None) -> float:
         """Seconds to wait now."""
-        longest, self._longest = self._longest, min(self._longest * 2, LONGEST_PAUSE)
+        longest, self._longest = self._longest, min(self._longest * 2, self._bound)
         return max(asked or 0.0, self._draw(FIRST_PAUSE / 2, longest))
 
 
@@ -165,15 +168,22 @@ class Reporter:
         self._tries = 0
         self._log = logger(server=server)
         self._stop = threading.Event()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._main, name="reporter", daemon=True)
         self.problem = ""
 
     def start(self) -> None:
         self._thread.start()
 
+    def wake(self) -> None:
+        """The MA answers again: no need to wait for the end of a pause."""
+        self._pause.reset()
+        self._wake.set()
+
     def stop(self, *, drain_seconds: float) -> None:
         """Sends what is left, as long as the MA answers and time remains; what is not sent stays on disk."""
         self._stop.set()
+        self._wake.set()
         if self._thread.is_alive():
             self._thread.join(CONNECT_SECONDS + ANSWER_SECONDS)
         deadline = time.monotonic() + drain_seconds
@@ -189,8 +199,8 @@ class Reporter:
             except Exception:
                 self._log.exception("reporter failed")
                 wait = LONGEST_PAUSE
-            if wait:
-                self._stop.wait(wait)
+            if wait and self._wake.wait(wait):
+                self._wake.clear()
 
     def step(self) -> float:
         """Sends one batch, if there is one. Seconds to wait."""

@@ -1,5 +1,6 @@
 """Records on their way to the MA: in order, once, whatever it answers."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -155,3 +156,16 @@ def test_pauses_grow_to_a_bound_and_begin_anew_after_a_success() -> None:
     pause.reset()
     assert pause.next() == 0.5
     assert pause.next(asked=60) == 60
+
+
+def test_a_pause_ends_when_the_ma_is_heard_again(desk: Desk, ma: FakeMa) -> None:
+    ma.answers = [(503, {"Retry-After": "300"}, None)]
+    desk.add(1)
+    desk.reporter.start()
+    while not desk.reporter.problem:
+        time.sleep(0.01)
+    desk.reporter.wake()
+    while desk.spool.report().rows:
+        time.sleep(0.01)
+    desk.reporter.stop(drain_seconds=0)
+    assert len(ma.records) == 1
