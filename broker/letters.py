@@ -34,10 +34,11 @@ def queue_figures(management: Management, queue: str, address: str) -> QueueFigu
     found = find(management, "listQueues", queue)
     if found is None or found["address"] != address:
         raise AddressUnknown(f"the broker has no queue {queue} on {address}")
+    # Not below 0: the broker miscounts each message that it cannot turn into AMQP, until it is restarted.
     return QueueFigures(
-        messages=int(found["messageCount"]),
-        scheduled=int(found["scheduledCount"]),
-        delivering=int(found["deliveringCount"]),
+        messages=max(0, int(found["messageCount"])),
+        scheduled=max(0, int(found["scheduledCount"])),
+        delivering=max(0, int(found["deliveringCount"])),
         consumers=int(found["consumerCount"]),
         added=int(found["messagesAdded"]),
         acknowledged=int(found["messagesAcked"]),

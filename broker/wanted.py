@@ -10,6 +10,8 @@ from contract.redelivery import RedeliveryPolicy
 MULTICAST = "MULTICAST"
 # What no message matches: the bin takes only what is moved into it by name.
 NOTHING = "1 = 0"
+# Address and queue of what the broker cannot turn into AMQP. Not under the prefix of the settings' queues.
+UNREADABLE = "MA.unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,17 @@ Step = Address | Queue | Policy | LeftOut
 
 
 def base_topology(dla: str) -> list[Step]:
-    """The dead-letter address with its feed, the catch-all and the bin. The feed first: with it no letter is lost."""
+    """The dead-letter address with its feed, the catch-all and the bin. The feed first: with it no letter is lost.
+
+    Before them a place for letters that the broker itself cannot turn into AMQP (a Core StreamMessage with bytes in it,
+    a malformed body): it takes them from whoever consumes or browses and sends them to the dead-letter address of their
+    address. Were that the same one again, a letter in the feed would make new ones without end.
+    """
     return [
-        Address(dla),
+        Address(UNREADABLE),
+        Queue(UNREADABLE, UNREADABLE),
         Policy(dla, DEAD_LETTER_SETTINGS),
+        Address(dla),
         Queue(dead_letter_queue(FEED), dla),
         Queue(dead_letter_queue(UNKNOWN), dla, CATCH_ALL),
         Queue(dead_letter_queue(BIN), dla, NOTHING),
@@ -64,6 +73,7 @@ CATCH_ALL = "*"
 
 # Letters page early: a filtered move on 1,000,000 unpaged ones runs the broker out of its heap. They never die again.
 DEAD_LETTER_SETTINGS: Mapping[str, Any] = {
+    "deadLetterAddress": UNREADABLE,
     "maxDeliveryAttempts": -1,
     "redeliveryDelay": 0,
     "addressFullMessagePolicy": "PAGE",
