@@ -208,7 +208,7 @@ def test_a_celery_command_makes_the_container_look_at_once(
     worker.start()
     try:
         eventually(lambda: len(ma.heartbeats) == 1, "the first heartbeat", 40)
-        with Celery(broker=redis_server.url) as sender:
+        with Celery(broker=redis_server.url, set_as_current=False) as sender:
             sender.send_task("kma.look", queue=f"kma.{ma.server}")
             eventually(lambda: len(ma.heartbeats) >= 2, "a heartbeat out of turn", 20)
     finally:
