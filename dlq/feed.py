@@ -38,8 +38,10 @@ class Inbox:
 
     def __init__(self) -> None:
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
+        self.openings = 0
 
     def opened(self) -> None:
+        self.openings += 1
         log.info("feed is open")
 
     def lost(self, reason: str, permanent: bool) -> None:
@@ -65,6 +67,7 @@ class Feed:
         self._dla = dla
         self._names = QueueNames(management)
         self._node_id = ""
+        self._node_of_opening = 0
         self._pending: list[Delivery] = []
         self._next_sign = 0.0
 
@@ -107,8 +110,11 @@ class Feed:
             self._next_sign = time.monotonic() + SIGN_EVERY
 
     def _store(self, deliveries: Sequence[Delivery], now: datetime) -> None:
-        if not self._node_id:
+        if self._node_of_opening != self._inbox.openings:
+            # Another broker may have taken over: its ids name other messages.
+            opening = self._inbox.openings
             self._node_id = str(self._management.attribute("broker", "NodeID"))
+            self._node_of_opening = opening
         rows = [self._row(delivery.encoded, now) for delivery in deliveries]
         try:
             new = index.store(rows, now)

@@ -7,9 +7,10 @@ from django.conf import settings
 
 from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
-from broker.errors import BrokerUnavailable
+from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
 from broker.letters import SLICE, move_letters
 from broker.port import Browser, Management
+from broker.rows import find
 from contract.properties import dead_letter_queue
 from dlq.reading import origin_of
 
@@ -31,8 +32,14 @@ class LetterQueues:
         return str(self.management.attribute("broker", "NodeID"))
 
     def count(self, key: str) -> int:
-        """The broker's exact count of the setting's dead letters."""
-        return int(self.management.attribute(f"queue.{dead_letter_queue(key)}", "MessageCount"))
+        """The broker's exact count of the setting's dead letters. Raises AddressUnknown: there is no such queue."""
+        queue = dead_letter_queue(key)
+        try:
+            return int(self.management.attribute(f"queue.{queue}", "MessageCount"))
+        except ManagementFailed as error:
+            if find(self.management, "listQueues", queue) is None:
+                raise AddressUnknown(f"the broker has no queue {queue}") from error
+            raise
 
     def walk(self, key: str) -> frozenset[int]:
         """The ids of all letters in the dead-letter queue of a setting. Raises WalkIncomplete, BrokerError."""

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Q, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from broker.errors import BrokerTimeout, ManagementFailed
+from broker.errors import AddressUnknown, BrokerTimeout, ManagementFailed
 from contract.properties import dead_letter_queue
 from dlq.letter_queues import LetterQueues
 from dlq.models import (
@@ -35,6 +35,9 @@ log = structlog.get_logger(__name__)
 # How long a worker may be silent before another one takes the job over.
 LEASE = timedelta(seconds=30)
 ROWS_AT_ONCE = 500
+# Letters; a slow walk must not look like a dead worker.
+WALKED_A_SECOND = 1000
+WALKING = (Step.PLAN, Step.CHECK)
 
 
 def claim(job_id: UUID, now: datetime) -> bool:
@@ -55,8 +58,15 @@ def run_step(job_id: UUID, queues: LetterQueues) -> bool:
     job = ReplayJob.objects.get(pk=job_id)
     if job.state not in OPEN_JOBS:
         return False
-    ReplayJob.objects.filter(pk=job.pk).update(lease_until=timezone.now() + LEASE)
     step = planning.next_step(_progress(job))
+    try:
+        walk = timedelta(seconds=queues.count(job.setting_key) / WALKED_A_SECOND) if step in WALKING else timedelta()
+    except AddressUnknown as error:
+        if step is not Step.PLAN:
+            raise
+        _refuse(job, str(error), timezone.now())
+        return True
+    ReplayJob.objects.filter(pk=job.pk).update(lease_until=timezone.now() + LEASE + walk)
     log.debug("replay step", replay=str(job.pk), step=step.value)
     if step is Step.PLAN:
         _plan(job, queues)
@@ -90,6 +100,13 @@ def _plan(job: ReplayJob, queues: LetterQueues) -> None:
     for start in range(0, len(found.missing), ROWS_AT_ONCE):
         _write_missing(job, found.missing[start : start + ROWS_AT_ONCE], timezone.now())
     ReplayJob.objects.filter(pk=job.pk).update(planned_at=timezone.now(), total=job.items.count())
+
+
+@transaction.atomic
+def _refuse(job: ReplayJob, problem: str, now: datetime) -> None:
+    """There is no such dead-letter queue: nothing can be planned, and nothing was moved."""
+    job.items.filter(state=ItemState.PLANNED, slice=None).update(state=ItemState.FAILED_TO_MOVE, state_at=now)
+    ReplayJob.objects.filter(pk=job.pk).update(planned_at=now, problem=problem)
 
 
 def _candidates(job: ReplayJob, node_id: str) -> list[Candidate]:
@@ -215,7 +232,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
     """Conditional: of two workers one ends the job and writes the audit."""
     counts = dict(job.items.order_by().values_list("state").annotate(Count("pk")))
     stuck = counts.get(ItemState.FAILED_TO_MOVE, 0)
-    state = JobState.FAILED if stuck else JobState.DONE
+    state = JobState.FAILED if stuck or (job.problem and not counts.get(ItemState.GIVEN_BACK)) else JobState.DONE
     problem = job.problem or (f"{stuck} letters stayed where they were" if stuck else "")
     with transaction.atomic():
         ended = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)

@@ -160,6 +160,15 @@ def test_a_missing_subscription_fails_the_job_and_leaves_the_letters(stage: Stag
     assert scene.counts() == (3, 0)
 
 
+@pytest.mark.parametrize("scope", ["all", "some"])
+def test_a_missing_dead_letter_queue_fails_the_job(stage: Stage, scope: str) -> None:
+    scene = Scene(stage, 2)
+    stage.management.call(f"queue.DLQ.{scene.key}", "removeAllMessages")
+    stage.management.call("broker", "destroyQueue", f"DLQ.{scene.key}")
+    job = scene.run(scene.all() if scope == "all" else scene.some(*scene.letters))
+    assert job.state == JobState.FAILED and f"DLQ.{scene.key}" in job.problem
+
+
 def test_an_action_is_in_the_audit(stage: Stage) -> None:
     scene = Scene(stage, 1)
     job = scene.run(scene.all())
