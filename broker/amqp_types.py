@@ -219,22 +219,24 @@ _SIZED = {"decimal32": (0x74, 4), "decimal64": (0x84, 8), "decimal128": (0x94, 1
 _WIDE = {"binary": 0xB0, "string": 0xB1, "symbol": 0xB3, "list": 0xD0, "map": 0xD1, "array": 0xF0}
 
 
-def write(item: Typed) -> bytes:
-    """The encoding of one value. Raises ValueError when the value is none of its type."""
+def write(item: Typed, depth: int = 0) -> bytes:
+    """The encoding of one value. Raises ValueError when the value is none of its type or could not be read again."""
+    if depth > DEEPEST:
+        raise ValueError(f"nested deeper than {DEEPEST}")
     if item.type == "described":
         descriptor, value = item.value
-        return b"\x00" + write(descriptor) + write(value)
+        return b"\x00" + write(descriptor, depth + 1) + write(value, depth + 1)
     if item.type == "null":
         return b"\x40"
     if item.type == "boolean":
         return b"\x41" if item.value else b"\x42"
-    code, content = _write_content(item)
+    code, content = _write_content(item, depth + 1)
     if code in (0xB0, 0xB1, 0xB3) and len(content) < 256 + 4:
         return bytes((code - 0x10, len(content) - 4)) + content[4:]
     return bytes((code,)) + content
 
 
-def _write_content(item: Typed) -> tuple[int, bytes]:
+def _write_content(item: Typed, depth: int) -> tuple[int, bytes]:
     """The widest format code of the type, as an array's one constructor needs it, and the content."""
     kind, value = item.type, item.value
     try:
@@ -244,7 +246,7 @@ def _write_content(item: Typed) -> tuple[int, bytes]:
         if kind in _SIZED:
             return _sized(*_SIZED[kind], value)
         if kind in _WIDE:
-            return _WIDE[kind], _with_length(_variable(kind, value))
+            return _WIDE[kind], _with_length(_variable(kind, value, depth))
         if kind in ("null", "boolean"):
             return (0x40, b"") if kind == "null" else (0x56, b"\x01" if value else b"\x00")
         if kind == "char":
@@ -266,31 +268,33 @@ def _with_length(content: bytes) -> bytes:
     return len(content).to_bytes(4, "big") + content
 
 
-def _variable(kind: str, value: Any) -> bytes:
+def _variable(kind: str, value: Any, depth: int) -> bytes:
     if kind == "binary":
         return bytes(value)
     if kind in ("string", "symbol"):
         return raw_text(value)
     if kind == "list":
-        return _counted(value)
+        return _counted(value, depth)
     if kind == "map":
-        return _counted([part for pair in value for part in pair])
-    return _array(value)
+        return _counted([part for pair in value for part in pair], depth)
+    return _array(value, depth)
 
 
-def _counted(parts: Iterable[Typed]) -> bytes:
-    written = [write(part) for part in parts]
+def _counted(parts: Iterable[Typed], depth: int) -> bytes:
+    written = [write(part, depth) for part in parts]
     return len(written).to_bytes(4, "big") + b"".join(written)
 
 
-def _array(elements: tuple[Typed, ...]) -> bytes:
+def _array(elements: tuple[Typed, ...], depth: int) -> bytes:
     descriptor, plain = b"", list(elements)
     if elements and elements[0].type == "described":
         descriptor = b"\x00" + write(elements[0].value[0])
         if any(element.type != "described" or element.value[0] != elements[0].value[0] for element in elements):
             raise ValueError("the elements of an array share one descriptor")
         plain = [element.value[1] for element in elements]
-    contents = [_write_content(element) for element in plain]
+    if depth > DEEPEST:
+        raise ValueError(f"nested deeper than {DEEPEST}")
+    contents = [_write_content(element, depth + 1) for element in plain]
     codes = {code for code, _ in contents} or {0x40}
     if len(codes) > 1:
         raise ValueError("the elements of an array share one type")
