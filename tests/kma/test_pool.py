@@ -1,0 +1,126 @@
+"""Children and their journal, seen by the parent."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.outcomes import Outcome
+from kma.frames import JOB, json_frame
+from kma.inbox import Inbox
+from kma.journal import FINISHED, STARTED, Journal
+from kma.pool import Ended, Pool
+from kma.window import Window
+from kma.work import Work
+from tests.kma.fakes import SAMPLES, message
+
+
+class Bench:
+    """A pool without a run around it."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        self.journal = Journal.create(folder / "a.journal", {}, 4 * size)
+        self.inbox = Inbox()
+        job = json_frame(JOB, {"agent": "demo.scripted", "modules": SAMPLES, "parameters": {}})
+        self.pool = Pool(size, self.journal, job, 0, self.inbox.descriptor)
+        self.waiting: deque[Work] = deque()
+        self.ended: list[Ended] = []
+        self.settles = True
+
+    def add(self, step: Any) -> Work:
+        work = Work(len(self.waiting), message(step), 0, 1, os.urandom(16), 0, ())
+        self.waiting.append(work)
+        return work
+
+    def until(self, true: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < deadline
+            for one in self.pool.collect(0.01):
+                self.ended.append(one)
+                if self.settles:
+                    self.pool.release(one.work.slot)
+            self.waiting.extendleft(self.pool.back)
+            self.pool.back.clear()
+            self.pool.offer(self.waiting)
+
+    def close(self) -> None:
+        self.pool.close()
+        self.journal.close()
+        self.inbox.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    one = Bench(tmp_path, 1)
+    yield one
+    one.close()
+
+
+def test_a_handling_that_returned_is_finished_before_anybody_is_told(bench: Bench) -> None:
+    work = bench.add({"do": "ok"})
+    bench.until(lambda: work.slot >= 0)
+    deadline = time.monotonic() + 10
+    while bench.journal.state(work.slot) != FINISHED:
+        assert time.monotonic() < deadline
+    assert bench.ended == [] and list(bench.journal.unfinished()) == []
+
+
+def test_a_handling_that_raised_stays_started_until_its_slot_is_released(bench: Bench) -> None:
+    bench.settles = False
+    work = bench.add({"do": "raise"})
+    bench.until(lambda: len(bench.ended) == 1)
+    assert bench.ended[0].handled.outcome is Outcome.RAISED
+    assert bench.journal.state(work.slot) == STARTED and len(list(bench.journal.unfinished())) == 1
+    bench.pool.release(work.slot)
+    assert list(bench.journal.unfinished()) == []
+
+
+def test_two_small_messages_wait_in_a_child_and_only_one_large(bench: Bench) -> None:
+    bench.until(lambda: bench.pool.ready)
+    for _ in range(4):
+        bench.add({"do": "sleep", "seconds": 0.5})
+    bench.pool.offer(bench.waiting)
+    assert bench.pool.holding == 2
+    bench.until(lambda: len(bench.ended) == 4)
+    bench.add({"do": "ok", "note": "x" * 100_000})
+    bench.add({"do": "ok"})
+    bench.pool.offer(bench.waiting)
+    assert bench.pool.holding == 1
+
+
+def test_slots_are_never_lost(bench: Bench) -> None:
+    for turn in range(200):
+        bench.add([{"do": "ok"}, {"do": "exit", "code": 1} if turn % 50 == 0 else {"do": "ok"}])
+    bench.until(lambda: len(bench.ended) == 200)
+    assert bench.pool.restarts == 4
+
+
+def test_a_message_that_a_child_would_block_on_never_blocks_the_parent(bench: Bench) -> None:
+    bench.until(lambda: bench.pool.ready)
+    bench.add([{"do": "sleep", "seconds": 1}])
+    bench.pool.offer(bench.waiting)
+    large = bench.add({"do": "ok", "note": "x" * 20_000_000})
+    began = time.monotonic()
+    bench.pool.offer(bench.waiting)
+    bench.pool.collect(0)
+    assert time.monotonic() - began < 0.5
+    bench.until(lambda: len(bench.ended) == 2)
+    assert bench.ended[1].work is large and bench.ended[1].handled.outcome is Outcome.RETURNED
+
+
+def test_the_window_begins_small_grows_with_small_messages_and_shrinks_at_once_for_large() -> None:
+    window = Window(4, bound_bytes=1_000_000)
+    assert window.size == 8
+    for _ in range(300):
+        window.saw(500)
+    assert window.size == 100
+    assert window.saw(100_000) and window.size == 10
+    assert window.saw(20_000_000) and window.size == 4, "each child has one"
+    for _ in range(2000):
+        window.saw(500)
+    assert window.size == 100
