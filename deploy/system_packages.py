@@ -48,7 +48,12 @@ def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
 
 
 def for_tests() -> tuple[Need, ...]:
-    return (Need("PostgreSQL", ("postgresql",), lambda: postgres.programs() is not None),)
+    return (
+        Need("PostgreSQL", ("postgresql",), lambda: postgres.programs() is not None),
+        Need("gettext", ("gettext",), lambda: _program("msgfmt")),
+        Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
+        Need("ChromeDriver", ("chromium-driver", "chromium-chromedriver"), lambda: _program("chromedriver")),
+    )
 
 
 def ensure(needs: tuple[Need, ...], log: Path, say: Callable[[str], None]) -> None:
@@ -93,6 +98,10 @@ def _package(need: Need) -> str:
 
 def _program(name: str) -> bool:
     return shutil.which(name) is not None
+
+
+def _chromium_found() -> bool:
+    return _program("chromium") or _program("chromium-browser")
 
 
 def _java_found() -> bool:

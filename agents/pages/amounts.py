@@ -17,10 +17,12 @@ def number(value: int | float, decimals: int = 0) -> str:
 
 
 def duration(value: timedelta | float) -> str:
-    """The two largest parts: `2 d 3 h`, `4 min 10 s`, `12 s`, `0.35 s`."""
+    """The two largest parts: `2 d 3 h`, `4 min 10 s`, `12 s`, `4.25 s`, `35 ms`."""
     seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
     if seconds < 0:
         return "\N{MINUS SIGN}" + duration(-seconds)
+    if 0 < seconds < 1:
+        return _("%(n)s ms") % {"n": number(seconds * 1000, 0 if seconds >= 0.01 else 2)}
     if 0 < seconds < 10 and seconds != int(seconds):
         return _("%(n)s s") % {"n": number(seconds, 2)}
     rest = round(seconds)

@@ -100,7 +100,7 @@ def short_id(value: Any) -> str:
 @register.filter
 def signed_seconds(value: float) -> str:
     sign = "+" if value > 0 else ""
-    return f"{sign}{amounts.duration(round(value, 2))}"
+    return f"{sign}{amounts.duration(round(value, 3))}"
 
 
 @register.filter

@@ -25,7 +25,8 @@ class Browser:
     """One headless window, signed in by nobody; close it."""
 
     def __init__(self, *, width: int = 1400, height: int = 1000, dark: bool = False, scripts: bool = True) -> None:
-        chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        chromedriver = shutil.which("chromedriver")
         if not chromium or not chromedriver:
             raise MissingBrowser("install chromium and chromium-driver (apt-get install chromium chromium-driver)")
         with socket.socket() as free:
@@ -70,6 +71,9 @@ class Browser:
 
     def open(self, url: str) -> None:
         self._call("POST", f"{self._session}/url", {"url": url})
+
+    def url(self) -> str:
+        return str(self._call("GET", f"{self._session}/url"))
 
     def cookie(self, name: str, value: str) -> None:
         """For the site of the page that is open."""

@@ -87,7 +87,7 @@ def test_numbers_and_durations_are_written_in_russian() -> None:
     with translation.override("ru"):
         assert amounts.number(1234567).replace("\xa0", " ") == "1 234 567"
         assert amounts.duration(93784).replace("\xa0", " ") == "1 д 2 ч"
-        assert amounts.duration(0.25) == "0,25 с"
+        assert amounts.duration(4.25) == "4,25 с" and amounts.duration(0.0003) == "0,3 мс"
 
 
 def test_every_page_is_russian(world: World) -> None:

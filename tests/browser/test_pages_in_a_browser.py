@@ -1,0 +1,123 @@
+"""Pages in a real browser: nothing breaks the policy, nothing is too wide, refreshing can be paused, and all of it
+works without scripts."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles.handlers import StaticFilesHandler
+from django.test import Client
+
+from agents.models import Run
+from agents.pages import figures
+from tests.browser.driver import Browser
+from tests.web.factories import World, make_world
+from tests.web.pages import every_page
+
+# Words of the browser's console that mean a violation or an error of a script.
+TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError")
+SHOWN_WITHIN_SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def plain_static_files(settings: Any) -> None:
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+    settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
+
+
+@pytest.fixture
+def world(transactional_db: None) -> World:
+    figures.forget()
+    return make_world(letters=25)
+
+
+@pytest.fixture
+def opened(live_server: Any, world: World) -> Iterator[Callable[..., Browser]]:
+    """Opens a browser in which somebody is signed in."""
+    browsers = []
+
+    def open_as(name: str, **options: Any) -> Browser:
+        client = Client()
+        client.force_login(world.people[name])
+        browser = Browser(**options)
+        browsers.append(browser)
+        browser.open(f"{live_server.url}/login/")
+        browser.cookie(settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_COOKIE_NAME].value)
+        return browser
+
+    yield open_as
+    for browser in browsers:
+        browser.close()
+
+
+def wait_for(check: Callable[[], Any]) -> None:
+    until = time.monotonic() + SHOWN_WITHIN_SECONDS
+    while not check():
+        assert time.monotonic() < until, "it was not shown in time"
+        time.sleep(0.2)
+
+
+def test_no_page_breaks_the_policy_or_is_too_wide(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("chief", width=1280, height=900)
+    too_wide = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    for name, path in every_page(world).items():
+        browser.open(live_server.url + path)
+        assert browser.run(too_wide) <= 0, name
+        trouble = [entry["message"] for entry in browser.log() if any(word in entry["message"] for word in TROUBLE)]
+        assert not trouble, (name, trouble)
+
+
+def test_figures_refresh_by_themselves_until_paused(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("viewer")
+    browser.open(f"{live_server.url}/settings/orders-export/")
+    run = world.runs["orders-export", "srv-1"]
+    Run.objects.filter(pk=run.pk).update(handled=7_654_321)
+    wait_for(lambda: "7,654,321" in browser.run("return document.getElementById('runs').innerText"))
+
+    browser.click("[data-pause]")
+    assert browser.run("return document.querySelector('[data-pause]').getAttribute('aria-pressed')") == "true"
+    Run.objects.filter(pk=run.pk).update(handled=1_111_111)
+    time.sleep(7)
+    assert "1,111,111" not in browser.run("return document.getElementById('runs').innerText")
+
+
+def test_a_form_shows_what_it_means_while_it_is_filled_in(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("operator")
+    destination = world.settings["orders-export"].destination_id
+    browser.open(f"{live_server.url}/agents/destination/{destination}/change/")
+    wait_for(
+        lambda: "4.25 s" in browser.run("return document.querySelector('.preview').innerText").replace("\xa0", " ")
+    )
+
+    browser.run(
+        "const field = document.getElementById('id_delay_ms'); field.value = '60000';"
+        "field.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    wait_for(lambda: "1 min" in browser.run("return document.querySelector('.preview').innerText").replace("\xa0", " "))
+
+
+def test_letters_are_given_back_without_scripts(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
+    browser = opened("operator", scripts=False)
+    browser.open(f"{live_server.url}/dead-letters/orders-export/")
+    browser.click("input[name=letter]")
+    browser.click(".selection button")
+    browser.click("button.primary")
+
+    assert "/replays/" in browser.url()
+    assert world.job and str(world.job.pk) not in browser.url()
+
+
+def test_static_files_are_served_to_the_browser(live_server: Any) -> None:
+    """Else the tests above would look at bare pages."""
+    assert isinstance(live_server.thread.static_handler, type) and issubclass(
+        live_server.thread.static_handler, StaticFilesHandler
+    )
