@@ -14,7 +14,7 @@ def test_arguments_go_to_pytest_alone() -> None:
 
 def test_long_campaigns_have_no_time_limit() -> None:
     (stage,) = stages(("--long",))
-    assert stage.command == ("pytest", "--timeout=0", "tests/acceptance")
+    assert stage.command == ("pytest", "--timeout=0", "tests/acceptance/test_kills.py")
     assert stage.settings == {"MA_TEST_LONG": "1"}
 
 
