@@ -97,6 +97,11 @@ class Owner:
         assert isinstance(content, tuple)
         return content
 
+    def loss(self) -> tuple[str, bool]:
+        content = self.wait("lost")
+        assert isinstance(content, tuple)
+        return content
+
     def nothing(self, moment: float = A_MOMENT) -> None:
         try:
             kind, content = self.events.get(timeout=moment)

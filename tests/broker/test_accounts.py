@@ -16,7 +16,7 @@ def test_a_wrong_password_is_refused_and_never_shown(real: RealHouse) -> None:
     owner = Owner()
     consumer = AmqpConsumer(account, "x", "x", owner)
     consumer.start()
-    assert owner.wait("lost")[1] is True  # type: ignore[index]
+    assert owner.loss()[1] is True
     consumer.stop()
 
 
@@ -25,7 +25,7 @@ def test_a_publisher_may_not_consume_and_nobody_but_ops_may_send_letters(real: R
     owner = Owner()
     consumer = AmqpConsumer(real.publishing, setting.address, setting.key, owner)
     consumer.start()
-    assert owner.wait("lost")[1] is True  # type: ignore[index]
+    assert owner.loss()[1] is True
     consumer.stop()
     for account in (real.publishing, real.kma):
         with pytest.raises(AccessRefused):

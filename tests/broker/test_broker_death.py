@@ -15,7 +15,7 @@ def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(hou
     held = owner.got()
     assert held.count == 1
     house.kill()
-    reason, permanent = owner.wait("lost")  # type: ignore[misc]
+    reason, permanent = owner.loss()
     assert reason and not permanent
     house.restart()
     owner.wait("opened")

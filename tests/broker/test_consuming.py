@@ -125,8 +125,6 @@ def test_a_consumer_of_an_unknown_queue_says_so_and_that_it_stays_so(house: Hous
     consumer = house.consumer(setting.address, "nobody-made-this", owner, 1)
     consumer.start()
     try:
-        content = owner.wait("lost")
-        assert isinstance(content, tuple)
-        assert content[1] is True
+        assert owner.loss()[1] is True
     finally:
         consumer.stop()
