@@ -18,6 +18,7 @@ from contract.messages import DesiredRun, Mode
 from contract.outcomes import Outcome
 from kma.failure import failure
 from kma.handling import Handled
+from kma.identity import identify
 from kma.inbox import Change, Inbox, Lost, Opened, Settled, Stop
 from kma.journal import Journal
 from kma.pool import Ended, Pool
@@ -147,6 +148,9 @@ class Consuming:
         work = self._settling.receive(delivery.tag, delivery.encoded, self._life, record)
         if work is not None:
             self._waiting.append(work)
+        else:
+            key = identify(delivery.encoded).key.text
+            self._log.warning("no attempt left: rejected without being handled", message_key=key)
         if self._window.saw(len(delivery.encoded)) and self._granted:
             self._grant(self._window.size)
 

@@ -87,7 +87,12 @@ class Journal:
             raise ValueError("what the journal shall know about its run is too long")
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         size = _HEADER_SIZE + slots * _SLOT_SIZE
-        os.ftruncate(file, size)
+        try:
+            # Real blocks now: writing to a hole of a mapped file on a full disk would kill this process (SIGBUS).
+            os.posix_fallocate(file, 0, size)
+        except OSError:
+            os.close(file)
+            raise
         journal = cls(file, size)
         journal._map[_JSON_AT : _JSON_AT + len(text)] = text
         _HEAD.pack_into(journal._map, 0, _MAGIC, slots, len(text), 0)

@@ -26,9 +26,11 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What one run of a setting leaves to the next on this server."""
+    """What one run of a setting leaves to the next on this server; `counts` only within one activation: who enables
+    the setting sets them to 0."""
 
     successes: int = 0
+    activation: str = ""
     counts: Counts = field(default_factory=Counts)
 
 
@@ -78,7 +80,7 @@ class Ledger:
         if not row:
             return Carried()
         state = json.loads(row[0])
-        return Carried(state["successes"], Counts(**state["counts"]))
+        return Carried(state["successes"], state["activation"], Counts(**state["counts"]))
 
     def carry(self, setting: str, carried: Carried) -> None:
         with self._file.transaction() as connection:

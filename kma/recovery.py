@@ -68,7 +68,7 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     spool.append(records, attempts=attempts)
     totals = replace(totals, failed=totals.failed + len(starts), restarts=totals.restarts + 1)
     ledger.write_totals(key, totals)
-    ledger.carry(run.setting, Carried(totals.successes, _counts(journal)))
+    ledger.carry(run.setting, Carried(totals.successes, str(run.activation), _counts(journal)))
     path.unlink()
     if starts:
         logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))

@@ -20,6 +20,7 @@ from kma.logs import logger
 from kma.spool import Spool
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
+HEARTBEAT_SECONDS = 10.0  # for the answer to a heartbeat: runs must be seen to meanwhile
 BATCH_BYTES = 4 * 1024 * 1024  # before gzip
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 LONGEST_ASKED_PAUSE = 300.0  # of what the MA asks for by Retry-After
@@ -73,15 +74,15 @@ class MaClient:
         )
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
-        return _read(HeartbeatReply, self._post("heartbeat", dump(heartbeat)))
+        return _read(HeartbeatReply, self._post("heartbeat", dump(heartbeat), HEARTBEAT_SECONDS))
 
     def deliver(self, batch: RecordBatch) -> RecordReceipt:
-        return _read(RecordReceipt, self._post("protocols", dump(batch), compress=True))
+        return _read(RecordReceipt, self._post("protocols", dump(batch), ANSWER_SECONDS, compress=True))
 
     def close(self) -> None:
         self._session.close()
 
-    def _post(self, name: str, body: Any, *, compress: bool = False) -> Any:
+    def _post(self, name: str, body: Any, seconds: float, *, compress: bool = False) -> Any:
         data = json.dumps(body, ensure_ascii=False).encode()
         headers = {}
         if compress:
@@ -91,11 +92,11 @@ class MaClient:
                 f"{self._base}/{name}/",
                 data=data,
                 headers=headers,
-                timeout=(CONNECT_SECONDS, ANSWER_SECONDS),
+                timeout=(CONNECT_SECONDS, seconds),
                 allow_redirects=False,
             )
         except requests.RequestException as error:
-            raise Unanswered(f"{type(error).__name__}") from error
+            raise Unanswered(f"the MA at {self._base} does not answer ({type(error).__name__})") from error
         return self._content(answer)
 
     @staticmethod

@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from broker.port import Consumer, ConsumerEvents
+from contract.breaker import Counts
 from contract.messages import BreakerCounts, DesiredRun, RecordRun, RunReport, RunState
 from contract.wire import dump
 from kma.consumer import Consuming, Wish, limit_seconds
@@ -16,7 +17,7 @@ from kma.frames import JOB, json_frame
 from kma.inbox import Change, Inbox, Stop
 from kma.journal import Journal
 from kma.known import KnownAttempts
-from kma.ledger import Ledger, run_key
+from kma.ledger import Carried, Ledger, run_key
 from kma.logs import logger
 from kma.pool import SLOTS_PER_CHILD, Pool
 from kma.records import closing
@@ -56,11 +57,12 @@ class Run:
             desired.setting, desired.activation, desired.epoch, around.server, desired.agent, agent_version
         )
         stored = around.ledger.open_run(self.key, {"run": dump(self._record_run)})
+        carried = around.ledger.carried(desired.setting)
         self._settling = Settling(
             self._record_run,
             desired,
             stored.totals,
-            around.ledger.carried(desired.setting),
+            replace(carried, counts=_first_counts(desired, carried)),
             KnownAttempts(around.spool.attempts(desired.setting)),
         )
         self._restarts = stored.totals.restarts
@@ -224,10 +226,20 @@ class Run:
             self.crashed, self.problem = True, "endings could not be stored"
             return
         self.journal_path.unlink()
-        self.state = RunState.FAILED if self._failed else RunState.FINISHED
-        if self._stop is not None and self._stop.close:
+        closes = self._stop is not None and self._stop.close
+        # Without a closing record it is still wanted: it goes on after a restart.
+        self.state = RunState.FAILED if self._failed else RunState.FINISHED if closes else RunState.STARTING
+        if self._stop is not None and closes:
             close_run(around, self._record_run, key, self.state, self._stop.reason)
         self._log.info("run ended", **asdict(totals))
+
+
+def _first_counts(desired: DesiredRun, carried: Carried) -> Counts:
+    """This server's own within the activation, else what the MA carries over from another server, else none."""
+    if carried.activation == str(desired.activation):
+        return carried.counts
+    told = desired.carried_counts
+    return Counts(told.same_type, told.same, told.any) if told is not None else Counts()
 
 
 def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, reason: str) -> None:

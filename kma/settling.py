@@ -67,7 +67,7 @@ class Settling:
         return Totals(self.handled, self.failed, self.temporary, restarts, self.successes)
 
     def carried(self) -> Carried:
-        return Carried(self.successes, self.counts)
+        return Carried(self.successes, str(self._run.activation), self.counts)
 
     def take_batch(self) -> Batch:
         batch, self.batch = self.batch, Batch()

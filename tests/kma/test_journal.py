@@ -75,7 +75,7 @@ def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> Non
     assert shelf.spool.attempts("orders") == {"ID:started": 2}
     stored = shelf.ledger.run(run_key(RUN.activation, RUN.epoch))
     assert stored is not None and (stored.records, stored.totals.handled, stored.totals.failed) == (1, 10, 2)
-    assert shelf.ledger.carried("orders") == Carried(4, Counts("KeyError", 1, 1))
+    assert shelf.ledger.carried("orders") == Carried(4, str(RUN.activation), Counts("KeyError", 1, 1))
     assert not list(shelf.folder.glob("*.journal"))
 
 

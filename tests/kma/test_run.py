@@ -8,13 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from broker.port import Settle
-from contract.messages import DesiredRun, RunState
+from contract.messages import BreakerCounts, DesiredRun, RunState
 from contract.typed import Typed
 from kma import run as run_module
 from kma.journal import Journal
@@ -281,8 +283,9 @@ def test_limits_change_while_the_run_is_alive(stage: Make) -> None:
 def test_a_child_that_is_killed_while_idle_is_replaced(stage: Make) -> None:
     one = stage([message(OK)])
     one.settled(1)
-    children = _children()
-    os.kill(children[0], signal.SIGKILL)
+    (child,) = _children()
+    assert os.getsid(child) != os.getsid(0), "Ctrl-C in a terminal does not reach it"
+    os.kill(child, signal.SIGKILL)
     eventually(lambda: one.run.report().restarts == 1, "a restart")
     one.link.put(message(OK))
     one.settled(2)
@@ -347,6 +350,19 @@ def test_totals_survive_a_stop_that_is_not_the_end(stage: Make) -> None:
     again.join(20)
     (closing,) = one.records("closing")
     assert (closing["records"], closing["handled"], closing["failed"]) == (2, 1, 2)
+
+
+def test_breaker_counts_begin_anew_with_an_activation_unless_the_ma_carries_them_over(stage: Make) -> None:
+    one = stage([message({"do": "ok"}), message({"do": "raise"})], max_attempts=1)
+    one.settled(2)
+    one.run.stop(close=True)
+    one.run.join(20)
+    next_one = replace(one.desired, activation=UUID(int=9))
+    assert Run(next_one, "1", one.around).report().counts.any == 0
+    carried = replace(next_one, carried_counts=BreakerCounts("OSError", 2, 5))
+    assert Run(carried, "1", one.around).report().counts == BreakerCounts("OSError", 2, 5)
+    same = replace(one.desired, epoch=2)
+    assert Run(same, "1", one.around).report().counts == BreakerCounts("RuntimeError", 1, 1)
 
 
 def test_the_journal_is_left_where_endings_could_not_be_stored(stage: Make, monkeypatch: pytest.MonkeyPatch) -> None:
