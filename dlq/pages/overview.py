@@ -97,8 +97,8 @@ def queue_row(
 def overview(request: HttpRequest) -> HttpResponseBase:
     settings = list(LaunchSetting.objects.select_related("destination").order_by("key"))
     rows = sorted(queue_rows(settings), key=lambda row: (row.empty, -(row.exact or 0), row.key))
-    known = [dead_letter_queue(setting.key) for setting in settings] + [dead_letter_queue(UNKNOWN)]
-    foreign = DeadLetter.objects.exclude(queue__in=known).filter(state=LetterState.DEAD).order_by()
+    foreign = DeadLetter.objects.filter(setting=None, state=LetterState.DEAD).order_by()
+    foreign = foreign.exclude(queue=dead_letter_queue(UNKNOWN))
     return page(
         request,
         "dlq/overview.html",

@@ -13,7 +13,7 @@ from agents.models import ServerState
 from agents.pages.consoles import needs, page
 from agents.pages.lists import counted
 from agents.pages.servers import server_rows
-from dlq.models import DeadLetter
+from dlq.models import DeadLetter, LetterState
 from dlq.pages.letters import VIEW as SEE_LETTERS
 from dlq.pages.overview import QueueRow, queue_rows, unknown_row
 from failures.models import FailureProtocol
@@ -58,10 +58,12 @@ def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[st
     """The broker's counts added up, our index's where it does not tell (`known` False); None without the right."""
     if not request.user.has_perm(SEE_LETTERS):
         return None
+    queues = [row.queue for row in rows]
+    new = DeadLetter.objects.filter(queue__in=queues, state=LetterState.DEAD, seen_at__gte=now - NEW)
     return {
         "count": sum(row.indexed_count if row.exact is None else row.exact for row in rows),
         "known": all(row.exact is not None for row in rows),
-        "new": counted(DeadLetter.objects.filter(seen_at__gte=now - NEW)),
+        "new": counted(new),
     }
 
 

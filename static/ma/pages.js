@@ -29,6 +29,11 @@
         });
     }
 
+    function reading(element) {
+        const active = document.activeElement;
+        return element.contains(active) && !active.hasAttribute("data-pause");
+    }
+
     function choose(box) {
         const form = box.form;
         form.querySelectorAll("input[type=checkbox][name=letter]").forEach(function (each) { each.checked = box.checked; });
@@ -43,10 +48,11 @@
     document.addEventListener("change", function (event) {
         if (event.target.matches("[data-choose-all]")) choose(event.target);
     });
-    // A refresh never runs in a hidden tab or while paused, and never takes the focus away.
+    // A refresh never runs in a hidden tab or while paused, and never takes the focus away: what has it is left alone,
+    // but for the button itself, whose id lets htmx give it the focus back.
     document.addEventListener("htmx:beforeRequest", function (event) {
         const polled = event.detail.elt.hasAttribute("data-poll");
-        if (polled && (document.hidden || paused() || event.detail.elt.contains(document.activeElement))) event.preventDefault();
+        if (polled && (document.hidden || paused() || reading(event.detail.elt))) event.preventDefault();
     });
     document.addEventListener("htmx:afterSwap", function () { localTimes(document); showPause(); });
     document.addEventListener("DOMContentLoaded", function () { localTimes(document); showPause(); });

@@ -87,6 +87,9 @@ def test_figures_refresh_by_themselves_until_paused(
     time.sleep(7)
     assert "1,111,111" not in browser.run("return document.getElementById('runs').innerText")
 
+    browser.click("[data-pause]")
+    wait_for(lambda: "1,111,111" in browser.run("return document.getElementById('runs').innerText"))
+
 
 def test_a_form_shows_what_it_means_while_it_is_filled_in(
     live_server: Any, world: World, opened: Callable[..., Browser]

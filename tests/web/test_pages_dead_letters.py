@@ -201,3 +201,13 @@ def test_a_replay_is_shown_by_what_became_of_its_letters(world: World) -> None:
                   "waiting to be handled 3", "still to be moved 3"):  # fmt: skip
         assert words in text
     assert f"/replays/{world.job.pk}/?show=handled" in page.links()  # type: ignore[union-attr]
+
+
+def test_letters_of_a_setting_that_is_gone_are_still_found(world: World) -> None:
+    make_letter(world, "mail-send", "x")
+    letter = DeadLetter.objects.filter(setting_key="mail-send").last()
+    DeadLetter.objects.filter(pk=letter.pk).update(setting=None, setting_key="old", queue="DLQ.old")  # type: ignore[union-attr]
+    client = signed_in(world, "viewer")
+
+    assert "/dead-letters/old/" in looked_at(client, "/dead-letters/").links()
+    assert "1 in this list" in looked_at(client, "/dead-letters/old/").text
