@@ -21,7 +21,8 @@ from kma.handling import Handled
 from kma.identity import identify
 from kma.inbox import Change, Inbox, Lost, Opened, Settled, Stop
 from kma.journal import Journal
-from kma.pool import Ended, Pool
+from kma.pool import Pool
+from kma.seat import Ended
 from kma.settling import SEND_REFUSED, Settling
 from kma.spool import Spool
 from kma.window import Window
@@ -151,8 +152,7 @@ class Consuming:
         else:
             key = identify(delivery.encoded).key.text
             self._log.warning("no attempt left: rejected without being handled", message_key=key)
-        if self._window.saw(len(delivery.encoded)) and self._granted:
-            self._grant(self._window.size)
+        self._grant_anew(self._window.saw(len(delivery.encoded)))
 
     def _forget_deliveries(self) -> None:
         """The connection is gone: the broker gives every unsettled message again. Handlings under way go on."""
@@ -239,6 +239,7 @@ class Consuming:
         self.write_totals()
         for slot in batch.slots:
             self._pool.release(slot)
+        self._grant_anew(self._window.handled(len(batch.slots), time.monotonic()))
 
     def write_totals(self) -> None:
         self._journal.write_totals(self._settling.totals(self._pool.restarts))
@@ -263,6 +264,10 @@ class Consuming:
         self._granted = credit
         if self._consumer is not None:
             self._consumer.grant(credit)
+
+    def _grant_anew(self, changed: bool) -> None:
+        if changed and self._granted:
+            self._grant(self._window.size)
 
     def _keep_link(self, now: float) -> None:
         """Open while there are children to work. An exclusive queue would feed nobody else while we cannot work."""

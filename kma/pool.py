@@ -8,7 +8,6 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from contract.outcomes import Outcome
 from kma import frames
@@ -16,49 +15,15 @@ from kma.failure import failure
 from kma.handling import Handled
 from kma.journal import FINISHED, STARTED, Journal
 from kma.process import ChildProcess, death_text
+from kma.seat import Ended, Seat
 from kma.work import Work
 
-SMALL = 64 * 1024
 START_SECONDS = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEAL_AFTER = 0.02
 SLOTS_PER_CHILD = 4
 
 _READ, _DIED, _WAKE = range(3)
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """One handling that is over. `seconds` since `run_agent` began, 0 where it is not measured (success)."""
-
-    work: Work
-    handled: Handled
-    pid: int = 0
-    seconds: float = 0.0
-
-
-class Seat:
-    """A place for one child process; processes come and go, the seat keeps count of their early deaths."""
-
-    def __init__(self) -> None:
-        self.process: ChildProcess | None = None
-        self.held: list[Work] = []
-        self.recalled: set[int] = set()  # slots that the child will answer with SKIPPED
-        self.unsent: list[bytes] = []
-        self.ready = False
-        self.leaving = False
-        self.useful = False  # this process has ended a handling
-        self.early_deaths = 0
-        self.start_at = 0.0
-        self.killed_as: Handled | None = None
-        self.writing = False
-
-    def room(self, size: int) -> bool:
-        if not self.ready or self.leaving or self.recalled:
-            return False
-        if not self.held:
-            return True
-        return len(self.held) == 1 and size <= SMALL and len(self.held[0].encoded) <= SMALL
 
 
 class Pool:

@@ -1,30 +1,42 @@
-"""How many deliveries a run takes in advance: enough to keep its children busy, bounded in bytes."""
+"""How many deliveries a run takes in advance: enough to keep its children busy for a second, bounded in bytes."""
 
-PER_CHILD = 25
+PER_CHILD, LEAST_PER_CHILD = 25, 2
 BOUND_BYTES = 64 * 1024 * 1024
+PERIOD = 0.25  # seconds between two looks at the rate
 
 
 class Window:
-    """Begins small and doubles while messages are small, because credit that the broker has used cannot be taken back:
-    a queue of 20 MB messages must not fill the memory before the first was seen."""
+    """Begins small, because credit that the broker has used cannot be taken back: a queue of 20 MB messages must not
+    fill the memory before the first was seen. Stays small while handlings are slow: what waits here is kept from the
+    other servers of the setting."""
 
     def __init__(self, concurrency: int, bound_bytes: int = BOUND_BYTES) -> None:
-        self._least = concurrency
-        self._most = PER_CHILD * concurrency
+        self._concurrency = concurrency
         self._bound = bound_bytes
         self._largest = 1.0
-        self._seen = 0
-        self.size = min(self._most, 2 * concurrency)
+        self._wanted = LEAST_PER_CHILD * concurrency
+        self._handled = 0
+        self._since = 0.0
+        self.size = self._wanted
 
     def saw(self, size: int) -> bool:
         """A message of `size` bytes came; whether the window is another one now."""
         self._largest = max(float(size), self._largest * 0.99)  # a large one is forgotten after some hundred small
-        self._seen += 1
-        allowed = max(self._least, min(self._most, int(self._bound / self._largest)))
-        if allowed < self.size:
-            self._seen, self.size = 0, allowed
-            return True
-        if self.size < allowed and self._seen >= self.size:
-            self._seen, self.size = 0, min(allowed, 2 * self.size)
-            return True
-        return False
+        return self._set()
+
+    def handled(self, number: int, now: float) -> bool:
+        """So many handlings have ended; whether the window is another one now."""
+        self._handled += number
+        seconds = now - self._since
+        if seconds < PERIOD:
+            return False
+        a_second = int(self._handled / seconds)
+        self._handled, self._since = 0, now
+        most, least = PER_CHILD * self._concurrency, LEAST_PER_CHILD * self._concurrency
+        self._wanted = max(least, min(a_second, most))
+        return self._set()
+
+    def _set(self) -> bool:
+        before = self.size
+        self.size = max(self._concurrency, min(self._wanted, int(self._bound / self._largest)))
+        return self.size != before

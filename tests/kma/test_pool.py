@@ -13,7 +13,8 @@ from contract.outcomes import Outcome
 from kma.frames import JOB, json_frame
 from kma.inbox import Inbox
 from kma.journal import FINISHED, STARTED, Journal
-from kma.pool import Ended, Pool
+from kma.pool import Pool
+from kma.seat import Ended
 from kma.window import Window
 from kma.work import Work
 from tests.kma.fakes import SAMPLES, message
@@ -113,14 +114,16 @@ def test_a_message_that_a_child_would_block_on_never_blocks_the_parent(bench: Be
     assert bench.ended[1].work is large and bench.ended[1].handled.outcome is Outcome.RETURNED
 
 
-def test_the_window_begins_small_grows_with_small_messages_and_shrinks_at_once_for_large() -> None:
+def test_the_window_follows_the_rate_and_shrinks_at_once_for_large_messages() -> None:
     window = Window(4, bound_bytes=1_000_000)
     assert window.size == 8
-    for _ in range(300):
-        window.saw(500)
-    assert window.size == 100
+    window.saw(500)
+    assert not window.handled(5, now=100.0), "slow handlings: what waits here is kept from other servers"
+    assert window.handled(500, now=101.0) and window.size == 100
+    assert not window.handled(1000, now=101.1), "not looked at for every message"
     assert window.saw(100_000) and window.size == 10
     assert window.saw(20_000_000) and window.size == 4, "each child has one"
     for _ in range(2000):
         window.saw(500)
     assert window.size == 100
+    assert window.handled(1, now=2000.0) and window.size == 8

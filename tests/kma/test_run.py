@@ -1,12 +1,8 @@
 """A run from start to closing record: children, link, stop, and what goes wrong around them."""
 
-import hashlib
 import json
 import os
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -75,60 +71,6 @@ def test_after_the_grace_period_children_are_killed_and_no_attempt_is_spent(stag
     assert one.link.settled == [] and one.records("protocol") == []
     with pytest.raises(ProcessLookupError):
         os.kill(truth(file)[0]["pid"], 0)
-
-
-def test_an_agent_that_stops_when_asked_gives_its_message_back(stage: Make, tmp_path: Path) -> None:
-    (tmp_path / "polite_agent.py").write_text(
-        "import time\n"
-        "from kma.agent import Agent, AgentStopped, agent\n"
-        "@agent('test.polite')\n"
-        "class Polite(Agent):\n"
-        "    def run_agent(self, message, context):\n"
-        "        if message.body == 'impolite': raise AgentStopped('nobody asked')\n"
-        "        while not context.stopping: time.sleep(0.01)\n"
-        "        raise AgentStopped\n"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
-        one = stage(
-            [message("impolite"), message("wait")], modules=("polite_agent",), agent="test.polite", max_attempts=1
-        )
-        one.settled(1)
-        eventually(lambda: one.run.report().in_progress == 1, "a handling")
-    one.run.stop(close=True)
-    one.run.join(10)
-    (protocol,) = one.records("protocol")
-    assert protocol["exception_type"] == "kma.agent.AgentStopped", "without a stop it is a failure like any other"
-    assert len(one.link.settled) == 1
-
-
-@pytest.mark.parametrize(
-    ("code", "problem"),
-    [
-        ("import no_such_module_at_all", "ModuleNotFoundError"),
-        ("import os; os._exit(9)", ""),
-        (
-            "from kma.agent import agent\n@agent('test.broken')\nclass B:\n"
-            "    def __init__(self): raise RuntimeError('no database')\n"
-            "    def run_agent(self, message, context): pass\n",
-            "no database",
-        ),
-        ("x = 1", "no agent 'test.broken'"),
-    ],
-)
-def test_an_agent_that_cannot_start_is_shown_and_takes_no_message(
-    stage: Make, tmp_path: Path, code: str, problem: str
-) -> None:
-    (tmp_path / "broken_agent.py").write_text(code)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
-        one = stage([message(OK)], modules=("broken_agent",), agent="test.broken")
-        eventually(lambda: one.run.report().restarts >= 2, "two tries")
-        report = one.run.report()
-    if problem:
-        assert report.state is RunState.FAILED and problem in report.problem
-    assert one.links == [], "no link: an exclusive queue would feed nobody else"
-    assert one.records() == []
 
 
 def test_a_lost_connection_loses_no_message_and_blames_none(stage: Make, tmp_path: Path) -> None:
@@ -201,56 +143,6 @@ def test_nothing_is_settled_while_the_spool_cannot_be_written(stage: Make, monke
     eventually(lambda: one.run.report().problem == "", "the end of the problem")
 
 
-def test_what_an_agent_prints_or_writes_corrupts_nothing(stage: Make, tmp_path: Path) -> None:
-    (tmp_path / "noisy_agent.py").write_text(
-        "import os, sys\n"
-        "from kma.agent import agent\n"
-        "print('import', flush=True)\n"
-        "@agent('test.noisy')\n"
-        "def noisy(message, context):\n"
-        "    print('x' * 100_000); os.write(1, b'y' * 1000); sys.stdin.read(); sys.stdout.close()\n"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
-        one = stage([message("")], modules=("noisy_agent",), agent="test.noisy")
-        one.settled(1)
-    assert one.link.outcomes() == {Settle.ACCEPT: 1}
-
-
-def test_user_code_does_not_see_the_containers_secrets(
-    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "spying_agent.py").write_text(
-        "import os\nfrom kma.agent import agent\n@agent('test.spy')\n"
-        "def spy(message, context): context.send('x', ' '.join(os.environ))\n"
-    )
-    for name in ("KMA_TOKEN", "KMA_BROKER_PASSWORD_FILE", "KMA_REDIS_URL"):
-        monkeypatch.setenv(name, "secret")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    one = stage([message("")], modules=("spying_agent",), agent="test.spy")
-    one.settled(1)
-    seen = one.link.sent[0].message.body.value.split()
-    assert "PATH" in seen
-    assert not {"KMA_TOKEN", "KMA_BROKER_PASSWORD", "KMA_BROKER_PASSWORD_FILE", "KMA_REDIS_URL"} & set(seen)
-
-
-@pytest.mark.parametrize("size", [0, 200_000, 20_000_000])
-def test_messages_of_every_size_reach_a_child_whole(stage: Make, tmp_path: Path, size: int) -> None:
-    (tmp_path / "sizing_agent.py").write_text(
-        "import hashlib\nfrom kma.agent import agent\n@agent('test.size')\n"
-        "def size(message, context):\n"
-        "    if message.attempt == 1: raise ValueError\n"
-        "    context.send('x', f'{len(message.body)} {hashlib.sha256(message.body).hexdigest()}')\n"
-    )
-    body = os.urandom(size)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(tmp_path))
-        one = stage([message(body)], modules=("sizing_agent",), agent="test.size")
-        one.settled(2)
-    assert one.link.sent[0].message.body.value == f"{size} {hashlib.sha256(body).hexdigest()}"
-    assert one.records("protocol")[0]["message"]["body_size"] == size
-
-
 def test_properties_are_bounded_masked_and_plain_json(stage: Make) -> None:
     properties = {
         "card": "4111",
@@ -278,58 +170,6 @@ def test_limits_change_while_the_run_is_alive(stage: Make) -> None:
     one.settled(1)
     (protocol,) = one.records("protocol")
     assert (protocol["exception_type"], protocol["message"]["attempt"]) == ("timeout", 3)
-
-
-def test_a_child_that_is_killed_while_idle_is_replaced(stage: Make) -> None:
-    one = stage([message(OK)])
-    one.settled(1)
-    (child,) = _children()
-    assert os.getsid(child) != os.getsid(0), "Ctrl-C in a terminal does not reach it"
-    os.kill(child, signal.SIGKILL)
-    eventually(lambda: one.run.report().restarts == 1, "a restart")
-    one.link.put(message(OK))
-    one.settled(2)
-    assert one.records() == []
-
-
-def test_a_child_ends_with_its_parents_thread_even_in_the_middle_of_a_handling(stage: Make) -> None:
-    one = stage([message({"do": "sleep", "seconds": 60})], grace_seconds=0.1)
-    eventually(lambda: one.run.report().in_progress == 1, "a handling")
-    (child,) = _children()
-    one.end()
-    with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
-
-
-def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> None:
-    code = (
-        "import time; began = time.perf_counter()\n"
-        "import sys, kma.child, kma.samples.bench\n"
-        "heavy = [m for m in ('celery', 'proton', 'django', 'structlog', 'requests') if m in sys.modules]\n"
-        "print(time.perf_counter() - began, heavy)"
-    )
-    best = min(float(_lines(sys.executable, code)[0]) for _ in range(3))
-    assert best < 0.3
-    assert _lines(sys.executable, code)[1] == "[]"
-
-
-def _lines(python: str, code: str) -> list[str]:
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip().split(" ", 1)
-
-
-def _children() -> list[int]:
-    """Pids of the child processes of this process that run user code."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes()
-                parent = int((entry / "stat").read_text().rsplit(") ", 1)[1].split()[1])
-            except OSError:
-                continue
-            if b"kma.child" in command and parent == os.getpid():
-                found.append(int(entry.name))
-    return found
 
 
 def test_totals_survive_a_stop_that_is_not_the_end(stage: Make) -> None:
