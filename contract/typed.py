@@ -55,7 +55,10 @@ def _plain(item: Typed) -> Any:
 
 
 def from_json(data: dict[str, Any]) -> Typed:
-    """The inverse of `to_json`, replaced characters aside. Raises ValueError, KeyError or TypeError when `data` is no such form."""
+    """The inverse of `to_json`, replaced characters aside.
+
+    Raises ValueError, KeyError or TypeError when `data` is no such form.
+    """
     kind, value = data["type"], data["value"]
     if kind in BYTES:
         return Typed(kind, base64.b64decode(value))

@@ -21,8 +21,8 @@ def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(hou
     owner.wait("opened")
     again = owner.got()
     assert again.text == "survivor"
-    # What was settled is never forgotten. In delivery when the broker died counts too, or a message that kills its broker
-    # would come back for ever; but that record is written a moment after the delivery, and this kill may be faster.
+    # What was settled is never forgotten. In delivery when the broker died counts too, or a message that kills its
+    # broker would come back for ever; but that record is written a moment later, and this kill may be faster.
     assert again.count in (1, 2)
     assert again.tag != held.tag
     consumer.settle([(held.tag, Settle.REJECT)])  # of before: ignored

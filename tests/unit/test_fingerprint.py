@@ -2,13 +2,13 @@
 
 from contract.fingerprint import fingerprint, normalised, user_frame
 
-TRACEBACK = '''Traceback (most recent call last):
+TRACEBACK = """Traceback (most recent call last):
   File "/opt/app/kma/child.py", line 80, in handle
   File "/srv/agents/orders.py", line {line}, in price
     return PRICES[order["kind"]]
   File "/usr/lib/python3.11/collections/__init__.py", line 1010, in __getitem__
 KeyError: {key}
-'''
+"""
 
 
 def test_the_innermost_frame_of_user_code_is_the_place() -> None:
