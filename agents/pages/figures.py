@@ -10,6 +10,7 @@ import structlog
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from agents.pages.patience import bounded
 from agents.services.broker import management
 from agents.services.figures import QueueFigures, queue_figures
 from broker.errors import BrokerError, BrokerUnavailable
@@ -66,7 +67,7 @@ def message_count(queue: str) -> int | None:
     if time.monotonic() < _away_until:
         return None
     try:
-        return int(management().attribute(f"queue.{queue}", "MessageCount"))
+        return int(bounded(lambda: management().attribute(f"queue.{queue}", "MessageCount")))
     except BrokerUnavailable:
         _note_away(timezone.now())
     except BrokerError as error:
@@ -108,7 +109,7 @@ def _note_away(now: datetime) -> None:
 def _ask(setting: LaunchSetting, now: datetime) -> None:
     global _away_since
     try:
-        found = queue_figures(setting, now)
+        found = bounded(lambda: queue_figures(setting, now))
     except BrokerUnavailable as error:
         _note_away(now)
         log.info("broker does not answer a page", reason=str(error))

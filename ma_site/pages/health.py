@@ -17,6 +17,7 @@ from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, Se
 from agents.pages.amounts import coarse, number
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.figures import broker_away_since, message_count
+from agents.pages.patience import bounded
 from agents.pages.shown import Shown
 from agents.services.broker import management
 from broker.errors import BrokerError
@@ -125,13 +126,21 @@ def _redis() -> Part:
     return Part("Redis", OK, _milliseconds(seconds))
 
 
+def _broker_says() -> tuple[str, int, int]:
+    """Version, and how full the memory for messages and the disk are, in percent."""
+    broker = management()
+    memory = int(broker.attribute("broker", "AddressMemoryUsagePercentage"))
+    return (
+        str(broker.attribute("broker", "Version")),
+        memory,
+        round(100 * float(broker.attribute("broker", "DiskStoreUsage"))),
+    )
+
+
 def _broker() -> Part:
     name = _("Broker")
     try:
-        broker = management()
-        version = str(broker.attribute("broker", "Version"))
-        memory = int(broker.attribute("broker", "AddressMemoryUsagePercentage"))
-        disk = round(100 * float(broker.attribute("broker", "DiskStoreUsage")))
+        version, memory, disk = bounded(_broker_says)
     except BrokerError as error:
         says = _("does not answer: %(problem)s") % {"problem": error}
         todo = _(

@@ -1,6 +1,8 @@
 """The overview says what is wrong, how much and since when; its numbers are those of the rows and of the broker."""
 
 import re
+import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -8,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Pool, ProvisionState, Server
-from agents.pages import figures
+from agents.pages import figures, patience
 from broker.errors import BrokerTimeout, ManagementFailed
 from ma_site.pages import health
 from tests.web.factories import World, make_people
@@ -190,3 +192,22 @@ def test_states_are_icon_and_word_and_colour(world: World, answering: None) -> N
     for state in states:
         assert '<svg class="icon"' in state.split("</span>")[0]
         assert Elements(state.split("</span>")[0]).text
+
+
+def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    woken = threading.Event()
+
+    def hangs(setting: LaunchSetting, now: object) -> None:
+        woken.wait(30)
+        raise BrokerTimeout("no answer")
+
+    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(figures, "queue_figures", hangs)
+    monkeypatch.setattr(figures, "PAUSE_SECONDS", 0.0)
+    client, started = signed_in(world, "viewer"), time.monotonic()
+    for _again in range(2):
+        assert client.get("/settings/orders-export/").status_code == 200
+    taken = time.monotonic() - started
+    woken.set()
+
+    assert taken < 5
