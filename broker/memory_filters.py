@@ -23,7 +23,6 @@ _ANNOTATED = {
 }
 _NEVER = re.compile(r"1\s*=\s*0")
 _NULL = re.compile(r"(\w+) IS (NOT )?NULL")
-_NOT_IN = re.compile(r"(\w+) NOT IN \(([^)]*)\)")
 _COMPARED = re.compile(r"(\w+)\s*(=|<=|<|>=|>|<>)\s*(?:'([^']*)'|(-?\d+))")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda one, other: bool(one == other),
@@ -61,16 +60,9 @@ def _term(text: str) -> Predicate:
     if match := _NULL.fullmatch(text):
         name, negated = match[1], match[2] is not None
         return lambda message: (_value(message, name) is not None) == negated
-    if match := _NOT_IN.fullmatch(text):
-        return _not_in(match[1], frozenset(part.strip().strip("'") for part in match[2].split(",")))
     if match := _COMPARED.fullmatch(text):
         return _compared(match[1], match[2], match[3] if match[4] is None else int(match[4]))
     raise ValueError(f"Invalid filter: {text}")
-
-
-def _not_in(name: str, values: frozenset[str]) -> Predicate:
-    # NOT IN is not true for NULL
-    return lambda message: (value := _value(message, name)) is not None and value not in values
 
 
 def _compared(name: str, operator: str, wanted: str | int) -> Predicate:

@@ -1,8 +1,8 @@
 """Topology wanted against found, and the steps in between.
 
-Everything is a `Step`: an address, a queue, an address's policy, or a key that the catch-all must leave out. Steps are
-idempotent; `apply` reads each one back, because the broker's answers do not tell what it did (createQueue of an
-existing queue echoes the filter it was asked for and changes nothing).
+Everything is a `Step`: an address, a queue, or an address's policy. Steps are idempotent; `apply` reads each one back,
+because the broker's answers do not tell what it did (createQueue of an existing queue echoes the filter it was asked
+for and changes nothing).
 """
 
 import json
@@ -10,13 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from broker.catch_all import catch_all_filter, keys_of
 from broker.errors import ManagementFailed
 from broker.letters import QueueFigures, move_letters, move_letters_until, queue_figures
 from broker.port import Management
 from broker.rows import find
-from broker.wanted import CATCH_ALL, MULTICAST, Address, LeftOut, Policy, Queue, Step, base_topology, setting_topology
-from contract.properties import UNKNOWN, dead_letter_queue
+from broker.wanted import MULTICAST, Address, Policy, Queue, Step, base_topology, setting_topology
+from contract.properties import FEED, dead_letter_queue
 
 __all__ = [
     "Difference",
@@ -78,9 +77,7 @@ def _differences(management: Management, step: Step) -> list[Difference]:
         return _address_differences(management, step)
     if isinstance(step, Queue):
         return _queue_differences(management, step)
-    if isinstance(step, Policy):
-        return _policy_differences(management, step)
-    return _left_out_differences(management, step)
+    return _policy_differences(management, step)
 
 
 def _address_differences(management: Management, step: Address) -> list[Difference]:
@@ -104,8 +101,6 @@ def _queue_differences(management: Management, step: Queue) -> list[Difference]:
         "routingType": MULTICAST,
         "paused": "false",
     }
-    if step.filter == CATCH_ALL and keys_of(found["filter"]) is not None:
-        del wanted["filter"]
     return [
         Difference(f"queue {step.name}: {name}", value, found[name])
         for name, value in wanted.items()
@@ -122,17 +117,6 @@ def _policy_differences(management: Management, step: Policy) -> list[Difference
     ]
 
 
-def _left_out_differences(management: Management, step: LeftOut) -> list[Difference]:
-    name = dead_letter_queue(UNKNOWN)
-    found = find(management, "listQueues", name)
-    if found is None:
-        return [Difference(f"queue {name}", f"without {step.key}", "")]
-    keys = keys_of(found["filter"])
-    if keys is None or step.key not in keys:
-        return [Difference(f"queue {name}: filter", f"without {step.key}", found["filter"] or "no filter")]
-    return []
-
-
 # -- writing --------------------------------------------------------------------------------------------------------
 
 
@@ -141,10 +125,8 @@ def _write(management: Management, step: Step) -> None:
         _create_address(management, step)
     elif isinstance(step, Queue):
         _write_queue(management, step)
-    elif isinstance(step, Policy):
-        management.call("broker", "addAddressSettings", step.address, json.dumps(dict(step.settings)))
     else:
-        _change_catch_all(management, step.address, add=step.key)
+        management.call("broker", "addAddressSettings", step.address, json.dumps(dict(step.settings)))
 
 
 def _create_address(management: Management, step: Address) -> None:
@@ -156,22 +138,19 @@ def _create_address(management: Management, step: Address) -> None:
 
 
 def _write_queue(management: Management, step: Queue) -> None:
-    selector = catch_all_filter(()) if step.filter == CATCH_ALL else step.filter
     found = find(management, "listQueues", step.name)
     if found is None:
-        wanted = _queue_json(step.name, step.address, selector, step.exclusive) | {"auto-create-address": False}
+        wanted = _queue_json(step.name, step.address, step.filter, step.exclusive) | {"auto-create-address": False}
         management.call("broker", "createQueue", json.dumps(wanted), True)
     elif found["address"] == step.address:
-        if step.filter == CATCH_ALL and keys_of(found["filter"]) is not None:
-            selector = found["filter"]
-        update_queue(management, step.name, step.address, selector, step.exclusive)
+        update_queue(management, step.name, step.address, step.filter, step.exclusive)
         if found["paused"] == "true":
             management.call(f"queue.{step.name}", "resume")
 
 
 def update_queue(management: Management, name: str, address: str, selector: str, exclusive: bool) -> None:
     """Always with everything: the broker clears the filter of a queue whose update does not name one, and takes a
-    JSON null for the filter "null", which nothing matches."""
+    JSON null for the filter "null", which nothing matches. A filter changed here is forgotten at its next restart."""
     management.call("broker", "updateQueue", json.dumps(_queue_json(name, address, selector, exclusive)))
 
 
@@ -186,25 +165,19 @@ def _queue_json(name: str, address: str, selector: str, exclusive: bool) -> dict
     } | filtered
 
 
-def _change_catch_all(management: Management, dla: str, *, add: str = "", remove: str = "") -> None:
-    name = dead_letter_queue(UNKNOWN)
-    found = find(management, "listQueues", name)
-    if found is None:
-        raise ManagementFailed(f"queue {name} is missing: the base topology comes first")
-    keys = set(keys_of(found["filter"]) or ())
-    wanted = (keys | {add} if add else keys) - {remove}
-    update_queue(management, name, dla, catch_all_filter(wanted), exclusive=False)
-
-
 # -- removing -------------------------------------------------------------------------------------------------------
 
 
-def remove_setting(management: Management, key: str, dla: str) -> None:
+def remove_setting(management: Management, key: str) -> None:
     """Removes the subscription queue, then the dead-letter queue, in the reverse order of their making.
 
-    Raises ManagementFailed while one of them holds messages or feeds a consumer. Address and policy stay: they belong
-    to the destination, which other settings and publishers use.
+    Raises ManagementFailed while one of them holds messages or feeds a consumer, and while the feed holds letters: one
+    of this setting, seen after its queue is gone, would be taken for a letter that no queue took. Address and policy
+    stay: they belong to the destination, which other settings and publishers use.
     """
+    feed = find(management, "listQueues", dead_letter_queue(FEED))
+    if feed is not None and feed["messageCount"] != "0":
+        raise ManagementFailed(f"queue {feed['name']} still holds {feed['messageCount']} letters to be indexed")
     for queue in (key, dead_letter_queue(key)):
         found = find(management, "listQueues", queue)
         if found is not None and (found["messageCount"] != "0" or found["consumerCount"] != "0"):
@@ -212,9 +185,6 @@ def remove_setting(management: Management, key: str, dla: str) -> None:
                 f"queue {queue} holds {found['messageCount']} messages and feeds {found['consumerCount']} consumers"
             )
     _destroy(management, key)
-    unknown = find(management, "listQueues", dead_letter_queue(UNKNOWN))
-    if unknown is not None and key in (keys_of(unknown["filter"]) or ()):
-        _change_catch_all(management, dla, remove=key)
     _destroy(management, dead_letter_queue(key))
 
 

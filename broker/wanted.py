@@ -10,6 +10,10 @@ from contract.redelivery import RedeliveryPolicy
 MULTICAST = "MULTICAST"
 # What no message matches: the bin takes only what is moved into it by name.
 NOTHING = "1 = 0"
+# What somebody sent to the dead-letter address itself. Letters of queues that are no setting's are in the feed alone,
+# and whoever follows it sends them here: a filter that names the settings would have to be changed with each of them,
+# and the broker forgets a changed filter when it restarts (it writes the one that the queue was made with).
+WITHOUT_ORIGIN = f"{ORIG_QUEUE} IS NULL"
 # Address and queue of what the broker cannot turn into AMQP. Not under the prefix of the settings' queues.
 UNREADABLE = "MA.unreadable"
 
@@ -39,19 +43,12 @@ class Policy:
     settings: Mapping[str, Any] = field(hash=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """`key` has a dead-letter queue of its own, so the catch-all queue must not take its letters too."""
-
-    key: str
-    address: str
-
-
-Step = Address | Queue | Policy | LeftOut
+Step = Address | Queue | Policy
 
 
 def base_topology(dla: str) -> list[Step]:
-    """The dead-letter address with its feed, the catch-all and the bin. The feed first: with it no letter is lost.
+    """The dead-letter address with its feed, the queue for the unknown, and the bin. The feed first: with it no letter
+    is lost.
 
     Before them a place for letters that the broker itself cannot turn into AMQP (a Core StreamMessage with bytes in it,
     a malformed body): it takes them from whoever consumes or browses and sends them to the dead-letter address of their
@@ -63,13 +60,10 @@ def base_topology(dla: str) -> list[Step]:
         Policy(dla, DEAD_LETTER_SETTINGS),
         Address(dla),
         Queue(dead_letter_queue(FEED), dla),
-        Queue(dead_letter_queue(UNKNOWN), dla, CATCH_ALL),
+        Queue(dead_letter_queue(UNKNOWN), dla, WITHOUT_ORIGIN),
         Queue(dead_letter_queue(BIN), dla, NOTHING),
     ]
 
-
-# A filter that stands for "of whatever keys": LeftOut steps keep it.
-CATCH_ALL = "*"
 
 # Letters page early: a filtered move on 1,000,000 unpaged ones runs the broker out of its heap. They never die again.
 DEAD_LETTER_SETTINGS: Mapping[str, Any] = {
@@ -99,7 +93,6 @@ def setting_topology(
     can die, and the subscription comes last. `exclusive` for ANY settings: the fence between two servers."""
     return [
         Queue(dead_letter_queue(key), dla, f"{ORIG_QUEUE} = '{key}'"),
-        LeftOut(key, dla),
         Policy(destination, address_settings(policy, dla, expiry_ms)),
         Address(destination),
         Queue(key, destination, exclusive=exclusive),

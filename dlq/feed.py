@@ -4,7 +4,6 @@ import queue
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -15,12 +14,12 @@ from agents.services.signs import sign_of_life
 from broker.amqp_codec import decode
 from broker.errors import BrokerError
 from broker.port import Consumer, Delivery, Management, Outgoing, Publisher, Settle
-from contract.properties import DUPLICATE_ID, UNKNOWN, dead_letter_queue
-from contract.typed import Typed
+from contract.properties import UNKNOWN, dead_letter_queue
 from dlq import index
 from dlq.models import DeadLetter
 from dlq.queue_names import QueueNames
 from dlq.reading import letter_row, raw_row
+from dlq.rescue import copy_of, has_bad_text
 
 log = structlog.get_logger(__name__)
 
@@ -142,20 +141,14 @@ class Feed:
         return row
 
     def _queue_of(self, row: DeadLetter, encoded: bytes) -> str:
-        """Where the letter lies. One that no queue took, it is sent where it can be found, typed as it was."""
+        """Where the letter lies. One that no queue took is sent where it can be found, typed as it was."""
         if not row.orig_queue:
             return UNKNOWN_QUEUE
         own = dead_letter_queue(row.orig_queue)
-        if self._names.has(own):
-            return own
-        if self._names.unknown_leaves_out(row.orig_queue):
-            self._rescue(row, encoded)
-        return UNKNOWN_QUEUE
-
-    def _rescue(self, row: DeadLetter, encoded: bytes) -> None:
-        """The broker drops a second copy by its duplicate id: this may be repeated after a crash."""
         message = decode(encoded)
-        unique = Typed("string", f"ma-rescued-{row.node_id}-{row.orig_queue}-{row.orig_message_id}")
-        copy = replace(message, properties={**message.properties, DUPLICATE_ID: unique})
-        self._publisher.publish([Outgoing(f"{self._dla}::{UNKNOWN_QUEUE}", copy)])
+        if self._names.has(own) and not has_bad_text(message):
+            return own
+        unique = f"ma-rescued-{row.node_id}-{row.orig_queue}-{row.orig_message_id}"
+        self._publisher.publish([Outgoing(f"{self._dla}::{UNKNOWN_QUEUE}", copy_of(message, unique))])
         log.warning("letter without a queue rescued", setting=row.orig_queue, into=UNKNOWN_QUEUE)
+        return UNKNOWN_QUEUE

@@ -4,7 +4,8 @@ import pytest
 
 from broker.errors import BrokerUnavailable
 from broker.port import Outgoing, Settle
-from tests.broker.houses import House, eventually, text_message
+from broker.topology import base_topology, differences
+from tests.broker.houses import DLA, House, eventually, text_message
 
 
 def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(house: House) -> None:
@@ -39,6 +40,7 @@ def test_topology_and_letters_survive_and_what_is_not_durable_does_not(house: Ho
     eventually(lambda: house.figures(setting).messages == 2)
     house.kill()
     house.restart()
+    assert differences(house.management, base_topology(DLA)) == [], "what was made is what comes back"
     assert [letter.body.value for letter in house.dead(setting)] == ["letter"]
     assert [message.body.value for message in house.look(setting.address, setting.key)] == ["kept"]
     assert house.management.attribute(f"queue.{setting.key}", "Exclusive") is True

@@ -80,7 +80,7 @@ def test_each_letter_is_in_its_settings_queue_and_in_the_feed_and_nowhere_else(h
     assert house.look(DLA, "DLQ.bin") == []
 
 
-def test_a_letter_of_nobody_is_in_the_catch_all(house: House) -> None:
+def test_a_letter_of_nobody_is_in_the_feed_alone(house: House) -> None:
     setting = house.setting()
     stranger = Setting(f"{setting.key}-by-hand", setting.address)
     apply(house.management, [Queue(stranger.key, stranger.address)])
@@ -88,10 +88,11 @@ def test_a_letter_of_nobody_is_in_the_catch_all(house: House) -> None:
     house.publish(setting.address, "lost?")
     consumer.settle([(owner.got().tag, Settle.REJECT)])
 
-    def caught() -> bool:
-        return stranger.key in [orig_queue(each) for each in house.look(DLA, "DLQ.unknown", limit=100_000)]
+    def caught(queue: str) -> bool:
+        return stranger.key in [orig_queue(each) for each in house.look(DLA, queue, limit=100_000)]
 
-    eventually(caught)
+    eventually(lambda: caught("DLQ.feed"))
+    assert not caught("DLQ.unknown")
 
 
 def test_a_letter_keeps_what_the_producer_set(house: House) -> None:

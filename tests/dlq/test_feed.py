@@ -160,6 +160,20 @@ def test_what_nobody_knows_is_left_where_the_catch_all_put_it(stage: Stage) -> N
     assert stage.count("DLQ.unknown") == before
 
 
+def test_a_letter_whose_text_no_filter_can_read_is_kept_in_the_queue_of_the_unknown(stage: Stage) -> None:
+    """A property that is no good Unicode, as other clients may send it: only the feed gets such a letter."""
+    key = stage.key()
+    before = stage.count("DLQ.unknown")
+    odd = Message(body=Typed("string", "odd"), properties={"text": Typed("string", "\ud83d half a smile")})
+    stage.publish_unchecked(f"t.{key}", odd)
+    stage.consume(key, 1, Settle.REJECT)
+    stage.follow(lambda: bool(rows(key)))
+    (row,) = rows(key)
+    assert row.queue == "DLQ.unknown"
+    assert [stage.count(f"DLQ.{key}"), stage.count("DLQ.unknown")] == [0, before + 1]
+    assert stage.feed_is_empty()
+
+
 KILLED_BEFORE_THE_ACCEPT = """
 import os, signal
 from broker.amqp_adapter import AmqpConsumer

@@ -1,0 +1,52 @@
+"""Letters that no queue but the feed took: copies for the queue of the unknown. Pure.
+
+A filter of the broker reads every property of a letter, and matches nothing where one is no good Unicode. Such a letter
+reaches the feed alone; its copy has the bad characters replaced, or it could not be sent at all.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from broker.port import Message
+from contract.properties import DUPLICATE_ID
+from contract.text import storable
+from contract.typed import Typed
+
+_TEXTS = ("to", "subject", "reply_to", "content_type", "content_encoding", "group_id", "reply_to_group_id")
+
+
+def mended(message: Message) -> Message:
+    """`message` with good Unicode outside of its body; equal to it where nothing was wrong."""
+    texts: dict[str, Any] = {name: _text(getattr(message, name)) for name in _TEXTS}
+    properties = {_text(name): _item(item) for name, item in message.properties.items()}
+    annotations = {_text(name): _item(item) for name, item in message.annotations.items()}
+    return replace(message, properties=properties, annotations=annotations, **texts)
+
+
+def has_bad_text(message: Message) -> bool:
+    """Whether filters cannot read it."""
+    return mended(message) != message
+
+
+def copy_of(message: Message, unique: str) -> Message:
+    """What is sent. The broker drops a second one with the same `unique`: it may be sent again after a crash."""
+    copy = mended(message)
+    return replace(copy, properties={**copy.properties, DUPLICATE_ID: Typed("string", unique)})
+
+
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return storable(text)
+    return text
+
+
+def _item(item: Typed) -> Typed:
+    if item.type in ("string", "symbol"):
+        return Typed(item.type, _text(item.value))
+    if item.type in ("list", "array", "described"):
+        return Typed(item.type, tuple(_item(part) for part in item.value))
+    if item.type == "map":
+        return Typed(item.type, tuple((_item(key), _item(value)) for key, value in item.value))
+    return item

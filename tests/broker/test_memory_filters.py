@@ -1,0 +1,23 @@
+"""Filters as the memory broker understands them."""
+
+import pytest
+
+from broker.memory_filters import predicate
+from broker.port import Message
+from broker.wanted import WITHOUT_ORIGIN
+from contract.typed import Typed
+
+
+def letter(queue: str | None) -> Message:
+    origin = {} if queue is None else {"x-opt-ORIG-QUEUE": Typed("string", queue)}
+    return Message(annotations=origin)
+
+
+def test_what_has_no_origin_is_told_from_what_has_one() -> None:
+    matches = predicate(WITHOUT_ORIGIN)
+    assert [matches(letter(queue)) for queue in ("orders", None)] == [False, True]
+
+
+def test_filters_that_the_memory_broker_does_not_know_are_refused() -> None:
+    with pytest.raises(ValueError):
+        predicate("JMSPriority BETWEEN 1 AND 5")
