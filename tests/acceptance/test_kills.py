@@ -77,6 +77,8 @@ def _check(house: House, key: str) -> campaign.Figures:
     assert set(letters) == POISONED, "what cannot succeed is dead, everything else is handled"
     assert len(house.dead_letters(key)) == house.count(f"DLQ.{key}")[0] == len(POISONED), "once each, index as broker"
 
+    assert house.count("DLQ.unknown") == [0], "and nowhere else, also after the broker's death"
+
     protocols = house.protocols(key)
     assert len({row["id"] for row in protocols}) == len(protocols)
     told = Counter(row["message_key"] for row in protocols)
