@@ -11,13 +11,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
+from agents.pages.amounts import number
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.figures import figures_of
 from agents.pages.lists import COUNTED, counted
 from contract.properties import dead_letter_queue
 from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
 from dlq.models.replay import OPEN_JOBS
-from dlq.pages.letters import GIVE_BACK, VIEW
+from dlq.pages.letters import GIVE_BACK, VIEW, asked_for, filter_query, filter_words
 from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_all, give_back_letters, replayable
 
 LONGEST_REASON = 2000
@@ -28,6 +29,16 @@ SHOWN = 20
 class Skipped:
     letter: int
     why: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """What was asked for: `ids` None = all of the setting. `words` are the filter that found the ids, `query` the
+    filter for links back to the list."""
+
+    ids: list[int] | None
+    words: list[tuple[str, str]]
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +55,39 @@ class Flight:
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(VIEW, GIVE_BACK)
 def give_back_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    """Without `all=1` or `letter=…` there is nothing to confirm: back to the list."""
+    """`all=1`: all of the setting. `match=1` and a filter: what it finds now, frozen into a selection; later deaths do
+    not belong to it. Else `letter=…`. Without any there is nothing to confirm: back to the list."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination"), key=key)
-    asked = request.POST if request.method == "POST" else request.GET
-    every = asked.get("all") == "1"
-    ids = _ids(asked.getlist("letter"))
-    if not every and not ids:
-        messages.warning(request, _("Select at least one letter first."))
-        return HttpResponseRedirect(link("dead_letters_of", key))
     if request.method == "POST":
-        return _begin(request, setting, None if every else ids)
-    return _confirm(request, setting, None if every else ids)
+        every = request.POST.get("all") == "1"
+        ids = _ids([*request.POST.getlist("letter"), *request.POST.get("letters", "").split(",")])
+        return _begin(request, setting, None if every else ids) if every or ids else _back(request, key, _nothing())
+    if request.GET.get("all") == "1":
+        return _confirm(request, setting, Scoped(None, []))
+    if request.GET.get("match") == "1":
+        return _matching(request, setting)
+    ids = _ids(request.GET.getlist("letter"))
+    return _confirm(request, setting, Scoped(ids, [])) if ids else _back(request, key, _nothing())
+
+
+def _nothing() -> str:
+    return _("Select at least one letter first.")
+
+
+def _back(request: HttpRequest, key: str, why: str, query: str = "") -> HttpResponseBase:
+    messages.warning(request, why)
+    return HttpResponseRedirect(link("dead_letters_of", key) + (f"?{query}" if query else ""))
+
+
+def _matching(request: HttpRequest, setting: LaunchSetting) -> HttpResponseBase:
+    filters, query = asked_for(request.GET, replayable(setting)), filter_query(request.GET)
+    if not filters.is_valid():  # what is wrong in it would be left out, and more given back than was meant
+        return _back(request, setting.key, _("That filter is not understood; nothing was chosen by it."), query)
+    ids = sorted(filters.qs.order_by("pk").values_list("pk", flat=True)[: LARGEST_SELECTION + 1])
+    if len(ids) > LARGEST_SELECTION:
+        why = _("More than %(n)s letters match. Narrow the filter, for example by time, or clear it to give all back.")
+        return _back(request, setting.key, why % {"n": number(LARGEST_SELECTION)}, query)
+    return _confirm(request, setting, Scoped(ids, filter_words(filters), query))
 
 
 def _ids(texts: list[str]) -> list[int]:
@@ -73,8 +106,8 @@ def _begin(request: HttpRequest, setting: LaunchSetting, ids: list[int] | None) 
     return HttpResponseRedirect(link("replay", job.pk))
 
 
-def _confirm(request: HttpRequest, setting: LaunchSetting, ids: list[int] | None) -> HttpResponseBase:
-    flight = _all(setting) if ids is None else _selection(setting, ids)
+def _confirm(request: HttpRequest, setting: LaunchSetting, scoped: Scoped) -> HttpResponseBase:
+    flight = _all(setting) if scoped.ids is None else _selection(setting, scoped.ids)
     return page(
         request,
         "dlq/give_back.html",
@@ -86,9 +119,12 @@ def _confirm(request: HttpRequest, setting: LaunchSetting, ids: list[int] | None
         ],
         setting=setting,
         flight=flight,
+        words=scoped.words,
+        query=scoped.query,
+        frozen=",".join(map(str, flight.ids or ())),
         figures=figures_of(setting),
         running=ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=OPEN_JOBS).first()
-        if ids is None
+        if scoped.ids is None
         else None,
     )
 
@@ -106,7 +142,7 @@ def _selection(setting: LaunchSetting, ids: list[int]) -> Flight:
     letters = {letter.pk: letter for letter in found}
     skipped = [Skipped(pk, _why(setting, letters.get(pk))) for pk in ids if pk not in possible]
     going = [letters[pk] for pk in ids if pk in possible]
-    return Flight(sorted(possible), str(len(going)), len(going), skipped, going[:SHOWN])
+    return Flight(sorted(possible), number(len(going)), len(going), skipped, going[:SHOWN])
 
 
 def _why(setting: LaunchSetting, letter: DeadLetter | None) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import django_filters
 import django_tables2 as tables
 from django.db.models import Count, QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase, QueryDict
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -17,12 +17,13 @@ from agents.models import LaunchSetting
 from agents.pages import amounts
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import figures_of, message_count
-from agents.pages.lists import BEFORE, PAGE, Page, SpanFilter, counted, page_of
+from agents.pages.lists import BEFORE, COUNTED, PAGE, Page, SpanFilter, counted, page_of
 from agents.pages.visible import visible
 from agents.templatetags.console import ago, state
 from contract.properties import UNKNOWN, dead_letter_queue
 from dlq.models import DeadLetter, LetterState, ReplayItem
 from dlq.pages.shown import LETTERS
+from dlq.replay.jobs import LARGEST_SELECTION, replayable
 
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
@@ -102,6 +103,55 @@ class LetterTable(tables.Table):
         return state(LETTERS[value.state], pill=False)
 
 
+def asked_for(query: QueryDict, rows: QuerySet[DeadLetter]) -> LetterFilter:
+    """The filter of a query string; without a state it asks for what is dead."""
+    asked = query.copy()
+    asked.setdefault("state", LetterState.DEAD.value)
+    return LetterFilter(asked, rows)
+
+
+def filter_words(filters: LetterFilter) -> list[tuple[str, str]]:
+    """Label and value of each filter that is set, as people read them."""
+    words = []
+    for name, value in filters.form.cleaned_data.items():
+        field = filters.form.fields[name]
+        if value and value != LetterState.DEAD:
+            chosen = dict(getattr(field, "choices", ())).get(value, value)
+            words.append((str(field.label), str(chosen)))
+    return words
+
+
+def filter_query(query: QueryDict) -> str:
+    """What of a query string is a filter, to be carried on."""
+    kept = query.copy()
+    for name in [name for name in kept if name not in LetterFilter.base_filters]:
+        del kept[name]
+    return kept.urlencode()
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the button on top of a list gives back: what matches the filter, or (`every`) all of the setting."""
+
+    every: bool
+    count: str
+    going: int
+    url: str
+
+    @property
+    def too_many(self) -> bool:
+        return not self.every and self.going > LARGEST_SELECTION
+
+
+def _offer(request: HttpRequest, setting: LaunchSetting, every: bool) -> Offer:
+    possible = replayable(setting)
+    if not every:
+        possible = asked_for(request.GET, possible).qs
+    going = possible.order_by()[: COUNTED + 1].count()
+    query = "all=1" if every else f"match=1&{filter_query(request.GET)}"
+    return Offer(every, counted(possible), going, f"{link('give_back', setting.key)}?{query}")
+
+
 @require_safe
 @needs(VIEW)
 def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
@@ -110,10 +160,9 @@ def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
     rows = DeadLetter.objects.filter(queue=queue)
     if setting is None and key != UNKNOWN and not rows.exists():
         raise Http404
-    asked = request.GET.copy()
-    asked.setdefault("state", LetterState.DEAD.value)
-    filters = LetterFilter(asked, rows)
+    filters = asked_for(request.GET, rows)
     found = filters.qs
+    filtered = _is_filtered(request, filters.filters)
     listed = _page(request, found)
     exact = figures_of(setting) if setting else None
     return page(
@@ -128,7 +177,9 @@ def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
         exact=exact.dead if exact else message_count(queue),
         indexed=counted(rows.filter(state=LetterState.DEAD)),
         filters=filters,
-        filtered=_is_filtered(request, filters.filters),
+        filtered=filtered,
+        offer=_offer(request, setting, every=not filtered) if setting else None,
+        largest=LARGEST_SELECTION,
         table=LetterTable(listed.rows),
         listed=listed,
         total=counted(found),

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import IntegrityError, transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -34,11 +34,12 @@ class ReplayRefused(Exception):
 
 def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
     """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them by."""
-    outstanding = ReplayItem.objects.filter(state__in=[ItemState.PLANNED, ItemState.GIVEN_BACK])
+    # Asked letter by letter: a page that counts up to a bound never reads every item there ever was.
+    outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), state__in=[ItemState.PLANNED, ItemState.GIVEN_BACK])
     letters = DeadLetter.objects.filter(
         queue=dead_letter_queue(setting.key), state=LetterState.DEAD, orig_message_id__gte=0
     )
-    return letters.exclude(pk__in=outstanding.values("letter"))
+    return letters.filter(~Exists(outstanding))
 
 
 def give_back_all(setting: LaunchSetting, *, by: Person, reason: str = "", now: datetime) -> ReplayJob:

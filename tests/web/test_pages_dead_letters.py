@@ -10,7 +10,7 @@ from contract.typed import Typed
 from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
 from dlq.pages.bodies import Look, body_of, pretty, shown
 from tests.web.factories import World, make_letter
-from tests.web.pages import broker_figures, looked_at, signed_in
+from tests.web.pages import Elements, broker_figures, looked_at, signed_in
 
 KEY = "orders-export"
 
@@ -211,3 +211,68 @@ def test_letters_of_a_setting_that_is_gone_are_still_found(world: World) -> None
 
     assert "/dead-letters/old/" in looked_at(client, "/dead-letters/").links()
     assert "1 in this list" in looked_at(client, "/dead-letters/old/").text
+
+
+def letters_of(world: World, count: int, **values: object) -> list[int]:
+    return [make_letter(world, "mail-send", "x", **values).pk for _ in range(count)]
+
+
+def button(page: Elements, path: str) -> list[str]:
+    return [url for url in page.links() if url.startswith(path)]
+
+
+def test_with_a_filter_the_button_gives_back_exactly_what_matches(world: World) -> None:
+    chosen = letters_of(world, 3, exception_type="smtp.Refused")
+    letters_of(world, 2, exception_type="smtp.Slow")
+    client = signed_in(world, "operator")
+    listed = looked_at(client, "/dead-letters/mail-send/?exception=Refused")
+    [url] = button(listed, "/dead-letters/mail-send/give-back/")
+    asked = looked_at(client, url)
+    later = letters_of(world, 1, exception_type="smtp.Refused")
+
+    assert "Give back the 3 that match…" in listed.text and "all=1" not in url
+    assert "Exactly the letters that match the filter now: Exception contains: Refused" in asked.text
+    assert "/dead-letters/mail-send/?exception=Refused" in asked.links()
+    frozen = next(attrs["value"] for tag, attrs in asked.found if attrs.get("name") == "letters")
+    client.post("/dead-letters/mail-send/give-back/", {"letters": str(frozen), "reason": "mended"})
+    job = ReplayJob.objects.get(setting_key="mail-send")
+    assert (job.scope, job.total) == (Scope.SELECTION, 3)
+    assert sorted(job.items.values_list("letter", flat=True)) == chosen and not job.items.filter(letter__in=later)
+
+
+def test_without_a_filter_the_button_says_that_it_gives_all_of_the_setting_back(world: World) -> None:
+    letters_of(world, 3)
+    client = signed_in(world, "operator")
+    listed = looked_at(client, "/dead-letters/mail-send/")
+
+    assert "Give all 4 of the setting back…" in listed.text
+    assert button(listed, "/dead-letters/mail-send/give-back/") == ["/dead-letters/mail-send/give-back/?all=1"]
+    asked = looked_at(client, "/dead-letters/mail-send/give-back/?all=1").text
+    assert "All dead letters of the setting, whatever they died of." in asked
+
+
+def test_more_than_a_selection_holds_is_said_before_and_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters_of(world, 3, exception_type="smtp.Refused")
+    for module in ("letters", "giveback"):
+        monkeypatch.setattr(f"dlq.pages.{module}.LARGEST_SELECTION", 2)
+    client = signed_in(world, "operator")
+    listed = looked_at(client, "/dead-letters/mail-send/?exception=Refused")
+    answer = client.get("/dead-letters/mail-send/give-back/?match=1&exception=Refused", follow=True)
+
+    assert "At most 2 at a time: narrow the filter" in listed.text
+    assert not button(listed, "/dead-letters/mail-send/give-back/")
+    assert "More than 2 letters match. Narrow the filter" in answer.content.decode()
+
+
+def test_a_filter_that_is_not_understood_chooses_nothing(world: World) -> None:
+    answer = signed_in(world, "operator").get("/dead-letters/mail-send/give-back/?match=1&span=9y", follow=True)
+
+    assert "That filter is not understood" in answer.content.decode()
+
+
+def test_a_whole_selection_fits_into_one_form(world: World) -> None:
+    ids = ",".join(str(number) for number in range(10_000_000, 10_005_000))
+    client = signed_in(world, "operator")
+    answer = client.post("/dead-letters/mail-send/give-back/", {"letters": ids}, follow=True)
+
+    assert "Some letters are not dead letters of this setting." in answer.content.decode()
