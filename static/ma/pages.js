@@ -26,6 +26,7 @@
         document.querySelectorAll("[data-pause]").forEach(function (button) {
             button.setAttribute("aria-pressed", paused() ? "true" : "false");
             button.querySelector("[data-word]").textContent = paused() ? button.dataset.resume : button.dataset.pause;
+            button.querySelector("use").setAttribute("href", paused() ? "#i-play" : "#i-pause");
         });
     }
 

@@ -83,6 +83,7 @@ def test_figures_refresh_by_themselves_until_paused(
 
     browser.click("[data-pause]")
     assert browser.run("return document.querySelector('[data-pause]').getAttribute('aria-pressed')") == "true"
+    assert browser.run("return document.querySelector('[data-pause] use').getAttribute('href')") == "#i-play"
     Run.objects.filter(pk=run.pk).update(handled=1_111_111)
     time.sleep(7)
     assert "1,111,111" not in browser.run("return document.getElementById('runs').innerText")
