@@ -79,8 +79,12 @@ class Ledger:
             row = connection.execute("SELECT state FROM settings WHERE setting = ?", (setting,)).fetchone()
         if not row:
             return Carried()
-        state = json.loads(row[0])
-        return Carried(state["successes"], state["activation"], Counts(**state["counts"]))
+        try:
+            state = json.loads(row[0])
+            return Carried(state["successes"], state["activation"], Counts(**state["counts"]))
+        except (KeyError, TypeError, ValueError):
+            # Written by another version. A count that begins anew costs less than a run that can never begin.
+            return Carried()
 
     def carry(self, setting: str, carried: Carried) -> None:
         with self._file.transaction() as connection:

@@ -55,6 +55,18 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
     file.close()
 
 
+OF_OTHER_VERSIONS = ('{"successes": 4, "count": 1}', '{"successes": 4, "activation": "a", "counts": {"x": 1}}', "[]", "{")
+
+
+@pytest.mark.parametrize("state", OF_OTHER_VERSIONS)
+def test_what_another_version_carried_is_nothing_carried(shelf: Shelf, state: str) -> None:
+    with shelf.file.transaction() as connection:
+        connection.execute("INSERT INTO settings VALUES ('orders', ?)", (state,))
+    assert shelf.ledger.carried("orders") == Carried()
+    shelf.ledger.carry("orders", Carried(1, "a", Counts("KeyError", 1, 1)))
+    assert shelf.ledger.carried("orders") == Carried(1, "a", Counts("KeyError", 1, 1))
+
+
 def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> None:
     journal = shelf.journal()
     for slot, identity in enumerate(("ID:sent", "ID:started", "ID:finished", "ID:freed")):
