@@ -54,13 +54,17 @@ MACHINE_FACTS = (
 class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
     pool = serializers.SlugRelatedField(slug_field="name", queryset=Pool.objects.all())
     destination = serializers.SlugRelatedField(slug_field="name", queryset=Destination.objects.all())
-    disabled_by = serializers.CharField(source="disabled_by.username", read_only=True, default=None)
+    # No CharField with a default: an answer to PATCH would leave it out where it is empty.
+    disabled_by = serializers.SerializerMethodField()
     activation = serializers.SerializerMethodField(help_text="The open activation of an enabled setting.")
 
     class Meta:
         model = LaunchSetting
         fields = CHOSEN + MACHINE_FACTS
         read_only_fields = MACHINE_FACTS
+
+    def get_disabled_by(self, setting: LaunchSetting) -> str | None:
+        return setting.disabled_by.get_username() if setting.disabled_by else None
 
     def get_activation(self, setting: LaunchSetting) -> str | None:
         if not setting.enabled:

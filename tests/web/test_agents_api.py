@@ -298,3 +298,10 @@ def test_the_broker_away_is_answered_503(operating: APIClient, setting: LaunchSe
     answer = operating.get("/api/v1/queues/orders/")
 
     assert (answer.status_code, answer.json()["error"]) == (503, "broker_away")
+
+
+def test_an_answer_to_a_change_has_every_field_that_looking_has(operating: APIClient, setting: LaunchSetting) -> None:
+    changed = operating.patch("/api/v1/settings/orders/", {"concurrency": 8}).json()
+
+    assert changed == operating.get("/api/v1/settings/orders/").json()
+    assert changed["disabled_by"] is None
