@@ -24,6 +24,9 @@ RESERVED_KEYS = frozenset({FEED, UNKNOWN, BIN})
 
 # STOMP turns its own SEND headers into application properties; they are no part of a message's identity.
 STOMP_HEADERS = frozenset({"destination", "destination-type", "transaction", "receipt", "content-length", "persistent"})
+# The broker's word of how often it delivered, written among the properties (null in a STOMP consumer's copy): shown as
+# the attempt, never as what a producer set.
+BROKERS_OWN = frozenset({"JMSXDeliveryCount"})
 BROKER_PREFIXES = ("_AMQ_", "JMSX")
 
 

@@ -11,6 +11,7 @@ from agents.pages.consoles import link, needs, page
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
+from contract.properties import BROKERS_OWN
 from contract.typed import from_json, text_of
 from dlq.models import DeadLetter
 from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
@@ -43,7 +44,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
         content=shown(body, look) if body else hexadecimal(bytes(letter.encoded)[:4096]),
         cut=cut(body, look) if body else False,
-        properties=_typed(letter.properties),
+        properties=_typed([item for item in letter.properties if item.get("name") not in BROKERS_OWN]),
         annotations=_typed(letter.annotations),
         case=case_of(letter.message_key, letter.setting_key),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",

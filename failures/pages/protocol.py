@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.pages.consoles import link, needs, page
+from contract.properties import BROKERS_OWN
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW, case_url, protocols_url
 from failures.pages.traceback import sections
@@ -28,7 +29,9 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         crumbs=[(_("Protocols"), link("protocols"))],
         protocol=protocol,
         sections=sections(protocol.traceback[:SHOWN_TRACEBACK]),
-        properties=sorted((protocol.properties or {}).items()),
+        properties=sorted(
+            (name, value) for name, value in (protocol.properties or {}).items() if name not in BROKERS_OWN
+        ),
         case_url=case_url(protocol) if protocol.message_key else "",
         alike_url=protocols_url(fingerprint=protocol.fingerprint),
         earlier=same.filter(occurred_at__lt=protocol.occurred_at).order_by("-occurred_at").first()

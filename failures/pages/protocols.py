@@ -57,7 +57,7 @@ class ProtocolFilter(django_filters.FilterSet):
     fingerprint = django_filters.CharFilter(label=gettext_lazy("Fingerprint"), max_length=64)
     message_key = django_filters.CharFilter(label=gettext_lazy("Message key"), max_length=255)
     # Shown in the form only when a link has set them.
-    quiet = ("activation", "fingerprint", "message_key")
+    quiet = ("activation", "fingerprint")
 
     class Meta:
         model = FailureProtocol

@@ -2,7 +2,7 @@
 
 from failures.models import FailureProtocol
 from failures.pages.traceback import Part, sections
-from tests.web.factories import TRACEBACK, World
+from tests.web.factories import TRACEBACK, World, make_letter
 from tests.web.pages import looked_at, signed_in
 
 
@@ -78,3 +78,24 @@ def test_a_case_file_of_nothing_is_empty(world: World) -> None:
     client = signed_in(world, "viewer")
     for query in ("", "?key=nothing", "?key=%F0%9F%98%80&setting=x"):
         assert "Nothing else is known" in looked_at(client, f"/cases/{query}").text
+
+
+def test_the_brokers_own_count_is_no_property_of_the_message(world: World) -> None:
+    protocol = world.protocols[0]
+    FailureProtocol.objects.filter(pk=protocol.pk).update(properties={"JMSXDeliveryCount": None, "region": "north"})
+    letter = make_letter(world, "mail-send", "x")
+    letter.properties = [*letter.properties, {"name": "JMSXDeliveryCount", "type": "null", "value": None}]
+    letter.save(update_fields=["properties"])
+    client = signed_in(world, "viewer")
+    for path in (f"/protocols/{protocol.pk}/", f"/letters/{letter.pk}/"):
+        text = looked_at(client, path).text
+        assert "region" in text and "JMSXDeliveryCount" not in text
+
+
+def test_protocols_of_one_message_are_found_by_its_key(world: World) -> None:
+    client = signed_in(world, "viewer")
+    fields = [attributes.get("name") for tag, attributes in looked_at(client, "/protocols/").found if tag == "input"]
+    wanted = FailureProtocol.objects.filter(message_key="ID:mail-send-0").count()
+
+    assert "message_key" in fields
+    assert f"{wanted} in all" in looked_at(client, "/protocols/?message_key=ID:mail-send-0").text
