@@ -3,11 +3,14 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.widgets import AdminTextInputWidget
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
+from agents.pages.consoles import link
+from agents.pages.offers import offers
 from agents.services.wishes import save_setting
 
 FACTS = (
@@ -22,8 +25,18 @@ FACTS = (
 )
 
 
+class SettingForm(ModelForm):
+    class Meta:
+        widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
+        help_texts = {
+            "agent": _("The name under which servers offer it; those offered now are suggested."),
+            "breaker_m": _("The breaker only counts so far: nothing is switched off by it."),
+        }
+
+
 @admin.register(LaunchSetting)
 class LaunchSettingAdmin(admin.ModelAdmin):
+    form = SettingForm
     list_display = ("key", "enabled", "agent", "spread", "pool", "destination", "provision_state", "state_since")
     list_select_related = ("pool", "destination")
     list_filter = ("enabled", "provision_state", "spread", "pool", "destination")
@@ -63,6 +76,20 @@ class LaunchSettingAdmin(admin.ModelAdmin):
             return FACTS
         fixed = ("key", "destination") if obj.provisioned_hash else ("key",)
         return (*fixed, *FACTS)
+
+    def get_fieldsets(self, request: HttpRequest, obj: LaunchSetting | None = None) -> Any:
+        """One that is not saved has no state yet."""
+        return self.fieldsets if obj else self.fieldsets[:-1]
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
+        return super().render_change_form(request, {**context, "offers": offers()}, *args, **options)
+
+    def response_post_save_add(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponse:
+        """To its page: there it is switched on."""
+        return HttpResponseRedirect(link("setting", obj.key))
+
+    def response_post_save_change(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponse:
+        return HttpResponseRedirect(link("setting", obj.key))
 
     def save_model(self, request: HttpRequest, obj: LaunchSetting, form: ModelForm, change: bool) -> None:
         save_setting(obj, by=request.user)

@@ -89,7 +89,7 @@ class LaunchSetting(models.Model):
         _("handlers per server"), default=1, validators=[MinValueValidator(1), MaxValueValidator(64)]
     )
     breaker_m = models.PositiveIntegerField(
-        _("failures in a row before it is switched off"),
+        _("breaker: limit of failures in a row"),
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_000)],
     )

@@ -7,9 +7,11 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
-from agents.models import Destination, LaunchSetting
+from agents.models import Destination, LaunchSetting, Pool
+from agents.models.setting import KEY
 from agents.pages import groups
 from agents.pages.consoles import needs
+from agents.pages.offers import offer_warning
 
 POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
 Policy = forms.modelform_factory(Destination, fields=POLICY_FIELDS)
@@ -30,23 +32,30 @@ def destination_preview(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @needs("agents.view_launchsetting")
 def setting_preview(request: HttpRequest) -> HttpResponseBase:
-    """The breaker's limits of the values in the query, and the schedule of the chosen destination.
+    """The breaker's limits of the values in the query, the schedule of the chosen destination, and whether somebody
+    offers the agent.
 
-    The form of an existing setting does not send its destination, which cannot change: `setting` names it.
+    The form of an existing setting does not send its key and its destination, which cannot change: `setting` names it.
     """
     form = Breaker(request.GET)
     if not form.is_valid():
         return TemplateResponse(request, "agents/preview_none.html")
-    destination = _destination(request.GET.get("destination", ""), request.GET.get("setting", ""))
-    context: dict[str, Any] = {}
+    stored = request.GET.get("setting", "")
+    destination = _destination(request.GET.get("destination", ""), stored)
+    warning = offer_warning(request.GET.get("agent", "").strip()[:200], _pool(request.GET.get("pool", "")))
+    context: dict[str, Any] = {"warnings": [warning] if warning else []}
     if destination:
-        wished = LaunchSetting(key="…", breaker_m=form.cleaned_data["breaker_m"], destination=destination)
-        context = {
-            "preview": groups.preview(destination),
-            "warnings": groups.breaker_warnings(wished),
-            "facts": groups.after_failure(wished),
-        }
+        key = stored or request.GET.get("key", "")
+        wished = LaunchSetting(
+            key=key if KEY.fullmatch(key) else "…", breaker_m=form.cleaned_data["breaker_m"], destination=destination
+        )
+        context["warnings"] += groups.breaker_warnings(wished)
+        context |= {"preview": groups.preview(destination), "facts": groups.after_failure(wished)}
     return TemplateResponse(request, "agents/preview_setting.html", context)
+
+
+def _pool(pk: str) -> Pool | None:
+    return Pool.objects.filter(pk=int(pk)).first() if pk.isdecimal() and len(pk) < 19 else None
 
 
 def _destination(pk: str, setting: str) -> Destination | None:

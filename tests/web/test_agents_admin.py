@@ -1,5 +1,6 @@
 """The admin of servers, pools, destinations, settings and tokens."""
 
+import html
 from typing import Any
 
 import pytest
@@ -7,9 +8,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from agents.models import Destination, LaunchSetting, Server, ServerToken
+from agents.models import Destination, LaunchSetting, Pool, Server, ServerToken
 from agents.services.tokens import issue_server_token
-from tests.web.rows import NOW
+from tests.web.rows import NOW, make_alive
 
 KINDS = ["server", "pool", "destination", "launchsetting", "activation", "statechange"]
 TOKENS = ["servertoken", "apitoken"]
@@ -133,3 +134,61 @@ def test_tokens_are_revoked_by_an_action_and_their_digests_shown_nowhere(admin: 
 
     token.refresh_from_db()
     assert token.revoked_at is not None
+
+
+def test_after_saving_comes_the_page_where_it_is_switched_on(operator: User, setting: LaunchSetting) -> None:
+    client = signed_in(operator)
+    added = client.post(reverse("admin:agents_launchsetting_add"), form(setting, key="exports"))
+    changed = client.post(reverse("admin:agents_launchsetting_change", args=[setting.pk]), form(setting))
+    more = client.post(reverse("admin:agents_launchsetting_add"), form(setting, key="more", _addanother="1"))
+
+    assert added.headers["Location"] == "/settings/exports/"
+    assert changed.headers["Location"] == "/settings/orders/"
+    assert more.headers["Location"] == reverse("admin:agents_launchsetting_add")
+
+
+def test_a_setting_that_is_not_saved_has_no_state_and_offered_agents_are_suggested(
+    operator: User, setting: LaunchSetting, server: Server, second_server: Server
+) -> None:
+    make_alive(server, second_server, now=NOW, agents=("demo.orders",))
+    client = signed_in(operator)
+    page = client.get(reverse("admin:agents_launchsetting_add")).content.decode()
+
+    assert "Since:" not in page and "being made on the broker" not in page
+    assert '<datalist id="offered-agents"><option value="demo.orders">srv-1, srv-2</option></datalist>' in page
+    assert 'list="offered-agents"' in page and "nothing is switched off by it" in page
+    assert "Since:" in client.get(reverse("admin:agents_launchsetting_change", args=[setting.pk])).content.decode()
+
+
+def test_the_preview_names_the_queue_of_the_setting_and_an_agent_that_nobody_offers(
+    operator: User, setting: LaunchSetting, server: Server
+) -> None:
+    make_alive(server, now=NOW, agents=("demo.orders",))
+    other = Pool.objects.create(name="other")
+
+    def preview(query: str) -> str:
+        return html.unescape(signed_in(operator).get(f"/previews/setting/?breaker_m=10&{query}").content.decode())
+
+    assert "kept in DLQ.orders." in preview("setting=orders&agent=demo.orders")
+    assert "kept in DLQ.exports." in preview(f"destination={setting.destination_id}&key=exports")
+    assert "kept in DLQ.…" in preview(f"destination={setting.destination_id}&key=<b>")
+    assert "No server offers the agent “x”: it could not start. Offered are: demo.orders." in preview("agent=x")
+    assert "No server offers" not in preview("agent=demo.orders")
+    assert "No server of the pool “other” offers" in preview(f"agent=demo.orders&pool={other.pk}")
+    assert "offers" not in preview(f"agent=demo.orders&pool={setting.pool_id}")
+
+
+def test_dates_of_the_admin_are_written_as_on_the_other_pages(operator: User, setting: LaunchSetting) -> None:
+    LaunchSetting.objects.update(state_since=NOW)
+    client, url = signed_in(operator), reverse("admin:agents_launchsetting_changelist")
+
+    assert "1 Mar 2026, 12:00:00 UTC" in client.get(url).content.decode()
+    russian = client.get(url, headers={"accept-language": "ru"}).content.decode()
+    assert "1 мар 2026, 12:00:00 UTC" in russian
+
+
+def test_forms_of_beats_own_tasks_are_not_offered(admin: User) -> None:
+    client = signed_in(admin)
+
+    assert client.get("/django_celery_beat/periodictask/add/").status_code == 404
+    assert "periodic" not in client.get("/records/").content.decode().lower()
