@@ -118,6 +118,7 @@ LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+FORMAT_MODULE_PATH = "ma_site.formats"
 
 # -- files --------------------------------------------------------------------------------------------------------
 STATIC_URL = "/static/"

@@ -38,3 +38,15 @@ def test_our_own_failure_names_the_log_and_needs_nothing_to_be_shown() -> None:
 
 def test_a_stranger_is_not_shown_the_navigation(db: None, client: Client) -> None:
     assert "/dead-letters/" not in client.get("/login/").content.decode()
+
+
+def test_a_page_that_is_not_there_keeps_person_language_and_theme(world: World) -> None:
+    page = Elements(signed_in(world, "viewer").get("/nothing/").content.decode())
+
+    assert "viewer" in page.text and "Log out" in page.text
+    assert {"RU", "EN"} <= set(page.texts)
+    assert any("theme-toggle" in (attributes.get("class") or "") for _tag, attributes in page.found)
+
+
+def test_browsers_find_the_icon_where_they_look_for_it(db: None, client: Client) -> None:
+    assert client.get("/favicon.ico").headers["Location"].endswith("/ma/icon.svg")
