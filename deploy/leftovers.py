@@ -12,6 +12,8 @@ from deploy.layout import Layout
 # Everything that one of our processes starts inherits this variable.
 MARK = "MA_RUN_FOLDER"
 GRACE_SECONDS = 20.0
+# These write their title over their environment; a Redis of ours works in a folder that is its alone.
+UNMARKED = ("redis-server", "valkey-server")
 
 
 def marked(layout: Layout) -> dict[str, str]:
@@ -20,7 +22,15 @@ def marked(layout: Layout) -> dict[str, str]:
 
 def find(layout: Layout) -> list[int]:
     mark = os.fsencode(f"{MARK}={layout.run}")
-    return [pid for pid in _pids() if pid != os.getpid() and mark in _environment(pid)]
+    folder = os.path.realpath(layout.redis)
+    return [pid for pid in _pids() if pid != os.getpid() and (mark in _environment(pid) or _is_redis(pid, folder))]
+
+
+def name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+    except OSError:  # ended meanwhile
+        return "?"
 
 
 def end(layout: Layout) -> int:
@@ -42,6 +52,15 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 def _pids() -> list[int]:
     return [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+
+
+def _is_redis(pid: int, folder: str) -> bool:
+    process = Path(f"/proc/{pid}")
+    try:
+        ours = process.stat().st_uid == os.getuid() and name(pid) in UNMARKED
+        return ours and os.readlink(process / "cwd") == folder
+    except OSError:  # ended meanwhile
+        return False
 
 
 def _environment(pid: int) -> list[bytes]:

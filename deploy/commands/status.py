@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from deploy import site_health
+from deploy import leftovers, site_health
 from deploy.config import Config
 from deploy.console import duration, say, table
 from deploy.layout import Layout
@@ -13,14 +13,24 @@ from deploy.runner import ProcessState, Runner
 
 def run(config: Config, *, as_json: bool) -> int:
     """0 where every process that was started runs and the site is well."""
-    runner = Runner(Layout(config.data))
+    layout = Layout(config.data)
+    runner = Runner(layout)
     states = runner.states() if runner.alive() else []
+    left = [] if states else leftovers.find(layout)
     health = site_health.ask(config) if states else None
     if as_json:
-        say(json.dumps({"processes": [asdict(state) for state in states], "health": health}, indent=2))
+        document = {
+            "processes": [asdict(state) for state in states],
+            "left_behind": [{"name": leftovers.name(pid), "pid": pid} for pid in left],
+            "health": health,
+        }
+        say(json.dumps(document, indent=2))
     elif states:
         say(table([("process", "state", "uptime", "pid"), *map(_row, states)]))
         say(f"health: {summary(health)}")
+    elif left:
+        names = ", ".join(f"{leftovers.name(pid)} {pid}" for pid in left)
+        say(f"the process runner was killed; these are left of it: {names}\n./ma down ends them, then ./ma up")
     else:
         say("nothing is running: ./ma up")
     well = health is not None and health.get("status") == "ok"

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import leftovers, runner_config, stop
+from deploy import leftovers, redis, runner_config, stop
 from deploy.config import REPOSITORY
 from deploy.layout import Layout
+from deploy.ports import free_ports
 from deploy.problem import Problem
 from deploy.procfile import Process
 from deploy.readiness import reached
@@ -106,6 +108,27 @@ def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, lay
     assert left in leftovers.find(layout)
     assert stop.stop_everything(layout, lambda text: None)
     until(lambda: not exists(left))
+
+
+def test_a_redis_that_a_killed_runner_left_is_found_though_it_hides_its_environment(layout: Layout) -> None:
+    (port,) = free_ports(1)
+    url = f"redis://:secret@127.0.0.1:{port}/0"
+    process = redis.run(redis.write_config(layout.redis, url), layout.log("redis"))
+    try:
+        until(lambda: redis.answers(url))
+        assert leftovers.find(layout) == [process.pid]
+        assert leftovers.find(Layout(layout.data / "other")) == []
+        threading.Thread(target=process.wait, daemon=True).start()  # the parent buries it, as init would
+        assert stop.stop_everything(layout, lambda text: None)
+        until(lambda: not exists(process.pid))
+    finally:
+        process.kill()
+
+
+def test_a_person_s_program_in_a_folder_of_ours_is_let_be(layout: Layout) -> None:
+    with subprocess.Popen(["sleep", "60"], cwd=layout.redis) as process:
+        assert leftovers.find(layout) == []
+        process.kill()
 
 
 def test_supervisor_s_own_control_program_works_with_our_configuration(runner: Runner, layout: Layout) -> None:
