@@ -6,6 +6,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.problem import Problem
+
 # A Unix socket's path has room for 107 bytes; supervisord binds to a temporary name some characters longer.
 LONGEST_SOCKET_PATH = 90
 
@@ -66,8 +68,12 @@ class Layout:
 
     def make_folders(self) -> None:
         """The folders that hold secrets, or files made from them, are for their owner only."""
-        for folder in (self.data, self.redis, self.logs, self.static):
-            folder.mkdir(parents=True, exist_ok=True)
-        for folder in (self.secrets, self.run, self.data / "kma"):
-            folder.mkdir(exist_ok=True)
-            folder.chmod(0o700)
+        try:
+            for folder in (self.data, self.redis, self.logs, self.static):
+                folder.mkdir(parents=True, exist_ok=True)
+            for folder in (self.secrets, self.run, self.data / "kma"):
+                folder.mkdir(exist_ok=True)
+                folder.chmod(0o700)
+        except OSError as error:
+            why = error.strerror or error
+            raise Problem(f"MA_DATA: {error.filename} cannot be made or used as a folder: {why}") from error

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from deploy import environment, python_packages
+from deploy import environment, python_packages, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.problem import Problem
@@ -15,6 +15,13 @@ def site_environment(config: Config, layout: Layout) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in environment.SECRET_NAMES}
     path = f"{python_packages.VENV / 'bin'}:{inherited.get('PATH', os.defpath)}"
     return inherited | environment.site(config, layout) | {"PATH": path}
+
+
+def refuse_before_first_start(layout: Layout) -> None:
+    if not python_packages.PYTHON.exists():
+        raise Problem("nothing is installed yet: ./ma up")
+    # The first thing that every start makes.
+    secret_files.read(layout.secrets / "django_key")
 
 
 def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
@@ -30,8 +37,7 @@ def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
 
 def shown(config: Config, layout: Layout, *arguments: str) -> int:
     """Its output is the person's; the exit code is returned."""
-    if not python_packages.PYTHON.exists():
-        raise Problem("nothing is installed yet: ./ma up")
+    refuse_before_first_start(layout)
     command = [str(python_packages.PYTHON), "manage.py", *arguments]
     return subprocess.run(command, env=site_environment(config, layout), cwd=REPOSITORY, check=False).returncode
 

@@ -30,7 +30,7 @@ def read(path: Path) -> str:
         return path.read_text(encoding="utf-8").strip()
     except PermissionError:
         raise Problem(f"{path} can only be read by its owner: run ma as the user who started it first") from None
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise Problem(f"{path} is missing: ./ma up makes it") from None
 
 

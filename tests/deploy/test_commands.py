@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import secret_files, site_health
+from deploy import leftovers, secret_files, site_health
 from deploy.commands import connect, logs
 from deploy.commands.status import summary
 from deploy.config import REPOSITORY, Config
 from deploy.console import duration
 from deploy.layout import Layout
+from deploy.ports import free_ports
 from deploy.problem import Problem
 
 
@@ -25,10 +27,13 @@ def config(tmp_path: Path) -> Config:
     return config
 
 
-def ma(config: Config, *arguments: str) -> "subprocess.CompletedProcess[str]":
+PORTS = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_PORT")
+
+
+def ma(config: Config, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, str(REPOSITORY / "ma"), *arguments],
-        env={"PATH": os.environ["PATH"], "MA_DATA": str(config.data)},
+        env={"PATH": os.environ["PATH"], "MA_DATA": str(config.data), **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -104,7 +109,22 @@ def test_following_a_log_goes_on_in_the_new_file_after_a_rotation(config: Config
 def test_status_where_nothing_runs_says_so_and_fails(config: Config) -> None:
     done = ma(config, "status")
     assert (done.returncode, done.stdout) == (1, "nothing is running: ./ma up\n")
-    assert json.loads(ma(config, "status", "--json").stdout) == {"processes": [], "health": None}
+    assert json.loads(ma(config, "status", "--json").stdout) == {"processes": [], "left_behind": [], "health": None}
+
+
+def test_status_names_what_a_killed_runner_left_behind(config: Config) -> None:
+    environ = leftovers.marked(Layout(config.data))
+    with subprocess.Popen(["sleep", "60"], env=environ) as left:
+        try:
+            done = ma(config, "status")
+            document = json.loads(ma(config, "status", "--json").stdout)
+        finally:
+            left.kill()
+    assert done.returncode == 1
+    assert done.stdout == (
+        f"the process runner was killed; these are left of it: sleep {left.pid}\n./ma down ends them, then ./ma up\n"
+    )
+    assert document["left_behind"] == [{"name": "sleep", "pid": left.pid}]
 
 
 def test_the_health_line_names_parts_and_servers() -> None:
@@ -140,6 +160,27 @@ def test_a_site_that_is_away_is_none(config: Config) -> None:
     started = time.monotonic()
     assert site_health.ask(configuration.read({"MA_PORT": "1"})) is None
     assert time.monotonic() - started < 5
+
+
+# -- before the first start
+
+
+@pytest.mark.parametrize("arguments", [("doctor",), ("manage", "check"), ("bench", "consume"), ("demo",), ("env",)])
+def test_what_needs_a_start_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    config = configuration.read({"MA_DATA": str(tmp_path / "none")})
+    done = ma(config, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"ma: .*: \./ma up( makes it)?\n", done.stderr)
+    assert not config.data.exists()
+
+
+@pytest.mark.parametrize("folder", ["/proc/nope", "/dev/null", "/dev/null/below"])
+def test_a_data_folder_that_cannot_be_made_is_one_line(folder: str) -> None:
+    ports = dict(zip(PORTS, map(str, free_ports(5)), strict=True))
+    for arguments in (("up", "--detach"), ("doctor",), ("status",), ("down",)):
+        done = ma(configuration.read({"MA_DATA": folder}), *arguments, **ports)
+        assert len((done.stdout + done.stderr).splitlines()) == 1, done
+        assert done.returncode == (0 if arguments == ("down",) else 1)
 
 
 # -- what all commands share

@@ -47,7 +47,8 @@ def test_an_address_of_another_machine_is_said_plainly() -> None:
 def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     names = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT")
     ports = dict(zip(names, map(str, free_ports(4)), strict=True))
-    environ = {"PATH": "/usr/bin:/bin", "MA_DATA": str(tmp_path_factory.mktemp("data") / "new")}
+    data = tmp_path_factory.mktemp("data") / "new"
+    environ = {"PATH": "/usr/bin:/bin", "MA_DATA": str(data)}
     done = subprocess.run(
         [sys.executable, str(REPOSITORY / "ma"), "up", "--detach"],
         env=environ | ports | {"MA_REDIS_PORT": str(taken)},
@@ -58,6 +59,7 @@ def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest
     assert done.returncode == 1
     assert done.stderr == f"ma: Port {taken} (Redis) is in use: end what uses it or set MA_REDIS_PORT\n"
     assert done.stdout == ""
+    assert not data.exists()
 
 
 def test_a_second_start_of_the_same_folder_is_refused(tmp_path: Path) -> None:
