@@ -1,8 +1,28 @@
 """What `ma` tells the person in front of it."""
 
+import os
+import sys
+from contextlib import suppress
+
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+def say_if_heard(text: str) -> None:
+    """For what has to go on where nobody listens any more: a closed terminal, a pipe whose reader has ended."""
+    try:
+        say(text)
+    except OSError:
+        _fall_silent()
+
+
+def _fall_silent() -> None:
+    """What the failed write left in the buffer must not fail once more at exit."""
+    with suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def table(rows: list[tuple[str, ...]]) -> str:

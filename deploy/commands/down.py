@@ -2,7 +2,7 @@
 
 from deploy import stop
 from deploy.config import Config
-from deploy.console import say
+from deploy.console import say_if_heard as say
 from deploy.layout import Layout
 
 

@@ -7,13 +7,14 @@ from types import FrameType
 
 from deploy import installation, leftovers, only_one, ports, python_packages, stop
 from deploy.config import Config
-from deploy.console import say
+from deploy.console import say_if_heard as say
 from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.runner import Runner
 from deploy.start import Start
 
 WATCH_SECONDS = 2.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(config: Config, *, detach: bool, demo: bool) -> int:
@@ -21,24 +22,33 @@ def run(config: Config, *, detach: bool, demo: bool) -> int:
     if Runner(layout).alive():
         say(f"already running: {config.address} (./ma status, ./ma down)")
         return 0
+    if not layout.run.exists():
+        # Where nothing was ever started a start that is refused leaves no folders behind.
+        _refuse_what_is_in_the_way(config, layout)
     _end_on_signals()
+    started = False
     try:
         with only_one.start_of(layout):
             _start(config, layout, demo=demo)
+        started = True
+        if not detach:
+            _stay(layout)
     except KeyboardInterrupt:
-        say("interrupted: stopping what has started")
+        say("stopping" if started else "interrupted: stopping what has started")
         stop.stop_everything(layout, say)
-        return 130
-    if detach:
-        return 0
-    return _stay(layout)
+        return 0 if started else 130
+    return 0
+
+
+def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
+    if leftovers.find(layout):
+        raise Problem("processes of an earlier start still run although their runner was killed: ./ma down ends them")
+    ports.refuse_taken(ports.wanted_by(config))
 
 
 def _start(config: Config, layout: Layout, *, demo: bool) -> None:
     processes = installation.processes(config)
-    if leftovers.find(layout):
-        raise Problem("processes of an earlier start still run although their runner was killed: ./ma down ends them")
-    ports.refuse_taken(ports.wanted_by(config))
+    _refuse_what_is_in_the_way(config, layout)
     installation.install(layout, say)
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
     os.umask(0o077)
@@ -54,26 +64,22 @@ def _start(config: Config, layout: Layout, *, demo: bool) -> None:
     say(f"open {config.address}")
 
 
-def _stay(layout: Layout) -> int:
+def _stay(layout: Layout) -> None:
     say("Ctrl-C stops everything; processes that end are started again (./ma status)")
     runner = Runner(layout)
-    try:
-        while runner.alive():
-            time.sleep(WATCH_SECONDS)
-        say("stopped from elsewhere")
-    except KeyboardInterrupt:
-        say("stopping")
-        # A second Ctrl-C must not leave half of it running.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        stop.stop_everything(layout, say)
-    return 0
+    while runner.alive():
+        time.sleep(WATCH_SECONDS)
+    say("stopped from elsewhere")
 
 
 def _end_on_signals() -> None:
     """A closed terminal or a `kill` stops everything in order, as Ctrl-C does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        # A second one must not leave half of it running; a closed terminal sends it through the shell once more.
+        for each in ENDING:
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, interrupt)
