@@ -28,13 +28,13 @@ def register_endings(endings: Endings) -> None:
 def known_attempts(setting: LaunchSetting) -> dict[str, int]:
     """{message key: attempts made} of messages that a KMA died with lately and that have not ended since.
 
-    The number is the largest of all protocols of the message, not only of those: the broker's count stays behind by
-    one for each death of a KMA, also in every attempt that follows. Asked with every heartbeat: mostly one look at an
-    index that is empty.
+    Weak keys are left out: equal messages share one, and none may pay for another. The number is the largest of all
+    protocols of the message, not only of those: the broker's count stays behind by one for each death of a KMA, also
+    in every attempt that follows. Asked with every heartbeat: mostly one look at an index that is empty.
     """
     since = timezone.now() - LOOK_BACK
     died = FailureProtocol.objects.filter(
-        outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, setting_key=setting.key
+        outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, setting_key=setting.key, message_key_weak=False
     ).exclude(message_key="")
     keys = set(died.order_by("-occurred_at").values_list("message_key", flat=True)[:MOST])
     if not keys:

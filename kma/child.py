@@ -96,7 +96,7 @@ class Child:
         for module in job.modules:
             try:
                 importlib.import_module(module)
-            except Exception as error:
+            except BaseException as error:  # a module that exits must not stop the agents of the others
                 failed.append(error)
         try:
             registered = registry.find(job.agent)
@@ -116,6 +116,8 @@ class Child:
                 send(frames.frame(frames.SKIPPED, slot))
                 continue
             handled = handler.handle(encoded, attempt)
+            if os.getpid() != self._pid:
+                os._exit(0)  # user code forked and came back twice: the twin must not go on with the next message
             if handled.outcome is Outcome.RETURNED:
                 # Before the answer: an answer that the parent never reads leaves no false `kma died`.
                 finish(slot)

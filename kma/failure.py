@@ -48,7 +48,7 @@ def type_name(kind: type[BaseException]) -> str:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as second:
+    except BaseException as second:
         return f"<no text: {type_name(type(second))} in __str__>"
 
 
@@ -56,7 +56,7 @@ def _formatted(error: BaseException) -> str:
     try:
         lines = traceback.format_exception(type(error), error, _users(error.__traceback__))
         text = "".join(lines)
-    except Exception as second:
+    except BaseException as second:
         text = f"<no traceback: {type_name(type(second))} while it was formatted>"
     return head_and_tail(storable(text), MAX_TRACEBACK - _MARK)
 

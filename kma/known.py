@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 
+from contract.identity import DIGEST_PREFIX
 from kma.identity import Identified, identify, key_of, may_be_given_back
 
 
 class KnownAttempts:
     """`here` is by case, because a message that was given back begins anew; the MA's are by message key, and the MA
-    leaves out what has ended. One thread."""
+    leaves out what has ended. Weak keys are left out: equal messages share them, and none may pay for another; for
+    those the broker's count is all there is. One thread."""
 
     def __init__(self, here: Mapping[str, int]) -> None:
-        self._here = dict(here)
+        self._here = {case: made for case, made in here.items() if not is_weak(case)}
         self._told: dict[str, int] = {}
         self._ended: set[str] = set()
 
@@ -20,7 +22,9 @@ class KnownAttempts:
     def told(self, attempts: Mapping[str, int]) -> None:
         """What the MA knows now. What ended here stays ended until the MA has noticed."""
         self._ended &= attempts.keys()
-        self._told = {key: made for key, made in attempts.items() if key not in self._ended}
+        self._told = {
+            key: made for key, made in attempts.items() if key not in self._ended and not is_weak(key)
+        }
 
     def of(self, encoded: bytes) -> int:
         if not self:
@@ -51,3 +55,7 @@ def case_of(encoded: bytes) -> str:
 
 def case(identified: Identified) -> str:
     return f"{identified.key.text}@{identified.letter_id}" if identified.given_back else identified.key.text
+
+
+def is_weak(case: str) -> bool:
+    return case.startswith(DIGEST_PREFIX)

@@ -244,6 +244,8 @@ class Pool:
                 self.back.append(work)
         for slot in seat.recalled:
             self.release(slot)
+        if not seat.ready and not self.problem and not self._closing:
+            self.problem = f"the agent's process ended ({name}) before it was ready"
         self._vacate(seat)
         return ended
 

@@ -64,7 +64,8 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
         ending = _ending(start, identified, totals.successes)
         for number, content in enumerate(after_failure(run, message, ending)):
             records.append(New(key, content, derived_id(start.record, number)))
-        attempts.append((run.setting, case(identified), start.attempt))
+        if not identified.key.weak:
+            attempts.append((run.setting, case(identified), start.attempt))
     spool.append(records, attempts=attempts)
     totals = replace(totals, failed=totals.failed + len(starts), restarts=totals.restarts + 1)
     ledger.write_totals(key, totals)

@@ -1,6 +1,6 @@
 """How many deliveries a run takes in advance: enough to keep its children busy for a second, bounded in bytes."""
 
-PER_CHILD, LEAST_PER_CHILD = 25, 2
+PER_CHILD = 25
 BOUND_BYTES = 64 * 1024 * 1024
 PERIOD = 0.25  # seconds between two looks at the rate
 
@@ -14,7 +14,7 @@ class Window:
         self._concurrency = concurrency
         self._bound = bound_bytes
         self._largest = 1.0
-        self._wanted = LEAST_PER_CHILD * concurrency
+        self._wanted = concurrency
         self._handled = 0
         self._since = 0.0
         self.size = self._wanted
@@ -32,7 +32,7 @@ class Window:
             return False
         a_second = int(self._handled / seconds)
         self._handled, self._since = 0, now
-        most, least = PER_CHILD * self._concurrency, LEAST_PER_CHILD * self._concurrency
+        most, least = PER_CHILD * self._concurrency, self._concurrency
         self._wanted = max(least, min(a_second, most))
         return self._set()
 

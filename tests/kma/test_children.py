@@ -12,7 +12,7 @@ import pytest
 from broker.port import Settle
 from contract.messages import RunState
 from tests.kma.conftest import Make
-from tests.kma.fakes import eventually, message
+from tests.kma.fakes import SAMPLES, eventually, message
 
 OK = {"do": "ok"}
 
@@ -46,7 +46,7 @@ def test_an_agent_that_stops_when_asked_gives_its_message_back(stage: Make, tmp_
     ("code", "problem"),
     [
         ("import no_such_module_at_all", "ModuleNotFoundError"),
-        ("import os; os._exit(9)", ""),
+        ("import os; os._exit(9)", "ended (exit:9) before it was ready"),
         (
             "from kma.agent import agent\n@agent('test.broken')\nclass B:\n"
             "    def __init__(self): raise RuntimeError('no database')\n"
@@ -65,10 +65,37 @@ def test_an_agent_that_cannot_start_is_shown_and_takes_no_message(
         one = stage([message(OK)], modules=("broken_agent",), agent="test.broken")
         eventually(lambda: one.run.report().restarts >= 2, "two tries")
         report = one.run.report()
-    if problem:
-        assert report.state is RunState.FAILED and problem in report.problem
+    assert report.state is RunState.FAILED and problem in report.problem
     assert one.links == [], "no link: an exclusive queue would feed nobody else"
     assert one.records() == []
+
+
+def test_a_module_that_exits_stops_no_agent_of_the_others(stage: Make, tmp_path: Path) -> None:
+    (tmp_path / "leaving_agent.py").write_text("raise SystemExit('no licence')")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        one = stage([message(OK)], modules=("leaving_agent", *SAMPLES))
+        one.settled(1)
+    assert one.link.outcomes() == {Settle.ACCEPT: 1}
+
+
+def test_an_agent_that_forks_and_returns_twice_handles_nothing_twice(stage: Make, tmp_path: Path) -> None:
+    (tmp_path / "forking_agent.py").write_text(
+        "import os\n"
+        "from kma.agent import agent\n"
+        "@agent('test.forking')\n"
+        "def forking(message, context):\n"
+        "    with open(context.parameters['file'], 'a') as file: file.write(message.id + '\\n')\n"
+        "    os.fork()\n"
+    )
+    file = tmp_path / "begun"
+    numbered = [message(OK, identity=f"ID:{n}") for n in range(20)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        parameters = {"file": str(file)}
+        one = stage(numbered, modules=("forking_agent",), agent="test.forking", parameters=parameters)
+        one.settled(20)
+    assert sorted(file.read_text().split()) == sorted(f"ID:{n}" for n in range(20))
 
 
 def test_what_an_agent_prints_or_writes_corrupts_nothing(stage: Make, tmp_path: Path) -> None:

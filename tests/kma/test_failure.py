@@ -44,6 +44,11 @@ def test_what_no_store_takes_is_replaced() -> None:
     assert "\0" not in found.text and "\0" not in found.traceback
 
 
+def test_an_exception_whose_text_wants_to_leave_is_described_too() -> None:
+    found = describe(caught("class Odd(Exception):\n  def __str__(self): raise SystemExit\nraise Odd"))
+    assert found.exception_type.endswith("Odd") and "SystemExit in __str__" in found.text
+
+
 def test_an_exception_whose_text_raises_is_described_too() -> None:
     found = describe(caught("class Odd(Exception):\n  def __str__(self): raise RuntimeError\nraise Odd"))
     assert found.exception_type.endswith("Odd") and "RuntimeError in __str__" in found.text

@@ -116,7 +116,7 @@ def test_a_message_that_a_child_would_block_on_never_blocks_the_parent(bench: Be
 
 def test_the_window_follows_the_rate_and_shrinks_at_once_for_large_messages() -> None:
     window = Window(4, bound_bytes=1_000_000)
-    assert window.size == 8
+    assert window.size == 4
     window.saw(500)
     assert not window.handled(5, now=100.0), "slow handlings: what waits here is kept from other servers"
     assert window.handled(500, now=101.0) and window.size == 100
@@ -126,4 +126,4 @@ def test_the_window_follows_the_rate_and_shrinks_at_once_for_large_messages() ->
     for _ in range(2000):
         window.saw(500)
     assert window.size == 100
-    assert window.handled(1, now=2000.0) and window.size == 8
+    assert window.handled(1, now=2000.0) and window.size == 4

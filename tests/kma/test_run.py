@@ -46,17 +46,18 @@ def test_a_message_is_handled_once_however_often_it_is_taken_back(stage: Make, t
 
 def test_a_stop_finishes_what_is_at_hand_and_gives_the_rest_back(stage: Make, tmp_path: Path) -> None:
     file = tmp_path / "truth"
-    script = {"do": "sleep", "seconds": 1}
-    one = stage([message(script) for _ in range(10)], concurrency=2, parameters={"truth_file": str(file)})
-    eventually(lambda: len(truth(file)) == 2, "two starts")
+    quick, slow = {"do": "sleep", "seconds": 0.02}, {"do": "sleep", "seconds": 1}
+    scripts = [quick] * 60 + [slow] * 10  # while they are quick it takes some in advance
+    one = stage([message(script) for script in scripts], concurrency=2, parameters={"truth_file": str(file)})
+    eventually(lambda: len(truth(file)) == 62, "two slow ones have begun")
     one.run.stop(close=True, reason="test")
     one.run.join(20)
-    assert one.link.outcomes() == {Settle.ACCEPT: 2}
-    assert len(truth(file)) == 2, "nothing was begun after the stop"
+    assert one.link.outcomes() == {Settle.ACCEPT: 62}
+    assert len(truth(file)) == 62, "nothing was begun after the stop"
     assert len(one.link.outstanding) > 0 and one.link.stopped, "given back by closing the link, not by a settlement"
     assert one.run.state is RunState.FINISHED
     (closing,) = one.records("closing")
-    assert (closing["handled"], closing["records"], closing["reason"]) == (2, 0, "test")
+    assert (closing["handled"], closing["records"], closing["reason"]) == (62, 0, "test")
     assert not list(one.folder.glob("*.journal"))
 
 

@@ -50,6 +50,14 @@ def test_another_setting_hears_nothing_of_it(run: Run, now: datetime) -> None:
     assert provided.of(reports.setting("invoices")) == {}
 
 
+def test_a_weak_key_is_not_told_because_equal_messages_share_it(run: Run, now: datetime) -> None:
+    content = reports.protocol(
+        reports.run_of(run), reports.message("sha256:1", 2, weak=True), outcome="kma_died", occurred_at=now
+    )
+    accept_batch(run.server, Spool().batch(content), now)
+    assert provided.of(run.activation.setting) == {}
+
+
 def test_a_message_that_was_handled_is_forgotten(run: Run, now: datetime) -> None:
     store(run, now, "ID:killer", 2, 5, "kma_died")
     content = reports.recovered(reports.run_of(run), reports.message("ID:killer", 3), occurred_at=now)
