@@ -8,6 +8,8 @@ from contract.text import storable
 BIGGEST = 2**63 - 1
 # A JSON number beyond this is kept as its text: databases and browsers would round or refuse it.
 DIGITS = 18
+# Levels of lists and objects in one value: deeper ones end the interpreter's or the database's patience.
+DEEPEST = 50
 
 
 def fit(text: str, limit: int) -> str:
@@ -23,14 +25,17 @@ def whole(value: int, path: str, *, least: int = 0) -> int:
     return value
 
 
-def plain(value: Any) -> Any:
-    """A JSON value that JSON columns take: texts and keys storable, numbers neither huge nor NaN."""
+def plain(value: Any, levels: int = DEEPEST) -> Any:
+    """A JSON value that JSON columns take: texts and keys storable, numbers neither huge nor NaN. Raises ContractError
+    for one that is nested too deep."""
     if isinstance(value, str):
         return storable(value)
+    if isinstance(value, (dict, list, tuple)) and not levels:
+        raise ContractError("properties", f"nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
-        return {storable(str(key)): plain(item) for key, item in value.items()}
+        return {storable(str(key)): plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [plain(item, levels - 1) for item in value]
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):

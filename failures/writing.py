@@ -10,6 +10,7 @@ import structlog
 from django.db import DataError, IntegrityError, transaction
 
 from agents.models import Server
+from contract.errors import ContractError
 from contract.messages import Record
 from failures.hygiene import fit, plain
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
@@ -63,4 +64,7 @@ def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, st
 
 
 def _text(content: Any) -> str:
-    return json.dumps(plain(content), ensure_ascii=False)
+    try:
+        return json.dumps(plain(content), ensure_ascii=False)
+    except (ContractError, RecursionError) as error:
+        return f"<not kept: {error}>"

@@ -12,7 +12,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 
 # No wildcard (`*`, `#`), no `::`: the name is also the match of its address settings.
 address_name = RegexValidator(
-    r"^(?!activemq\.|MA\.|DLQ\.|\$)[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
+    r"^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
     _("Letters, digits and . _ / - ; not activemq.*, MA.* or DLQ.*, which belong to the broker and to us."),
 )
 

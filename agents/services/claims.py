@@ -37,13 +37,13 @@ def _newest(runs: Iterable[Run]) -> dict[UUID, Run]:
 
 def _claimed(report: RunReport, run: Run) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "handled": _bounded(report.handled, BIGGEST_TOTAL),
-        "restarts": _bounded(report.restarts, BIGGEST_TOTAL),
-        "in_progress": _bounded(report.in_progress, BIGGEST),
+        "handled": bounded(report.handled, BIGGEST_TOTAL),
+        "restarts": bounded(report.restarts, BIGGEST_TOTAL),
+        "in_progress": bounded(report.in_progress, BIGGEST),
         "connected": report.connected,
         "same_type": report.counts.same_type[:255],
-        "same_count": _bounded(report.counts.same, BIGGEST),
-        "any_count": _bounded(report.counts.any, BIGGEST),
+        "same_count": bounded(report.counts.same, BIGGEST),
+        "any_count": bounded(report.counts.any, BIGGEST),
         "problem": report.problem[:2000],
     }
     if run.closed_at is None:
@@ -51,5 +51,5 @@ def _claimed(report: RunReport, run: Run) -> dict[str, Any]:
     return values
 
 
-def _bounded(number: int, most: int) -> int:
+def bounded(number: int, most: int) -> int:
     return max(0, min(number, most))

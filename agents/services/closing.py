@@ -1,6 +1,8 @@
 """When a run is over, and with its last run the activation."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
@@ -31,8 +33,13 @@ def lose_unreachable_runs(now: datetime) -> int:
     )
 
 
-def close_never_started(server: Server, now: datetime) -> int:
-    """The KMA has the present desired state and never spoke of these: it never began them."""
-    never = Run.objects.filter(server=server, wanted=False, closed_at=None, reported_at=None)
+def close_never_started(server: Server, heard: Collection[UUID], now: datetime) -> int:
+    """The KMA has the present desired state, does not speak of these runs (`heard`: the activations it speaks of), and
+    never said more of them than that they were to start: it never began them."""
+    nothing = Q(state=RunPhase.STARTING, handled=0, failed=0, temporary=0, restarts=0, server__spool_rows=0)
+    never = Run.objects.filter(nothing | Q(reported_at=None), server=server, wanted=False, closed_at=None)
+    never = never.exclude(activation__in=heard)
     # Looked first: an update that changes nothing still takes SQLite's write lock, at every heartbeat.
-    return never.update(state=RunPhase.FINISHED, closed_at=now) if never.exists() else 0
+    found = list(never.values_list("pk", flat=True))
+    open_still = Run.objects.filter(pk__in=found, closed_at=None)
+    return open_still.update(state=RunPhase.FINISHED, closed_at=now) if found else 0

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
-from agents.services.claims import accept_claims
+from agents.services.claims import BIGGEST_TOTAL, accept_claims, bounded
 from agents.services.closing import close_finished_activations, close_never_started
 from agents.services.desired import desired_state
 from agents.services.hearing import note_hearing_again
@@ -40,7 +40,7 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
         plan_open_activations(now, server)
     desired = desired_state(server)
     known = heartbeat.desired_version == desired.version
-    if known and close_never_started(server, now):
+    if known and close_never_started(server, [run.activation for run in heartbeat.runs], now):
         close_finished_activations(now)
     return HeartbeatReply(now=now, desired_version=desired.version, desired=None if known else desired)
 
@@ -50,9 +50,9 @@ def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
         "boot": heartbeat.boot,
         "kma_version": heartbeat.kma_version[:60],
         "clock_skew_seconds": round((heartbeat.sent_at - now).total_seconds(), 1),
-        "spool_rows": heartbeat.spool.rows,
-        "spool_bytes": heartbeat.spool.bytes,
-        "spool_limit_bytes": heartbeat.spool.limit_bytes,
+        "spool_rows": bounded(heartbeat.spool.rows, BIGGEST_TOTAL),
+        "spool_bytes": bounded(heartbeat.spool.bytes, BIGGEST_TOTAL),
+        "spool_limit_bytes": bounded(heartbeat.spool.limit_bytes, BIGGEST_TOTAL),
         "spool_full": heartbeat.spool.full,
         "problems": [problem[:500] for problem in heartbeat.problems[:MOST_PROBLEMS]],
         "desired_version": heartbeat.desired_version[:64],

@@ -105,7 +105,9 @@ def test_what_the_subscription_hangs_on_cannot_change(operating: APIClient, sett
     assert operating.patch("/api/v1/destinations/demo.orders/", {"name": "x.y"}).status_code == 400
 
 
-@pytest.mark.parametrize("name", ["MA.DLA", "a::b", "a.#", "*", "$sys", "activemq.management", "DLQ.orders", ""])
+@pytest.mark.parametrize(
+    "name", ["MA.DLA", "a::b", "a.#", "*", "$sys", "activemq.management", "DLQ.orders", "ExpiryQueue", "MA", ""]
+)
 def test_an_address_that_is_not_ours_to_make_is_refused(operating: APIClient, name: str) -> None:
     answer = operating.post("/api/v1/destinations/", {"name": name})
 

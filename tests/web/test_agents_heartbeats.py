@@ -148,6 +148,25 @@ def test_a_run_withdrawn_before_its_kma_began_it_is_closed(setting: LaunchSettin
     assert (activation.state, activation.ended_at) == ("stopped", NOW)
 
 
+def test_a_run_withdrawn_while_it_was_to_start_is_no_loss(setting: LaunchSetting, server: Server) -> None:
+    enable_setting(setting, None, NOW)
+    accept_heartbeat(server, heartbeat("srv-1"), NOW)
+    starting = report(Run.objects.get(), RunState.STARTING)
+    accept_heartbeat(server, heartbeat("srv-1", starting), NOW)
+    disable_setting(setting, None, "", NOW)
+    reply = accept_heartbeat(server, heartbeat("srv-1", starting), NOW)
+    accept_heartbeat(server, heartbeat("srv-1", starting, desired_version=reply.desired_version), NOW)
+    assert Run.objects.get().closed_at is None, "the KMA still speaks of it"
+    accept_heartbeat(server, heartbeat("srv-1", desired_version=reply.desired_version), NOW)
+
+    assert Run.objects.get().state == RunPhase.FINISHED
+
+
+def test_a_spool_beyond_the_database_is_bounded(server: Server) -> None:
+    accept_heartbeat(server, heartbeat("srv-1", spool=SpoolReport(rows=2**63, bytes=2**70)), NOW)
+    assert Server.objects.get().spool_rows == 2**63 - 1
+
+
 def test_numbers_beyond_the_database_are_bounded(setting: LaunchSetting, server: Server) -> None:
     enable_setting(setting, None, NOW)
     accept_heartbeat(server, heartbeat("srv-1"), NOW)

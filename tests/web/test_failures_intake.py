@@ -146,6 +146,19 @@ def test_a_record_that_cannot_be_stored_is_refused_alone(
     assert post(client, batch).json()["known"] == 3
 
 
+def test_properties_that_are_nested_without_end_are_refused_alone(client: Client, run: Run) -> None:
+    deep: Any = "bottom"
+    for _ in range(200):
+        deep = [deep]
+    spool, of = Spool(), reports.run_of(run)
+    good, bad = spool.record(reports.protocol(of)), spool.record(reports.protocol(of))
+    content = {**bad.content, "message": {**bad.content["message"], "properties": {"deep": deep}}}
+    batch = RecordBatch("srv-1", spool.id, (good, dataclasses.replace(bad, content=content)))
+    answer = post(client, batch).json()
+    assert (answer["new"], answer["stored_up_to"]) == (1, 2)
+    assert "nested deeper" in answer["refused"][0]["reason"]
+
+
 def test_a_refused_record_does_not_keep_its_run_open(run: Run) -> None:
     spool, of = Spool(), reports.run_of(run)
     bad = spool.record(reports.protocol(of))
