@@ -53,6 +53,20 @@ def test_create_server_writes_a_token_file_that_only_its_owner_reads(db: None, t
     assert Server.objects.count() == 1
 
 
+def test_create_server_says_what_it_did_to_a_server_that_existed(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for _ in range(3):
+        secret = run("create_server", "srv-7").strip()
+        told.append(capsys.readouterr().err.strip())
+        assert secret.startswith("kma_") and " " not in secret
+
+    assert told == [
+        "",
+        "The server srv-7 existed. It now has 2 valid tokens.",
+        "The server srv-7 existed. It now has 2 valid tokens; the oldest was revoked.",
+    ]
+
+
 def test_create_server_refuses_what_is_no_server_name(db: None) -> None:
     with pytest.raises(CommandError, match="not a server name"):
         run("create_server", "Srv 7")
@@ -195,6 +209,28 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(setting: LaunchSetting, se
     assert all(finding["what_to_do"] for finding in wrong.values())
     assert any("silent for 12" in finding.detail for finding in findings("KMAs"))
     assert any("+90.0 s" in finding.detail for finding in findings("clock"))
+
+
+def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(setting: LaunchSetting, server: Server) -> None:
+    Server.objects.create(name="spare")
+    [told] = [finding for finding in findings("KMAs") if finding.detail == "srv-1 was never seen"]
+
+    assert "create_server srv-1" in told.what_to_do and "KMA_SERVER=srv-1" in told.what_to_do
+    assert "logs" not in told.what_to_do
+    assert [finding.ok for finding in findings("KMAs") if finding.detail.startswith("spare")] == [True]
+    assert not [finding for finding in findings("tokens") if "spare" in finding.detail]
+
+
+def test_the_doctor_finds_messages_that_the_broker_could_not_read(
+    house_broker: ArtemisService, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("provision")
+    assert [finding.detail for finding in findings("unreadable")] == ["MA.unreadable is empty"]
+
+    management = broker_service.management()
+    monkeypatch.setattr(type(management), "attribute", lambda self, resource, name: 2)
+    [told] = findings("unreadable")
+    assert not told.ok and "JMS" in told.what_to_do
 
 
 def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(db: None, monkeypatch: pytest.MonkeyPatch) -> None:

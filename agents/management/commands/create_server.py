@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.models import Server
+from agents.models import Server, ServerToken
 from agents.services.tokens import issue_server_token
 
 
@@ -20,9 +20,12 @@ class Command(BaseCommand):
         parser.add_argument("--token-file", type=Path, help="write the token here, mode 600, instead of printing it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        server = _server(options["name"])
+        server, existed = _server(options["name"])
         path: Path | None = options["token_file"]
+        before = _valid(server)
         secret = issue_server_token(server, now=timezone.now())
+        if existed:
+            self.stderr.write(_told(server, before))
         if path is None:
             self.stdout.write(secret)
             return
@@ -33,8 +36,23 @@ class Command(BaseCommand):
         self.stdout.write(f"{server.name}: token written to {path}")
 
 
-def _server(name: str) -> Server:
+def _valid(server: Server) -> int:
+    return ServerToken.objects.filter(server=server, revoked_at=None).count()
+
+
+def _told(server: Server, before: int) -> str:
+    """To stderr: what a script reads is the token alone."""
+    after = _valid(server)
+    tokens = f"{after} valid token" + ("s" if after > 1 else "")
+    revoked = before + 1 - after
+    lost = {0: "", 1: "; the oldest was revoked"}.get(revoked, f"; the {revoked} oldest were revoked")
+    return f"The server {server.name} existed. It now has {tokens}{lost}."
+
+
+def _server(name: str) -> tuple[Server, bool]:
+    """The server, and whether it was there before."""
     server = Server.objects.filter(name=name).first()
+    existed = server is not None
     if server is None:
         server = Server(name=name)
         try:
@@ -42,7 +60,7 @@ def _server(name: str) -> Server:
         except ValidationError as error:
             raise CommandError(f"{name!r} is not a server name: {' '.join(error.messages)}") from error
         server.save()
-    return server
+    return server, existed
 
 
 def write_secret(path: Path, secret: str) -> None:
