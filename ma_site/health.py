@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from agents.models import Server
 from agents.models.server import lost_before
 from agents.services.broker import management
+from agents.services.expected import expected_servers
 from agents.services.signs import seconds_since
 from broker.errors import BrokerError
 from ma_site.redis_check import ping
@@ -31,26 +32,26 @@ def health(request: HttpRequest) -> JsonResponse:
     now = timezone.now()
     try:
         servers: dict[str, float | None] = _servers(now)
-        silent = _silent(now)
+        missing = _missing(now)
         signs = {name: _sign(name, now) for name in LATE_SECONDS}
         database = OK
     except (DatabaseError, InterfaceError) as error:
         log.error("database does not answer", reason=str(error))
-        servers, silent, signs, database = {}, False, dict.fromkeys(LATE_SECONDS, "unknown"), DOWN
+        servers, missing, signs, database = {}, False, dict.fromkeys(LATE_SECONDS, "unknown"), DOWN
     parts = {"database": database, "redis": _word(_redis), "broker": _word(_broker), **signs}
-    status = _status(parts, silent)
+    status = _status(parts, missing)
     return JsonResponse({"status": status, "parts": parts, "servers": servers}, status=503 if status == DOWN else 200)
 
 
-def _status(parts: dict[str, str], silent: bool) -> str:
+def _status(parts: dict[str, str], missing: bool) -> str:
     if parts["database"] == DOWN:
         return DOWN
-    return DEGRADED if silent or any(word != OK for word in parts.values()) else OK
+    return DEGRADED if missing or any(word != OK for word in parts.values()) else OK
 
 
-def _silent(now: datetime) -> bool:
-    """Whether a server is silent that was heard before. One that is in no pool any more has no work to miss."""
-    return Server.objects.filter(pools__isnull=False, last_seen_at__lte=lost_before(now)).exists()
+def _missing(now: datetime) -> bool:
+    """Whether a server that somebody counts on is silent or was never heard."""
+    return expected_servers().exclude(last_seen_at__gt=lost_before(now)).exists()
 
 
 def _servers(now: datetime) -> dict[str, float | None]:

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
+from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Run, Server
+from agents.pages.consoles import link
 from agents.services.looking import look_after_commit
+from agents.services.removal import RemovalRefused, removal_refusal, remove_server
 from agents.services.wishes import save_destination
 
 
@@ -51,6 +53,33 @@ class ServerAdmin(admin.ModelAdmin):
         (_("What its KMA said last"), {"fields": facts}),
     )
     inlines = (OfferedAgentInline,)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """One at a time, after a look at what goes with it."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        server = self.get_object(request, object_id)
+        if server and self.has_delete_permission(request, server):
+            try:
+                if refused := removal_refusal(server, timezone.now()):
+                    raise RemovalRefused(refused)
+                return super().delete_view(request, object_id, extra_context)
+            except RemovalRefused as error:
+                messages.error(request, str(error))
+                return HttpResponseRedirect(link("agents_server_change", server.pk))
+        return super().delete_view(request, object_id, extra_context)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Who may delete a server may delete what is nothing without it: its tokens, offers and closed runs."""
+        shown, counts, _missing, _protected = super().get_deleted_objects(objs, request)
+        runs = Run.objects.filter(server__in=objs).count()
+        return shown, counts | ({Run._meta.verbose_name_plural: runs} if runs else {}), set(), []
+
+    def delete_model(self, request: HttpRequest, obj: Server) -> None:
+        remove_server(obj, timezone.now())
 
     @admin.display(description=_("state"))
     def state_now(self, server: Server) -> str:

@@ -14,6 +14,7 @@ from agents import panels
 from agents.models import OfferedAgent, Run, Server, ServerState
 from agents.pages.consoles import link, needs, page
 from agents.pages.shown import RUNS, Shown, server_shown
+from agents.services.expected import expected_servers
 
 VIEW = "agents.view_server"
 SKEW_TOLERATED_SECONDS = 5.0
@@ -26,6 +27,7 @@ class ServerRow:
     state: Shown
     agents: list[OfferedAgent]
     runs: list[Run]
+    expected: bool = True
 
     @property
     def skewed(self) -> bool:
@@ -49,8 +51,9 @@ def server_rows(now: datetime) -> list[ServerRow]:
     runs: dict[int, list[Run]] = defaultdict(list)
     for run in Run.objects.filter(closed_at=None).select_related("activation__setting").order_by("activation__setting"):
         runs[run.server_id].append(run)
+    expected = set(expected_servers().values_list("pk", flat=True))
     return [
-        ServerRow(server, server_shown(server, now), agents[server.pk], runs[server.pk])
+        ServerRow(server, server_shown(server, now), agents[server.pk], runs[server.pk], server.pk in expected)
         for server in Server.objects.prefetch_related("pools")
     ]
 

@@ -11,6 +11,7 @@ from ma_site.checks import (
     redis,
     tokens,
     topology,
+    unreadable,
 )
 from ma_site.checks.finding import Finding, run_checks
 
@@ -27,4 +28,5 @@ __all__ = [
     "run_checks",
     "tokens",
     "topology",
+    "unreadable",
 ]

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from django.conf import settings
+
 from agents.models import Activation, ActivationState, Server, ServerState
+from agents.services.expected import is_expected
 from ma_site.checks.finding import Finding, bad, good, register
 
 
@@ -30,7 +33,14 @@ def _heard(server: Server, now: datetime) -> Finding:
     state = server.state(now)
     if state is ServerState.ALIVE:
         return good(f"{server.name} is alive")
+    if not is_expected(server):
+        return good(f"{server.name} is {state.value}; it is in no pool and has no valid token, so nobody misses it")
     if server.last_seen_at is None:
-        return bad(f"{server.name} was never seen", f"./ma status; ./ma logs kma-{server.name}")
+        start = f"start a KMA on its host with it: KMA_SERVER={server.name} KMA_TOKEN=… MA_URL={settings.MA_BASE_URL}"
+        return bad(
+            f"{server.name} was never seen",
+            f"manage.py create_server {server.name} prints a token; {start} (docs/operations.md). "
+            "Or delete the server in the admin.",
+        )
     seconds = (now - server.last_seen_at).total_seconds()
     return bad(f"{server.name} is silent for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}")

@@ -1,19 +1,22 @@
-"""Every server has a token, and no one more than two."""
+"""Every server that is used has a token, and no one more than two."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
-from agents.models import Server
+from agents.models import Pool, Server
 from agents.services.tokens import VALID_AT_A_TIME
 from ma_site.checks.finding import Finding, bad, good, register
+
+POOLS = Pool.servers.through.objects.filter(server=OuterRef("pk"))
 
 
 @register("tokens", 90)
 def check(now: datetime) -> Iterator[Finding]:
     valid = Count("tokens", filter=Q(tokens__revoked_at=None))
-    servers = list(Server.objects.annotate(valid=valid))
+    # A server that was made by name alone and is in no pool yet has nothing to do.
+    servers = list(Server.objects.annotate(valid=valid).filter(Q(valid__gt=0) | Exists(POOLS)))
     for server in servers:
         if server.valid == 0:
             yield bad(f"{server.name} has no valid token", f"manage.py create_server {server.name}")

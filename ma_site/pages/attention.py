@@ -37,7 +37,8 @@ def needs_of(
     request: HttpRequest, settings: list[SettingRow], dead: list[QueueRow], servers: list[ServerRow], parts: list[Part],
     now: datetime,
 ) -> list[Need]:  # fmt: skip
-    """Silent servers last heard long ago stay: only a person can say that they are gone for good."""
+    """A silent server that somebody counts on stays, however long ago it was heard: only a person can say that it is
+    gone for good, by deleting it."""
     found = [
         *_of_parts(parts),
         *_of_settings(request, settings, now),
@@ -95,7 +96,12 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
     for row in rows:
         server, url = row.server, link("server", row.server.name)
         look = [(_("Look"), url)]
-        if server.state(now) is ServerState.SILENT and server.last_seen_at:
+        if not row.expected and server.state(now) is not ServerState.ALIVE:
+            continue
+        if server.last_seen_at is None:
+            why = _("was never heard: start a KMA with its token, or delete the server")
+            found.append(Need("warn", "new", server.name, why, url, look))
+        elif server.state(now) is ServerState.SILENT:
             why = _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)}
             found.append(Need("bad", "silent", server.name, why, url, look))
         elif server.spool_full:

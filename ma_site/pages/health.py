@@ -20,13 +20,15 @@ from agents.pages.figures import broker_away_since, message_count
 from agents.pages.patience import bounded
 from agents.pages.shown import Shown
 from agents.services.broker import management
+from agents.services.expected import expected_servers
 from broker.errors import BrokerError
+from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
 from failures.models import RefusedRecord
 from ma_site.redis_check import ping
 
 VIEW = "agents.view_server"
-OK, DEGRADED, DOWN = "ok", "degraded", "down"
+OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
 # Beat and feed give a sign every few seconds: past this one of them stands still.
 LATE = timedelta(seconds=30)
 FEED_BEHIND = 1000
@@ -54,6 +56,7 @@ SHOWN = {
     OK: Shown(gettext_lazy("ok"), "ok", "ok"),
     DEGRADED: Shown(gettext_lazy("degraded"), "warn", "warn"),
     DOWN: Shown(gettext_lazy("down"), "bad", "bad"),
+    UNUSED: Shown(gettext_lazy("not in use"), "off", "off"),
 }
 
 
@@ -68,19 +71,27 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         *(_process(name, now) for name in PROCESSES),
         _feed_lag(),
         _unknown(),
+        *_unreadable(),
         _provisioning(),
         _records(now),
     ]
-    worst = next((state for state in (DOWN, DEGRADED) if any(part.state == state for part in parts)), OK)
+    servers = _servers(now)
     return page(
         request,
         "ma_site/health.html",
         title=_("Health"),
         section="health",
         parts=parts,
-        overall=SHOWN[worst],
-        servers=_servers(now),
+        overall=SHOWN[_overall(parts, servers)],
+        servers=servers,
     )
+
+
+def _overall(parts: list[Part], servers: list[Part]) -> str:
+    """The worst of the parts. A server that is missing degrades the house, others go on: as /healthz/ says."""
+    states = {part.state for part in parts}
+    states |= {DEGRADED for server in servers if server.state in (DOWN, DEGRADED)}
+    return next((state for state in (DOWN, DEGRADED) if state in states), OK)
 
 
 def quick_parts(now: datetime) -> list[Part]:
@@ -218,6 +229,20 @@ def _unknown() -> Part:
     return Part(name, OK, says, url=url)
 
 
+def _unreadable() -> list[Part]:
+    """Nothing while it is empty: an operator need not know of it."""
+    waiting = message_count(UNREADABLE)
+    if not waiting:
+        return []
+    says = ngettext(
+        "%(n)s message in %(queue)s that the broker could not turn into AMQP",
+        "%(n)s messages in %(queue)s that the broker could not turn into AMQP",
+        waiting,
+    )
+    todo = _("No agent got them and no letter shows them. Look with a JMS (Core) client; then tell their producer.")
+    return [Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)]
+
+
 def _provisioning() -> Part:
     failed = list(LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True))
     name = _("Settings on the broker")
@@ -238,18 +263,25 @@ def _records(now: datetime) -> Part:
 
 
 def _servers(now: datetime) -> list[Part]:
-    found = []
-    for server in Server.objects.all():
-        url, state = link("server", server.name), server.state(now)
-        if state is ServerState.ALIVE:
-            records = ngettext("%(n)s record in its spool", "%(n)s records in its spool", server.spool_rows)
-            says = records % {"n": number(server.spool_rows)}
-            todo = _("It takes no more messages until the MA has taken its records.") if server.spool_full else ""
-            found.append(Part(server.name, DEGRADED if server.spool_full else OK, says, todo, server.last_seen_at, url))
-        elif state is ServerState.SILENT:
-            todo = _("Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us.")
-            found.append(Part(server.name, DOWN, state.label, todo, server.last_seen_at, url))
-        else:
-            todo = _("Start a KMA with its token.")
-            found.append(Part(server.name, DEGRADED, state.label, todo, url=url))
-    return found
+    expected = set(expected_servers().values_list("pk", flat=True))
+    return [_server(server, server.pk in expected, now) for server in Server.objects.all()]
+
+
+def _server(server: Server, expected: bool, now: datetime) -> Part:
+    url, state = link("server", server.name), server.state(now)
+    if state is ServerState.ALIVE:
+        records = ngettext("%(n)s record in its spool", "%(n)s records in its spool", server.spool_rows)
+        says = records % {"n": number(server.spool_rows)}
+        todo = _("It takes no more messages until the MA has taken its records.") if server.spool_full else ""
+        return Part(server.name, DEGRADED if server.spool_full else OK, says, todo, server.last_seen_at, url)
+    if not expected:
+        todo = _("It is in no pool and has no valid token. Delete it if it is gone for good.")
+        return Part(server.name, UNUSED, state.label, todo, server.last_seen_at, url)
+    if state is ServerState.SILENT:
+        todo = _(
+            "Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us. "
+            "If it is gone for good, delete the server."
+        )
+        return Part(server.name, DOWN, state.label, todo, server.last_seen_at, url)
+    todo = _("Start a KMA with its token, or delete the server.")
+    return Part(server.name, DEGRADED, state.label, todo, url=url)

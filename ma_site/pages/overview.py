@@ -44,7 +44,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         needs=wanted[:MOST],
         more_needs=len(wanted) - MOST if len(wanted) > MOST else 0,
         servers=servers,
-        silent=sum(1 for row in servers if row.server.state(now) is ServerState.SILENT),
+        silent=sum(1 for row in servers if row.expected and row.server.state(now) is ServerState.SILENT),
         alive=sum(1 for row in servers if row.server.state(now) is ServerState.ALIVE),
         on=sum(1 for row in rows if row.setting.enabled),
         off=sum(1 for row in rows if not row.setting.enabled),

@@ -7,8 +7,10 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from agents.models import Destination, LaunchSetting, Pool, Server, ServerToken
+from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, ServerToken, StateChange
+from agents.services.history import note
 from agents.services.tokens import issue_server_token
 from tests.web.rows import NOW, make_alive
 
@@ -192,3 +194,38 @@ def test_forms_of_beats_own_tasks_are_not_offered(admin: User) -> None:
 
     assert client.get("/django_celery_beat/periodictask/add/").status_code == 404
     assert "periodic" not in client.get("/records/").content.decode().lower()
+
+
+def delete(client: Client, server: Server) -> str:
+    """What the person is told after confirming."""
+    url = reverse("admin:agents_server_delete", args=[server.pk])
+    return html.unescape(client.post(url, {"post": "yes"}, follow=True).content.decode())
+
+
+def test_a_server_that_was_never_heard_is_deleted_with_its_tokens(admin: User, operator: User, server: Server) -> None:
+    issue_server_token(server, now=NOW)
+    url = reverse("admin:agents_server_delete", args=[server.pk])
+    assert signed_in(operator).post(url, {"post": "yes"}).status_code == 403
+    assert "permission" not in signed_in(admin).get(url).content.decode()
+
+    assert "was deleted successfully" in delete(signed_in(admin), server)
+    assert not Server.objects.exists() and not ServerToken.objects.exists()
+
+
+def test_a_server_that_is_alive_or_has_open_runs_is_not_deleted_and_the_reason_is_said(
+    admin: User, server: Server, setting: LaunchSetting
+) -> None:
+    client = signed_in(admin)
+    make_alive(server, now=timezone.now())
+    assert "The server srv-1 is alive: stop its KMA first." in delete(client, server)
+
+    make_alive(server, now=NOW)
+    run = Run.objects.create(activation=Activation.objects.create(setting=setting), server=server, epoch=1)
+    assert "still has open runs (orders)" in delete(client, server)
+    assert "delete_selected" not in client.get(reverse("admin:agents_server_changelist")).content.decode()
+
+    note(setting, "run", "wanted", "lost", now=NOW, server=server)
+    Run.objects.filter(pk=run.pk).update(closed_at=NOW)
+    assert "was deleted successfully" in delete(client, server)
+    assert not Server.objects.filter(pk=server.pk).exists() and not Run.objects.exists()
+    assert StateChange.objects.filter(server=None, what="run").count() == 1

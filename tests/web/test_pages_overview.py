@@ -211,3 +211,38 @@ def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(world: World, monkey
     woken.set()
 
     assert taken < 5
+
+
+def only_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A house in which everything but its servers is well."""
+    well = health.Part("part", health.OK, "")
+    for name in ("_database", "_redis", "_broker", "_feed_lag", "_unknown", "_provisioning"):
+        monkeypatch.setattr(health, name, lambda: well)
+    monkeypatch.setattr(health, "_unreadable", lambda: [])
+    monkeypatch.setattr(health, "_process", lambda name, now: well)
+
+
+def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    only_servers(monkeypatch)
+    client, silent = signed_in(world, "viewer"), Server.objects.get(name="srv-4")
+    assert "Health degraded" in looked_at(client, "/health/").text
+    assert re.search(r"srv-5 not in use never seen", looked_at(client, "/health/").text)
+    assert "srv-5" not in looked_at(client, "/").text
+
+    silent.last_seen_at = timezone.now()
+    silent.save()
+    assert "Health ok" in looked_at(client, "/health/").text
+
+    Pool.objects.get(name="main").servers.add(Server.objects.get(name="srv-5"))
+    assert "Health degraded" in looked_at(client, "/health/").text
+    assert re.search(r"srv-5 was never heard: start a KMA with its token", looked_at(client, "/").text)
+
+
+def test_messages_that_the_broker_could_not_read_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = signed_in(world, "viewer")
+    assert "Unreadable messages" not in looked_at(client, "/health/").text
+
+    monkeypatch.setattr(health, "message_count", lambda queue: 2 if queue == "MA.unreadable" else 0)
+    text = looked_at(client, "/health/").text
+    assert "2 messages in MA.unreadable that the broker could not turn into AMQP" in text
+    assert "Look with a JMS (Core) client" in text

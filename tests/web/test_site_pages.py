@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agents.models import Pool, Server
 from agents.services.signs import sign_of_life
+from agents.services.tokens import issue_server_token
 from ma_site import env, health
 from ma_site.logs import drop_forbidden
 from tests import environment
@@ -63,6 +64,20 @@ def test_health_is_ok_when_every_part_is(client: Client, db: None, monkeypatch: 
     server = Server.objects.create(name="srv-1", last_seen_at=timezone.now() - timedelta(seconds=16))
     assert client.get("/healthz/").json()["status"] == "ok"
     Pool.objects.create(name="demo").servers.add(server)
+    assert client.get("/healthz/").json()["status"] == "degraded"
+
+
+def test_a_server_that_was_never_heard_degrades_the_house_once_somebody_counts_on_it(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("beat", "feed"):
+        sign_of_life(name, timezone.now())
+    monkeypatch.setattr(health, "_redis", lambda: None)
+    monkeypatch.setattr(health, "_broker", lambda: None)
+    server = Server.objects.create(name="srv-1")
+    assert client.get("/healthz/").json()["status"] == "ok"
+
+    issue_server_token(server, now=timezone.now())
     assert client.get("/healthz/").json()["status"] == "degraded"
 
 
