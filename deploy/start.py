@@ -10,10 +10,11 @@ from deploy.layout import Layout
 from deploy.procfile import Process
 from deploy.runner import Runner
 
-# The site's processes start together; a KMA only once the site can hear it, the demo once somebody listens.
+# The site gets ready while broker and database are filled. All else starts together once the broker has its queues,
+# which keep what the demo publishes, and the site can hear the KMAs.
 FIRST = ("artemis", "redis")
-SITE = ("web", "worker", "beat", "feed")
-KMA = ("kma",)
+SITE = ("web",)
+OTHERS = ("worker", "beat", "feed", "kma")
 DEMO = ("demo",)
 
 
@@ -32,13 +33,12 @@ class Start:
         self._begin(FIRST)
         self._prepare_database()
         self._until_ready(FIRST)
-        self._prepare_content(demo=demo)
         self._begin(SITE)
+        self._prepare_content(demo=demo)
         self._until_ready(SITE)
-        self._begin(KMA)
-        self._until_ready(KMA)
-        if demo:
-            self.publish_demo()
+        others = OTHERS + DEMO if demo else OTHERS
+        self._begin(others)
+        self._until_ready(others)
 
     def publish_demo(self) -> None:
         self._begin(DEMO)

@@ -1,5 +1,6 @@
 import pytest
 
+from deploy import start
 from deploy.config import REPOSITORY
 from deploy.problem import Problem
 from deploy.procfile import Process, expand, parse
@@ -11,6 +12,12 @@ NAMES = ("artemis", "redis", "web", "worker", "beat", "feed", "kma", "demo")
 def test_our_procfile_has_every_process() -> None:
     processes = parse((REPOSITORY / "Procfile").read_text())
     assert tuple(process.name for process in processes) == NAMES
+
+
+def test_every_process_is_started_once_and_the_broker_before_all() -> None:
+    order = (*start.FIRST, *start.SITE, *start.OTHERS, *start.DEMO)
+    assert sorted(order) == sorted(NAMES)
+    assert order[0] == "artemis"
 
 
 def test_the_kma_stands_for_one_process_per_server() -> None:
