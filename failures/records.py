@@ -68,6 +68,8 @@ def read(record: Record) -> RunRecord:
         raise ContractError("kind", "interruptions are not taken yet")
     content = cast(RunRecord, load(kind, record.content, "content"))
     _check_run(content.run)
+    if isinstance(content, Protocol):
+        plain(content.message.properties)
     if isinstance(content, (Protocol, Recovered, LetterOutcome)):
         _check_message(content.message)
     if isinstance(content, Protocol):
