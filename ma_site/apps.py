@@ -19,13 +19,3 @@ class MaSiteConfig(AppConfig):
         from ma_site.pages import urls
 
         urls.register()
-        self.hide_schedules()
-
-    def hide_schedules(self) -> None:
-        """Beat keeps its own two tasks there; the forms for them are of no use, and their inline script is blocked."""
-        from django.apps import apps
-        from django.contrib import admin
-
-        for model in apps.get_app_config("django_celery_beat").get_models():
-            if admin.site.is_registered(model):
-                admin.site.unregister(model)

@@ -3,10 +3,14 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from agents.admin.readonly import ReadOnlyAdmin
 from agents.models import Activation, Run, StateChange
+from agents.pages.history import state_word, subject_word
+from agents.pages.reasons import in_words
 
 
 class RunInline(admin.TabularInline):
@@ -33,9 +37,37 @@ class ActivationAdmin(ReadOnlyAdmin):
     inlines = (RunInline,)
 
 
+class SubjectFilter(admin.SimpleListFilter):
+    title = _("what")
+    parameter_name = "what"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(what, subject_word(what)) for what in ("setting", "activation", "run", "provision")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        return queryset.filter(what=self.value()) if self.value() else queryset
+
+
 @admin.register(StateChange)
 class StateChangeAdmin(ReadOnlyAdmin):
-    list_display = ("at", "setting", "what", "old", "new", "server", "by", "reason")
+    list_display = ("at", "setting", "subject", "before", "after", "server", "by", "why")
+    fields = list_display
     list_select_related = ("setting", "server", "by")
-    list_filter = ("what", "setting")
+    list_filter = (SubjectFilter, "setting")
     date_hierarchy = "at"
+
+    @admin.display(description=_("what"), ordering="what")
+    def subject(self, change: StateChange) -> str:
+        return subject_word(change.what)
+
+    @admin.display(description=_("from"), ordering="old")
+    def before(self, change: StateChange) -> str:
+        return state_word(change.old)
+
+    @admin.display(description=_("to"), ordering="new")
+    def after(self, change: StateChange) -> str:
+        return state_word(change.new)
+
+    @admin.display(description=_("reason"))
+    def why(self, change: StateChange) -> str:
+        return in_words(change.reason)

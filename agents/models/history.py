@@ -28,4 +28,4 @@ class StateChange(models.Model):
         indexes = [models.Index(fields=["setting", "-at"], name="changes_of_setting")]
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.old} → {self.new}"
+        return f"{self.setting} {self.at:%Y-%m-%d %H:%M:%S}"

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext as _
 
-from agents.models import ProvisionState, RunPhase, StateChange
+from agents.models import ActivationState, ProvisionState, RunPhase, StateChange
 
 TONES = {
     "enabled": "ok",
@@ -24,11 +24,20 @@ def sentence(change: StateChange) -> str:
     known = words.get((change.what, change.new))
     if known:
         return known
-    subject = {"setting": _("Setting"), "activation": _("Activation"), "run": _("Run"), "provision": _("Broker")}
-    states = dict(RunPhase.choices) | dict(ProvisionState.choices)
-    old, new = states.get(change.old, change.old), states.get(change.new, change.new)
-    arrow = f"{old} → {new}" if change.old else str(new)
-    return f"{subject.get(change.what, change.what)}: {arrow}"
+    old, new = state_word(change.old), state_word(change.new)
+    return f"{subject_word(change.what)}: {f'{old} → {new}' if change.old else new}"
+
+
+def subject_word(what: str) -> str:
+    words = {"setting": _("Setting"), "activation": _("Activation"), "run": _("Run"), "provision": _("Broker")}
+    return words.get(what, what)
+
+
+def state_word(state: str) -> str:
+    """One word for a state, of whatever it is; empty where there was none before."""
+    words = dict(ActivationState.choices) | dict(RunPhase.choices) | dict(ProvisionState.choices)
+    words |= {"enabled": _("switched on"), "disabled": _("switched off"), "withdrawn": _("withdrawn")}
+    return str(words.get(state, state))
 
 
 def _words() -> dict[tuple[str, str], str]:

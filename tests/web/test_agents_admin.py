@@ -229,3 +229,21 @@ def test_a_server_that_is_alive_or_has_open_runs_is_not_deleted_and_the_reason_i
     assert "was deleted successfully" in delete(client, server)
     assert not Server.objects.filter(pk=server.pk).exists() and not Run.objects.exists()
     assert StateChange.objects.filter(server=None, what="run").count() == 1
+
+
+def test_russians_read_states_and_permissions_in_russian(admin: User, setting: LaunchSetting) -> None:
+    note(setting, "setting", "disabled", "enabled", now=NOW)
+    client = signed_in(admin)
+
+    def page(name: str, *args: Any) -> str:
+        answer = client.get(reverse(f"admin:{name}", args=args), headers={"accept-language": "ru"})
+        return html.unescape(answer.content.decode())
+
+    changes = page("agents_statechange_changelist")
+    assert "выключена" in changes and "включена" in changes and "disabled" not in changes.replace("disabled>", "")
+    change = page("agents_statechange_change", StateChange.objects.get().pk)
+    assert "включена" in change and "enabled" not in change
+    for form_of_people in (page("auth_group_add"), page("auth_user_change", admin.pk)):
+        assert "Может включать настройки запуска" in form_of_people
+        assert "настройка запуска | Может смотреть: настройки запуска" in form_of_people
+        assert "Can enable" not in form_of_people and "Can view" not in form_of_people

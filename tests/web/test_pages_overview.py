@@ -218,7 +218,7 @@ def only_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     well = health.Part("part", health.OK, "")
     for name in ("_database", "_redis", "_broker", "_feed_lag", "_unknown", "_provisioning"):
         monkeypatch.setattr(health, name, lambda: well)
-    monkeypatch.setattr(health, "_unreadable", lambda: [])
+    monkeypatch.setattr(health, "_unreadable", list)
     monkeypatch.setattr(health, "_process", lambda name, now: well)
 
 

@@ -20,7 +20,7 @@ from tests.web.pages import every_page, looked_at, signed_in
 SOURCE = Path(settings.BASE_DIR, "locale", "ru", "LC_MESSAGES", "django.po")
 PACKAGES = ("agents", "broker", "contract", "dlq", "failures", "ma_site", "templates")
 # Words that are the same in both languages.
-SAME = {"MA", "API", "KMA", ", ± %(percent)s %%"}
+SAME = {"MA", "API", "KMA", "“%(text)s”", ", ± %(percent)s %%"}
 
 
 def entries(text: str) -> list[dict[str, str]]:
@@ -105,3 +105,11 @@ def test_the_language_is_chosen_on_every_page(world: World) -> None:
     answer = client.post("/i18n/setlang/", {"language": "ru", "next": "/servers/"}, follow=True)
 
     assert "Серверы" in answer.content.decode() and answer.request["PATH_INFO"] == "/servers/"
+
+
+def test_what_people_wrote_stands_in_russian_quotes(world: World) -> None:
+    assert world.job
+    client = signed_in(world, "viewer", headers={"accept-language": "ru"})
+
+    assert "«export 2.4.1 reads orders without a currency»" in looked_at(client, f"/replays/{world.job.pk}/").text
+    assert "Мёртвое с" in looked_at(client, "/dead-letters/").text
