@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.widgets import AdminTextInputWidget
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
@@ -84,11 +84,11 @@ class LaunchSettingAdmin(admin.ModelAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
         return super().render_change_form(request, {**context, "offers": offers()}, *args, **options)
 
-    def response_post_save_add(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponse:
+    def response_post_save_add(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:
         """To its page: there it is switched on."""
         return HttpResponseRedirect(link("setting", obj.key))
 
-    def response_post_save_change(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponse:
+    def response_post_save_change(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:
         return HttpResponseRedirect(link("setting", obj.key))
 
     def save_model(self, request: HttpRequest, obj: LaunchSetting, form: ModelForm, change: bool) -> None:

@@ -1,5 +1,7 @@
 """The rows of the history as sentences."""
 
+from typing import Any
+
 from django.utils.translation import gettext as _
 
 from agents.models import ActivationState, ProvisionState, RunPhase, StateChange
@@ -35,7 +37,7 @@ def subject_word(what: str) -> str:
 
 def state_word(state: str) -> str:
     """One word for a state, of whatever it is; empty where there was none before."""
-    words = dict(ActivationState.choices) | dict(RunPhase.choices) | dict(ProvisionState.choices)
+    words: dict[str, Any] = dict(ActivationState.choices) | dict(RunPhase.choices) | dict(ProvisionState.choices)
     words |= {"enabled": _("switched on"), "disabled": _("switched off"), "withdrawn": _("withdrawn")}
     return str(words.get(state, state))
 

@@ -1,5 +1,6 @@
 """What the templates of the consoles are written with."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ from django import template
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from agents.models import Activation, StateChange
@@ -16,6 +17,7 @@ from agents.pages.consoles import tabs_for
 from agents.pages.visible import visible as make_visible
 
 register = template.Library()
+WORD_BREAK = SafeString("<wbr>")
 
 
 @register.simple_tag
@@ -89,6 +91,14 @@ def visible_lines(text: Any) -> SafeString:
 @register.filter
 def visible_head(text: Any, limit: int) -> SafeString:
     return make_visible(str(text), limit=limit)
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A name of small letters, digits and hyphens that may be broken after a hyphen or a point."""
+    return format_html_join(
+        "", "{}{}", ((part, WORD_BREAK if part and part in "-._/" else "") for part in re.split(r"([-._/])", name))
+    )
 
 
 @register.filter

@@ -28,7 +28,8 @@ from dlq.replay.jobs import LARGEST_SELECTION, replayable
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
 EVERY_STATE = "every"
-NUMBER = {"td": {"class": "num"}, "th": {"class": "num"}}
+# Numbers that are hidden where there is little room.
+LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
 STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
 
 
@@ -65,8 +66,8 @@ class LetterTable(tables.Table):
     seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
     cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
     body = tables.Column(accessor="letter", verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}})
-    attempts = tables.Column(accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=NUMBER)
-    replays = tables.Column(verbose_name=gettext_lazy("Replays"), attrs=NUMBER)
+    attempts = tables.Column(accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=LESS)
+    replays = tables.Column(verbose_name=gettext_lazy("Replays"), attrs=LESS)
     state = tables.Column(accessor="letter", verbose_name=gettext_lazy("State"))
 
     class Meta:

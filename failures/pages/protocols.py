@@ -67,16 +67,20 @@ class ProtocolFilter(django_filters.FilterSet):
         return rows.filter(temporary=value == "true")
 
 
+# Hidden where there is little room.
+LESS = {"td": {"class": "less"}, "th": {"class": "less"}}
+
+
 class ProtocolTable(tables.Table):
     occurred_at = tables.Column(verbose_name=gettext_lazy("When"))
     exception_type = tables.Column(verbose_name=gettext_lazy("Exception"), attrs={"td": {"class": "wraps"}})
     setting_key = tables.Column(verbose_name=gettext_lazy("Setting"))
     server_name = tables.Column(verbose_name=gettext_lazy("Server"))
-    place = tables.Column(verbose_name=gettext_lazy("Place"))
+    place = tables.Column(verbose_name=gettext_lazy("Place"), attrs=LESS)
     attempt = tables.Column(
-        verbose_name=gettext_lazy("Attempt"), attrs={"td": {"class": "num"}, "th": {"class": "num"}}
+        verbose_name=gettext_lazy("Attempt"), attrs={"td": {"class": "num least"}, "th": {"class": "num least"}}
     )
-    message_key = tables.Column(verbose_name=gettext_lazy("Message"))
+    message_key = tables.Column(verbose_name=gettext_lazy("Message"), attrs=LESS)
 
     class Meta:
         template_name = "ma/table.html"

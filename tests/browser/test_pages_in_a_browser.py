@@ -72,6 +72,22 @@ def test_no_page_breaks_the_policy_or_is_too_wide(
         assert not trouble, (name, trouble)
 
 
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_what_matters_is_in_sight_on_a_narrow_screen(
+    live_server: Any, world: World, opened: Callable[..., Browser], language: str
+) -> None:
+    """Neither a tab of the navigation nor a table's last column lies beyond the edge."""
+    browser = opened("chief", width=800, height=900)
+    browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+    hidden = (
+        "return [...document.querySelectorAll('.console-nav, .scroll')]"
+        ".filter(box => box.scrollWidth > box.clientWidth).map(box => box.className)"
+    )
+    for path in ("/", "/settings/", "/dead-letters/", "/protocols/", "/servers/", "/settings/orders-export/"):
+        browser.open(live_server.url + path)
+        assert browser.run(hidden) == [], (path, language)
+
+
 def test_figures_refresh_by_themselves_until_paused(
     live_server: Any, world: World, opened: Callable[..., Browser]
 ) -> None:
