@@ -55,7 +55,12 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
     file.close()
 
 
-OF_OTHER_VERSIONS = ('{"successes": 4, "count": 1}', '{"successes": 4, "activation": "a", "counts": {"x": 1}}', "[]", "{")
+OF_OTHER_VERSIONS = (
+    '{"successes": 4, "count": 1}',
+    '{"successes": 4, "activation": "a", "counts": {"x": 1}}',
+    "[]",
+    "{",
+)
 
 
 @pytest.mark.parametrize("state", OF_OTHER_VERSIONS)
