@@ -132,7 +132,7 @@ def test_letters_are_given_back_without_scripts(live_server: Any, world: World, 
     browser.click(".selection button")
     browser.click("button.primary")
 
-    assert "/replays/" in browser.url()
+    wait_for(lambda: "/replays/" in browser.url())
     assert world.job and str(world.job.pk) not in browser.url()
 
 

@@ -81,10 +81,14 @@ class Elements(HTMLParser):
         self.texts: list[str] = []
         self.inline_scripts = 0
         self._inside = ""
+        self._joined = False
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
+        if tag == "wbr":  # no end of a word, only a place to break it
+            self._joined = True
+            return
         self._inside = tag
 
     def handle_endtag(self, tag: str) -> None:
@@ -94,7 +98,11 @@ class Elements(HTMLParser):
         if self._inside == "script" and data.strip():
             self.inline_scripts += 1
         elif self._inside not in ("script", "style", "title"):
-            self.texts.append(data)
+            if self._joined:
+                self.texts[-1] += data
+            else:
+                self.texts.append(data)
+        self._joined = False
 
     @property
     def text(self) -> str:
