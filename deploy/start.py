@@ -50,7 +50,8 @@ class Start:
 
     def _prepare_content(self, *, demo: bool) -> None:
         """Topology on the broker, the demo's settings, a token for each server."""
-        self._manage("provision")
+        # A setting that the broker refuses must not keep the site away that shows why.
+        self._manage("provision", "--keep-going")
         if demo:
             prepare_demo(self.config, self.layout, self.say)
         for server in self.config.servers:

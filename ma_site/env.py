@@ -166,7 +166,7 @@ def _redis_url(text: str) -> str:
 
 def _amqp_url(text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in ("amqp", "amqps") or not parts.hostname:
+    if parts.scheme != "amqp" or not parts.hostname:
         raise ValueError("must be amqp://host:port")
     if parts.username or parts.password:
         raise ValueError(

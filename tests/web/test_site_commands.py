@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from agents.models import Activation, LaunchSetting, Server
+from agents.models import Activation, Destination, LaunchSetting, Server
 from agents.services import broker as broker_service
 from agents.services import tokens
 from agents.services.settings import disable_setting
@@ -192,6 +192,17 @@ def test_the_doctor_finds_a_whole_house_in_order(
     with pytest.raises(SystemExit) as end:
         run("doctor", "--json")
     assert end.value.code == 0
+
+
+def test_a_setting_that_the_broker_refuses_fails_the_command_but_not_a_start(
+    house_broker: ArtemisService, setting: LaunchSetting
+) -> None:
+    taken = Destination.objects.create(name=f"{setting.destination.name}.taken")
+    run("provision")
+    LaunchSetting.objects.filter(pk=setting.pk).update(destination=taken, wanted_hash="changed")
+    with pytest.raises(CommandError, match="1 settings are not ready"):
+        run("provision")
+    run("provision", "--keep-going")
 
 
 def test_the_doctor_says_what_is_wrong_and_what_to_do(setting: LaunchSetting, server: Server) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from agents.models import LaunchSetting, ProvisionState
 from agents.services.provisioning import provision_all
@@ -11,6 +11,11 @@ from broker.errors import BrokerError
 
 class Command(BaseCommand):
     help = "Makes addresses, queues and policies on the broker, for every setting. May be repeated at any time."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--keep-going", action="store_true", help="settings that are not ready are named, and no failure"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -21,5 +26,5 @@ class Command(BaseCommand):
         for setting in LaunchSetting.objects.all():
             self.stdout.write(f"{setting.key}: {setting.provision_state} {setting.provision_problem}".rstrip())
             failed += setting.provision_state != ProvisionState.READY
-        if failed:
+        if failed and not options["keep_going"]:
             raise CommandError(f"{failed} settings are not ready on the broker.")
