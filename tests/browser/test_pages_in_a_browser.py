@@ -130,6 +130,7 @@ def test_letters_are_given_back_without_scripts(live_server: Any, world: World, 
     browser.open(f"{live_server.url}/dead-letters/orders-export/")
     browser.click("input[name=letter]")
     browser.click(".selection button")
+    wait_for(lambda: "/give-back/" in browser.url() and browser.run("return document.readyState") == "complete")
     browser.click("button.primary")
 
     wait_for(lambda: "/replays/" in browser.url())
