@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
             name='Destination',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200, unique=True, validators=[django.core.validators.RegexValidator('^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$', 'Letters, digits and . _ / - ; not activemq.*, MA.* or DLQ.*, which belong to the broker and to us.')], verbose_name='address')),
+                ('name', models.CharField(max_length=200, unique=True, validators=[django.core.validators.RegexValidator('^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$', 'Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us.')], verbose_name='address')),
                 ('max_attempts', models.IntegerField(default=10, validators=[django.core.validators.MinValueValidator(-1), django.core.validators.MaxValueValidator(1000000)], verbose_name='maximum attempts')),
                 ('delay_ms', models.PositiveBigIntegerField(default=5000, validators=[django.core.validators.MaxValueValidator(2592000000)], verbose_name='delay, ms')),
                 ('multiplier', models.FloatField(default=2.0, validators=[django.core.validators.MinValueValidator(1.0), django.core.validators.MaxValueValidator(100.0)], verbose_name='multiplier')),

@@ -13,7 +13,7 @@ DAY_MS = 24 * 60 * 60 * 1000
 # No wildcard (`*`, `#`), no `::`: the name is also the match of its address settings.
 address_name = RegexValidator(
     r"^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
-    _("Letters, digits and . _ / - ; not activemq.*, MA.* or DLQ.*, which belong to the broker and to us."),
+    _("Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us."),
 )
 
 
@@ -49,6 +49,8 @@ class Destination(models.Model):
         return self.name
 
     def clean(self) -> None:
+        if self.max_attempts == 0:
+            raise ValidationError({"max_attempts": _("At least 1 attempt, or -1 for attempts without end.")})
         if self.accept_queue_senders:
             raise ValidationError(
                 {"accept_queue_senders": _("Not offered yet: publish to this address as a topic (MULTICAST).")}

@@ -105,6 +105,11 @@ def test_what_the_subscription_hangs_on_cannot_change(operating: APIClient, sett
     assert operating.patch("/api/v1/destinations/demo.orders/", {"name": "x.y"}).status_code == 400
 
 
+def test_no_attempt_at_all_is_refused_rather_than_taken_for_attempts_without_end(operating: APIClient) -> None:
+    answer = operating.post("/api/v1/destinations/", {"name": "t.none", "max_attempts": 0})
+    assert answer.status_code == 400 and "-1" in str(answer.json())
+
+
 @pytest.mark.parametrize(
     "name", ["MA.DLA", "a::b", "a.#", "*", "$sys", "activemq.management", "DLQ.orders", "ExpiryQueue", "MA", ""]
 )
