@@ -143,7 +143,9 @@ def test_kill_9_in_the_middle_of_many_messages_loses_none_and_stores_each_record
     failed = Counter(key for key, _ in protocols.elements() if key.startswith("ID:bad"))
     assert all(1 <= failed[f"ID:bad{n}"] <= seen[f"ID:bad{n}"] for n in range(10)), "each record once"
     deaths = [one for one in ma.contents("protocol") if one["outcome"] == "kma_died"]
-    assert len(deaths) <= 2 * 3, "at most one per child and kill"
+    # Beside one per child, those whose handling had raised but whose protocol was not on disk yet.
+    ended = [one for one in deaths if one["message"]["key"].startswith("ID:good")]
+    assert len(ended) <= 2 * 3, "at most one per child and kill of what does not raise"
 
 
 def test_the_broker_being_killed_is_survived_by_the_link(
