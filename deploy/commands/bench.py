@@ -1,16 +1,15 @@
-"""./ma bench NAME: the product beside a bare reference, on this installation."""
+"""./ma bench NAME: the product beside a bare reference, on a throw-away broker of their own."""
 
 import subprocess
 from collections.abc import Sequence
 
-from deploy import environment, manage, python_packages
+from deploy import python_packages
 from deploy.config import REPOSITORY, Config
-from deploy.layout import Layout
+from deploy.problem import Problem
 
 
 def run(config: Config, arguments: Sequence[str]) -> int:
-    layout = Layout(config.data)
-    manage.refuse_before_first_start(layout)
-    settings = manage.site_environment(config, layout) | environment.publisher(layout)
+    if not python_packages.PYTHON.exists():
+        raise Problem("nothing is installed yet: ./ma up")
     command = [str(python_packages.PYTHON), "-m", "bench", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, env=settings, check=False).returncode
+    return subprocess.run(command, cwd=REPOSITORY, check=False).returncode

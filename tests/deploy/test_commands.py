@@ -165,7 +165,7 @@ def test_a_site_that_is_away_is_none(config: Config) -> None:
 # -- before the first start
 
 
-@pytest.mark.parametrize("arguments", [("doctor",), ("manage", "check"), ("bench", "consume"), ("demo",), ("env",)])
+@pytest.mark.parametrize("arguments", [("doctor",), ("manage", "check"), ("demo",), ("env",)])
 def test_what_needs_a_start_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     config = configuration.read({"MA_DATA": str(tmp_path / "none")})
     done = ma(config, *arguments)
