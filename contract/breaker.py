@@ -16,8 +16,11 @@ class Counts:
 
 
 class TripReason(Enum):
+    """TRIAL: the first message after a person enabled the setting failed, and the setting asks to try one first."""
+
     SAME_TYPE = "same_type"
     ANY_TYPE = "any_type"
+    TRIAL = "trial"
 
 
 def same_limit(m: int) -> int:

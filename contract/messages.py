@@ -15,6 +15,7 @@ VERSION = 1
 MAX_RECORDS = 500
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 MAX_TRACEBACK = 64 * 1024
+MAX_EVIDENCE = 100
 
 
 class Mode(Enum):
@@ -24,14 +25,22 @@ class Mode(Enum):
     AUTO = "AUTO"
 
 
+class AgentKind(Enum):
+    """A standalone agent runs once per activation, a message agent once per message."""
+
+    MESSAGE = "message"
+    STANDALONE = "standalone"
+
+
 class RunState(Enum):
-    """A run as its KMA sees it."""
+    """A run as its KMA sees it. `interrupted`: its breaker tripped; it is not taken up again under this epoch."""
 
     STARTING = "starting"
     RUNNING = "running"
     DRAINING = "draining"
     FINISHED = "finished"
     FAILED = "failed"
+    INTERRUPTED = "interrupted"
 
 
 # -- desired state: MA -> KMA -------------------------------------------------------------------------------------
@@ -39,7 +48,13 @@ class RunState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DesiredRun:
-    """One run that the MA wants on this server. What is not listed is to be stopped."""
+    """One run that the MA wants on this server. What is not listed is to be stopped.
+
+    `destination` and `queue` are empty for a standalone agent. `limit_messages`: the run ends by itself after so many
+    (0 = no limit). `try_one_first`: one message at a time until the first success, and a counted failure before it
+    trips. `restart_seconds`: a standalone agent that raised is started again after so long (0 = its run has failed).
+    `lease_seconds`: a standalone agent stops when the MA has not answered for so long (0 = it goes on).
+    """
 
     activation: UUID
     epoch: int
@@ -60,6 +75,12 @@ class DesiredRun:
     known_attempts: Mapping[str, int] = field(default_factory=dict)
     masked_properties: tuple[str, ...] = ()
     carried_counts: "BreakerCounts | None" = None
+    kind: AgentKind = AgentKind.MESSAGE
+    count_once: bool = False
+    try_one_first: bool = False
+    limit_messages: int = 0
+    restart_seconds: float = 0.0
+    lease_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,11 +259,18 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The KMA gave the run up. Not sent yet: the breaker only counts."""
+    """The KMA gave the run up: its breaker, with the limit `m`, tripped for `reason` (contract.breaker.TripReason).
+
+    `evidence`: ids of the protocols that counted, oldest first, at most MAX_EVIDENCE. It is spooled with the last of
+    them; handlers at hand may still add protocols before the closing record.
+    """
 
     run: RecordRun
     counts: BreakerCounts
     occurred_at: datetime
+    reason: str = ""
+    m: int = 0
+    evidence: tuple[UUID, ...] = ()
 
 
 Content = Protocol | Recovered | LetterOutcome | Closing | Interruption

@@ -1,30 +1,55 @@
 """Rows of the agents app, one file per resource."""
 
-from agents.models.activation import Activation, ActivationState, Run, RunPhase
+from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger
 from agents.models.beat import ProcessBeat
 from agents.models.destination import Destination
+from agents.models.grant import PoolGrant
+from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
 from agents.models.history import StateChange
+from agents.models.notice import Channel, Notice, NoticeState, NoticeTarget
 from agents.models.pool import Pool
-from agents.models.server import OfferedAgent, Server, ServerState, ServerToken
-from agents.models.setting import LaunchSetting, ProvisionState, Spread, Timing
+from agents.models.schedule import Missed, Schedule, Window, WindowResult
+from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
+from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, Timing
 from agents.models.token import ApiToken
+from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
 __all__ = [
     "Activation",
     "ActivationState",
     "ApiToken",
+    "BreakReason",
+    "BreakerTrip",
+    "Channel",
     "Destination",
+    "Duty",
+    "Ending",
+    "GroupActivation",
+    "GroupActivationState",
+    "GroupMember",
+    "Interruption",
+    "Kind",
     "LaunchSetting",
+    "Missed",
+    "Notice",
+    "NoticeState",
+    "NoticeTarget",
     "OfferedAgent",
     "Pool",
+    "PoolGrant",
     "ProcessBeat",
     "ProvisionState",
     "Run",
     "RunPhase",
+    "Schedule",
+    "ScheduledGroup",
     "Server",
     "ServerState",
     "ServerToken",
     "Spread",
     "StateChange",
     "Timing",
+    "Trigger",
+    "Window",
+    "WindowResult",
 ]

@@ -20,6 +20,24 @@ class ActivationState(models.TextChoices):
     STOPPED = "stopped", _("stopped")
 
 
+class Trigger(models.TextChoices):
+    ENABLED = "enabled", _("enabled")
+    SCHEDULE = "schedule", _("schedule")
+    PERSON = "person", _("run now")
+    GROUP = "group", _("group")
+
+
+class Ending(models.TextChoices):
+    """Why the MA no longer wants the runs of an activation that was not switched off. Its state follows when the last
+    run is closed."""
+
+    DRAINED = "drained", _("drained")
+    LIMIT = "limit", _("limit reached")
+    WAITED = "waited", _("delayed messages did not come in time")
+    FINISHED = "finished", _("every run ended by itself")
+    STOPPED = "stopped", _("stopped by a person")
+
+
 OPEN_ACTIVATIONS = (ActivationState.PENDING, ActivationState.RUNNING)
 
 
@@ -32,10 +50,11 @@ class RunPhase(models.TextChoices):
     DRAINING = "draining", _("draining")
     FINISHED = "finished", _("finished")
     FAILED = "failed", _("failed")
+    INTERRUPTED = "interrupted", _("interrupted")
     LOST = "lost", _("lost")
 
 
-CLOSED_RUNS = (RunPhase.FINISHED, RunPhase.FAILED, RunPhase.LOST)
+CLOSED_RUNS = (RunPhase.FINISHED, RunPhase.FAILED, RunPhase.INTERRUPTED, RunPhase.LOST)
 
 
 class Activation(models.Model):
@@ -55,12 +74,32 @@ class Activation(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True)
     reason = models.TextField(_("reason"), blank=True, default="")
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
+    trigger = models.CharField(_("started through"), max_length=10, choices=Trigger.choices, default=Trigger.ENABLED)
+    group_activation = models.ForeignKey(
+        "agents.GroupActivation", models.SET_NULL, null=True, related_name="activations", verbose_name=_("group")
+    )
+    # One message is tried first: until it was handled well, one server has one run and nobody else begins.
+    trial = models.BooleanField(_("tries one message first"), default=False)
+    ending = models.CharField(_("ending"), max_length=10, choices=Ending.choices, blank=True, default="")
+    ending_at = models.DateTimeField(_("ending since"), null=True)
+    # What the broker said when it began: messages in the subscription, delayed ones too, and the added ones ever.
+    waiting_at_start = models.BigIntegerField(_("messages at the start"), null=True)
+    added_at_start = models.BigIntegerField(null=True, editable=False)
+    # Since when the subscription is seen empty, and since when it holds delayed messages only.
+    idle_since = models.DateTimeField(_("empty since"), null=True)
+    delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
+    # Records that came after the end. They can only turn well into error.
+    late_records = models.PositiveIntegerField(_("late records"), default=0)
 
     class Meta:
         verbose_name = _("activation")
         verbose_name_plural = _("activations")
         ordering = ("-started_at",)
-        indexes = [models.Index(fields=["setting", "-started_at"], name="activation_of_setting")]
+        indexes = [
+            models.Index(fields=["setting", "-started_at"], name="activation_of_setting"),
+            models.Index(fields=["-started_at", "-id"], name="activations_by_start"),
+            models.Index(fields=["setting"], condition=models.Q(ended_at=None), name="unended_activations"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["setting"],

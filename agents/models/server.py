@@ -19,6 +19,14 @@ class ServerState(models.TextChoices):
     SILENT = "silent", _("silent")
 
 
+class Duty(models.TextChoices):
+    """What people let a server do. Cordoned: nothing new begins there. Draining: what runs there ends or moves."""
+
+    ACTIVE = "active", _("in service")
+    CORDONED = "cordoned", _("cordoned")
+    DRAINING = "draining", _("draining")
+
+
 class Server(models.Model):
     """What its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus ours."""
 
@@ -35,6 +43,14 @@ class Server(models.Model):
     problems = models.JSONField(_("problems"), default=list, editable=False)
     # Hash of what the KMA said it has; the wanted one is computed from the runs.
     desired_version = models.CharField(_("desired state it has"), max_length=64, default="", editable=False)
+    duty = models.CharField(_("duty"), max_length=10, choices=Duty.choices, default=Duty.ACTIVE, editable=False)
+    duty_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
+    duty_since = models.DateTimeField(_("since"), null=True, editable=False)
+    # Then it is back in service by itself.
+    duty_until = models.DateTimeField(_("until"), null=True, editable=False)
+    duty_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+", verbose_name=_("by")
+    )
 
     class Meta:
         verbose_name = _("server")

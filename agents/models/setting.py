@@ -1,6 +1,7 @@
 """A launch setting: what to run, how, where. Its key is also the name of its subscription on the broker."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
@@ -12,17 +13,23 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models.destination import Destination
 from agents.models.pool import Pool
-from contract.messages import Mode
+from contract.messages import AgentKind, Mode
 from contract.properties import RESERVED_KEYS
 from contract.text import storable
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 
 
+class Kind(models.TextChoices):
+    MESSAGE = AgentKind.MESSAGE.value, _("message agent")
+    STANDALONE = AgentKind.STANDALONE.value, _("standalone agent")
+
+
 class Timing(models.TextChoices):
-    """When it runs. Schedules come later and keep their place here."""
+    """ASAP: from enabling to disabling. DELAYED: started by a schedule, drains what has gathered, ends."""
 
     ASAP = "ASAP", _("as soon as possible")
+    DELAYED = "DELAYED", _("by schedule")
 
 
 class Spread(models.TextChoices):
@@ -78,10 +85,14 @@ def _check_storable(value: Any) -> None:
 class LaunchSetting(models.Model):
     key = models.CharField(_("key"), max_length=61, unique=True, validators=[check_key])
     agent = models.CharField(_("agent"), max_length=200)
+    kind = models.CharField(_("kind"), max_length=10, choices=Kind.choices, default=Kind.MESSAGE)
     timing = models.CharField(_("timing"), max_length=10, choices=Timing.choices, default=Timing.ASAP)
     spread = models.CharField(_("spread"), max_length=4, choices=Spread.choices, default=Spread.ANY)
     pool = models.ForeignKey(Pool, models.PROTECT, related_name="settings", verbose_name=_("pool"))
-    destination = models.ForeignKey(Destination, models.PROTECT, related_name="settings", verbose_name=_("destination"))
+    # A message agent has one, a standalone agent none: see `clean` and the constraint.
+    destination = models.ForeignKey(
+        Destination, models.PROTECT, related_name="settings", verbose_name=_("destination"), null=True, blank=True
+    )
     mode = models.CharField(
         _("acknowledgement mode"), max_length=10, choices=AckMode.choices, default=AckMode.TRANSACTED
     )
@@ -92,6 +103,31 @@ class LaunchSetting(models.Model):
         _("breaker: limit of failures in a row"),
         default=10,
         validators=[MinValueValidator(1), MaxValueValidator(10_000)],
+    )
+    count_once = models.BooleanField(_("breaker: count each message once"), default=False)
+    try_one_first = models.BooleanField(_("after enabling: try one message first"), default=False)
+    drain_idle_seconds = models.FloatField(
+        _("drained after so long without a message, s"),
+        default=5.0,
+        validators=[MinValueValidator(1.0), MaxValueValidator(86_400.0)],
+    )
+    drain_wait_seconds = models.FloatField(
+        _("wait for delayed messages at most, s"),
+        default=600.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
+    )
+    drain_limit_messages = models.PositiveIntegerField(
+        _("at most so many messages per server (0 = no limit)"),
+        default=0,
+        validators=[MaxValueValidator(2_000_000_000)],
+    )
+    drain_limit_minutes = models.PositiveIntegerField(
+        _("at most so many minutes (0 = no limit)"), default=0, validators=[MaxValueValidator(100_000)]
+    )
+    restart_seconds = models.FloatField(
+        _("pause before a standalone agent that failed is started again, s"),
+        default=5.0,
+        validators=[MinValueValidator(0.1), MaxValueValidator(86_400.0)],
     )
     grace_seconds = models.FloatField(
         _("grace period, s"), default=30.0, validators=[MinValueValidator(0.0), MaxValueValidator(3600.0)]
@@ -127,6 +163,9 @@ class LaunchSetting(models.Model):
         related_name="+",
         verbose_name=_("disabled by"),
     )
+    disabled_ticket = models.CharField(_("ticket"), max_length=200, blank=True, default="", editable=False)
+    # Then it is enabled again by itself; never after a trip.
+    disabled_until = models.DateTimeField(_("until"), null=True, editable=False)
 
     provisioned_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
     wanted_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
@@ -148,17 +187,48 @@ class LaunchSetting(models.Model):
         permissions = [
             ("can_enable", _("Can enable launch settings")),
             ("can_disable", _("Can disable launch settings")),
+            ("can_run", _("Can run launch settings now")),
+            ("can_stop", _("Can stop activations")),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(kind="message", destination__isnull=False)
+                | models.Q(kind="standalone", destination__isnull=True),
+                name="message_agents_have_a_destination",
+            )
         ]
 
     def __str__(self) -> str:
         return self.key
 
+    @property
+    def takes_messages(self) -> bool:
+        return self.kind == Kind.MESSAGE
+
+    @property
+    def subscribed(self) -> Destination:
+        """The destination of a message agent. Raises ValueError for a standalone one."""
+        if self.destination is None:
+            raise ValueError(f"{self.key} is standalone: it has no destination")
+        return self.destination
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        super().clean_fields(exclude)
+        if "destination" in (exclude or ()):
+            return
+        if self.takes_messages and self.destination_id is None:
+            raise ValidationError({"destination": _("A message agent needs a destination.")})
+        if not self.takes_messages and self.destination_id is not None:
+            raise ValidationError({"destination": _("A standalone agent takes no messages: leave this empty.")})
+
     def clean(self) -> None:
         """What cannot change any more: the subscription on the broker hangs on it."""
+        problems: dict[str, Any] = {}
         stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
         if stored is None:
             return
-        problems: dict[str, Any] = {}
+        if self.kind != stored.kind:
+            problems["kind"] = _("The kind cannot be changed. Make a new setting.")
         if self.key != stored.key:
             problems["key"] = _("The key is the name of the subscription and cannot be changed.")
         if self.destination_id != stored.destination_id and stored.provisioned_hash:

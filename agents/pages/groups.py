@@ -97,9 +97,12 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
     subscription = _(
         "Made on the broker when the setting was saved: it gathers messages from then on, also while it is off."
     )
-    return [
-        Fact(_("Destination"), setting.destination.name, code=True),
+    broker = [
+        Fact(_("Destination"), setting.subscribed.name, code=True),
         Fact(_("Subscription"), setting.key, subscription, code=True),
+    ]
+    return [
+        *(broker if setting.takes_messages else []),
         Fact(_("Pool"), f"{setting.pool.name}: {names}"),
         Fact(_("Spread"), setting.get_spread_display(), fenced if setting.spread == Spread.ANY else every),
         Fact(_("Handlers per server"), amounts.number(setting.concurrency), at_once % {"n": amounts.number(handlers)}),
@@ -139,7 +142,9 @@ def _seconds(value: float) -> str:
 
 
 def after_failure(setting: LaunchSetting) -> list[Fact]:
-    policy = setting.destination.policy
+    if not setting.takes_messages:
+        return [_breaker(setting)]
+    policy = setting.subscribed.policy
     attempts = _("without end") if policy.max_attempts < 0 else amounts.number(policy.max_attempts)
     queue = dead_letter_queue(setting.key)
     dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
@@ -149,7 +154,7 @@ def after_failure(setting: LaunchSetting) -> list[Fact]:
         Fact(_("Maximum attempts"), attempts, dead, warns=policy.max_attempts < 0),
         Fact(
             _("Delay"),
-            _delay(setting.destination),
+            _delay(setting.subscribed),
             _("Belongs to the destination: settings that share it share the delays."),
         ),
         _breaker(setting),
@@ -180,7 +185,8 @@ def _breaker(setting: LaunchSetting) -> Fact:
 
 def breaker_warnings(setting: LaunchSetting) -> list[str]:
     """What the breaker of this setting would do to a quiet queue, and how little trips it."""
-    limit, attempts = same_limit(setting.breaker_m), setting.destination.max_attempts
+    limit = same_limit(setting.breaker_m)
+    attempts = setting.subscribed.max_attempts if setting.takes_messages else 0
     warnings = []
     if attempts < 0 or limit <= attempts:
         text = ngettext(

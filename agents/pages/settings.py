@@ -46,7 +46,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),
-        preview=groups.preview(setting.destination),
+        preview=groups.preview(setting.subscribed) if setting.takes_messages else None,
         figures=figures_of(setting),
         runs=run_rows(_runs_of(current), setting, now),
         current=current,

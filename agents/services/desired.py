@@ -7,7 +7,7 @@ from agents import known_attempts
 from agents.models import Run, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from contract import wire
-from contract.messages import DesiredRun, DesiredState, Mode
+from contract.messages import AgentKind, DesiredRun, DesiredState, Mode
 
 
 def desired_state(server: Server) -> DesiredState:
@@ -29,11 +29,12 @@ def _desired_run(run: Run) -> DesiredRun:
         epoch=run.epoch,
         setting=setting.key,
         agent=setting.agent,
-        destination=setting.destination.name,
-        queue=setting.key,
+        kind=AgentKind(setting.kind),
+        destination=setting.subscribed.name if setting.takes_messages else "",
+        queue=setting.key if setting.takes_messages else "",
         mode=Mode(setting.mode),
         concurrency=setting.concurrency,
-        max_attempts=setting.destination.max_attempts,
+        max_attempts=setting.subscribed.max_attempts if setting.takes_messages else 1,
         breaker_m=setting.breaker_m,
         grace_seconds=setting.grace_seconds,
         handling_timeout_seconds=setting.handling_timeout_seconds,

@@ -26,8 +26,10 @@ LONGEST_PROBLEM = 2000
 
 
 def steps_of(setting: LaunchSetting) -> list[Step]:
-    """What the broker must have for this setting, base included."""
-    destination = setting.destination
+    """What the broker must have for this setting, base included. Nothing for a standalone agent."""
+    if not setting.takes_messages:
+        return []
+    destination = setting.subscribed
     return setting_topology(
         setting.key,
         destination.name,

@@ -17,7 +17,9 @@ TOPOLOGY_VERSION = 1
 
 def wish_of(setting: LaunchSetting) -> dict[str, Any]:
     """Every field that decides what the broker must have for this setting."""
-    destination = setting.destination
+    if not setting.takes_messages:
+        return {"version": TOPOLOGY_VERSION, "key": setting.key, "kind": setting.kind}
+    destination = setting.subscribed
     return {
         "version": TOPOLOGY_VERSION,
         "key": setting.key,

@@ -1,0 +1,26 @@
+"""What a group of people may do with the settings of one pool, beyond what their permissions allow everywhere."""
+
+from django.contrib.auth.models import Group
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from agents.models.pool import Pool
+
+
+class PoolGrant(models.Model):
+    pool = models.ForeignKey(Pool, models.CASCADE, related_name="grants", verbose_name=_("pool"))
+    group = models.ForeignKey(Group, models.CASCADE, related_name="+", verbose_name=_("group of people"))
+    may_edit = models.BooleanField(_("edit"), default=False)
+    may_enable = models.BooleanField(_("enable"), default=False)
+    may_disable = models.BooleanField(_("disable"), default=False)
+    may_run = models.BooleanField(_("run now"), default=False)
+    may_stop = models.BooleanField(_("stop"), default=False)
+
+    class Meta:
+        verbose_name = _("right in a pool")
+        verbose_name_plural = _("rights in pools")
+        ordering = ("pool", "group")
+        constraints = [models.UniqueConstraint(fields=["pool", "group"], name="one_grant_per_pool_and_group")]
+
+    def __str__(self) -> str:
+        return f"{self.group} @ {self.pool}"

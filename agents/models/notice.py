@@ -1,0 +1,82 @@
+"""Who is told of a trip, and how each telling went."""
+
+from django.core.exceptions import ValidationError
+from django.core.validators import EmailValidator, URLValidator
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.models.pool import Pool
+from agents.models.setting import LaunchSetting
+from agents.models.trip import BreakerTrip
+
+
+class Channel(models.TextChoices):
+    EMAIL = "email", _("e-mail")
+    WEBHOOK = "webhook", _("webhook")
+
+
+class NoticeTarget(models.Model):
+    """Belongs to one setting or to a whole pool. `secret` signs the webhook's body; it is never shown again."""
+
+    setting = models.ForeignKey(LaunchSetting, models.CASCADE, null=True, blank=True, related_name="notice_targets")
+    pool = models.ForeignKey(Pool, models.CASCADE, null=True, blank=True, related_name="notice_targets")
+    channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
+    address = models.CharField(_("address"), max_length=500)
+    secret = models.CharField(_("secret"), max_length=100, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("notice target")
+        verbose_name_plural = _("notice targets")
+        ordering = ("pk",)
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(setting__isnull=False, pool__isnull=True)
+                | models.Q(setting__isnull=True, pool__isnull=False),
+                name="notice_target_of_one_owner",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.channel} {self.address}"
+
+    def clean(self) -> None:
+        check = EmailValidator() if self.channel == Channel.EMAIL else URLValidator(schemes=["http", "https"])
+        try:
+            check(self.address)
+        except ValidationError as error:
+            raise ValidationError({"address": error.messages}) from error
+        if (self.setting_id is None) == (self.pool_id is None):
+            raise ValidationError(_("Choose either a setting or a pool."))
+
+
+class NoticeState(models.TextChoices):
+    PENDING = "pending", _("to be sent")
+    SENT = "sent", _("sent")
+    FAILED = "failed", _("given up")
+
+
+class Notice(models.Model):
+    """One telling. `trip` None: a test that a person asked for."""
+
+    trip = models.ForeignKey(BreakerTrip, models.CASCADE, null=True, related_name="notices")
+    target = models.ForeignKey(NoticeTarget, models.SET_NULL, null=True, related_name="notices")
+    channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
+    address = models.CharField(_("address"), max_length=500)
+    state = models.CharField(_("state"), max_length=7, choices=NoticeState.choices, default=NoticeState.PENDING)
+    attempts = models.PositiveIntegerField(_("attempts"), default=0)
+    next_at = models.DateTimeField(_("next attempt"), default=timezone.now)
+    problem = models.TextField(_("problem"), blank=True, default="")
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
+    sent_at = models.DateTimeField(_("sent"), null=True)
+
+    class Meta:
+        verbose_name = _("notice")
+        verbose_name_plural = _("notices")
+        ordering = ("-created_at", "-id")
+        constraints = [models.UniqueConstraint(fields=["trip", "target"], name="one_notice_per_trip_and_target")]
+        indexes = [models.Index(fields=["next_at"], condition=models.Q(state="pending"), name="notices_to_send")]
+
+    def __str__(self) -> str:
+        return f"{self.channel} {self.address}"

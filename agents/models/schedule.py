@@ -1,0 +1,78 @@
+"""When something DELAYED is started: a crontab in a time zone, or an interval. Each due instant becomes one window."""
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+
+class Missed(models.TextChoices):
+    """What becomes of windows that passed while nobody could start them."""
+
+    SKIP = "skip", _("skip them")
+    ONCE = "once", _("run once")
+
+
+class Schedule(models.Model):
+    """Belongs to one setting or to one group. Exactly one of `crontab` and `every_seconds` is set."""
+
+    setting = models.OneToOneField("agents.LaunchSetting", models.CASCADE, null=True, related_name="schedule")
+    group = models.OneToOneField("agents.ScheduledGroup", models.CASCADE, null=True, related_name="schedule")
+    crontab = models.CharField(_("crontab"), max_length=200, blank=True, default="")
+    time_zone = models.CharField(_("time zone"), max_length=64, default="UTC")
+    every_seconds = models.PositiveIntegerField(
+        _("every so many seconds"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(5), MaxValueValidator(31_622_400)],
+    )
+    missed = models.CharField(_("missed windows"), max_length=4, choices=Missed.choices, default=Missed.SKIP)
+    # The wake-up of beat; the windows themselves are computed from the fields above.
+    periodic_task = models.OneToOneField(
+        "django_celery_beat.PeriodicTask", models.SET_NULL, null=True, editable=False, related_name="+"
+    )
+    # Windows up to here are decided; set anew when the owner is enabled or the schedule is changed.
+    decided_up_to = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        verbose_name = _("schedule")
+        verbose_name_plural = _("schedules")
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(setting__isnull=False, group__isnull=True)
+                | models.Q(setting__isnull=True, group__isnull=False),
+                name="schedule_of_one_owner",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(every_seconds__isnull=True) ^ models.Q(crontab=""), name="crontab_or_interval"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.crontab} {self.time_zone}" if self.crontab else f"{self.every_seconds} s"
+
+
+class WindowResult(models.TextChoices):
+    STARTED = "started", _("started")
+    SKIPPED = "skipped", _("skipped")
+
+
+class Window(models.Model):
+    """One due instant of a schedule, decided once: the unique key makes a doubled tick harmless."""
+
+    schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="windows")
+    due_at = models.DateTimeField(_("due"))
+    result = models.CharField(_("result"), max_length=8, choices=WindowResult.choices)
+    reason = models.TextField(_("reason"), blank=True, default="")
+    activation = models.OneToOneField("agents.Activation", models.SET_NULL, null=True, related_name="window")
+    group_activation = models.OneToOneField("agents.GroupActivation", models.SET_NULL, null=True, related_name="window")
+    decided_at = models.DateTimeField(_("decided"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("window")
+        verbose_name_plural = _("windows")
+        ordering = ("-due_at",)
+        constraints = [models.UniqueConstraint(fields=["schedule", "due_at"], name="window_decided_once")]
+
+    def __str__(self) -> str:
+        return f"{self.due_at:%Y-%m-%d %H:%M:%S}"
