@@ -120,7 +120,7 @@ class Run(models.Model):
     server = models.ForeignKey(Server, models.PROTECT, related_name="runs", verbose_name=_("server"))
     epoch = models.PositiveIntegerField(_("epoch"))
     wanted = models.BooleanField(_("wanted"), default=True)
-    state = models.CharField(_("state"), max_length=10, choices=RunPhase.choices, default=RunPhase.WANTED)
+    state = models.CharField(_("state"), max_length=12, choices=RunPhase.choices, default=RunPhase.WANTED)
     handled = models.BigIntegerField(_("handled"), default=0)
     failed = models.BigIntegerField(_("failed"), default=0)
     temporary = models.BigIntegerField(_("temporary"), default=0)

@@ -56,6 +56,7 @@ class Server(models.Model):
         verbose_name = _("server")
         verbose_name_plural = _("servers")
         ordering = ("name",)
+        permissions = [("can_change_duty", _("Can cordon and drain servers"))]
 
     def __str__(self) -> str:
         return self.name

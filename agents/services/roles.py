@@ -6,7 +6,18 @@ from django.db.models import Q, QuerySet
 # Apps whose rows people may see. Tokens are nobody's to look at but an administrator's.
 SEEN_APPS = ("agents", "failures", "dlq")
 SECRET_MODELS = ("servertoken", "apitoken")
-CHANGED_BY_OPERATORS = ("launchsetting", "destination", "pool", "replayjob")
+CHANGED_BY_OPERATORS = (
+    "launchsetting",
+    "destination",
+    "pool",
+    "replayjob",
+    "schedule",
+    "scheduledgroup",
+    "groupmember",
+    "noticetarget",
+)
+# What is wanted nowhere any more; their services refuse while messages or runs hang on it.
+REMOVED_BY_OPERATORS = ("launchsetting", "schedule", "scheduledgroup", "groupmember", "noticetarget")
 CUSTOM_PREFIX = "can_"
 GIVE_BACK = "give_back"
 
@@ -19,6 +30,7 @@ def make_groups() -> None:
     acts = Q(codename__startswith=CUSTOM_PREFIX) | Q(codename=GIVE_BACK)
     for model in CHANGED_BY_OPERATORS:
         acts |= Q(codename__in=[f"add_{model}", f"change_{model}"])
+    acts |= Q(codename__in=[f"delete_{model}" for model in REMOVED_BY_OPERATORS])
     _group("viewer", permissions.filter(looks))
     _group("operator", permissions.filter(looks | acts))
 
