@@ -14,7 +14,8 @@ from agents.models import GroupMember, LaunchSetting, Pool, PoolGrant, Scheduled
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    """`permission` allows it everywhere, the field `grant` of a PoolGrant in one pool. `named` is for people."""
+    """`permission` allows it everywhere, the field `grant` of a PoolGrant in one pool (empty: no grant does). `named`
+    is for people."""
 
     permission: str
     grant: str
@@ -24,7 +25,7 @@ class _Action:
 _ACTIONS = {
     "edit": _Action("agents.change_launchsetting", "may_edit", gettext_lazy("Can change launch setting")),
     "add": _Action("agents.add_launchsetting", "may_edit", gettext_lazy("Can add launch setting")),
-    "delete": _Action("agents.delete_launchsetting", "may_edit", gettext_lazy("Can delete launch setting")),
+    "delete": _Action("agents.delete_launchsetting", "", gettext_lazy("Can delete launch setting")),
     "enable": _Action("agents.can_enable", "may_enable", gettext_lazy("Can enable launch settings")),
     "disable": _Action("agents.can_disable", "may_disable", gettext_lazy("Can disable launch settings")),
     "run": _Action("agents.can_run", "may_run", gettext_lazy("Can run launch settings now")),
@@ -45,13 +46,13 @@ def may_create_in(user: Any, pool: Pool) -> bool:
 
 def may_in_pool(user: Any, action: str, pool: int) -> bool:
     wanted = _ACTIONS[action]
-    return bool(user.has_perm(wanted.permission)) or pool in _granted(user)[wanted.grant]
+    return bool(user.has_perm(wanted.permission)) or pool in _granted(user, wanted.grant)
 
 
 def may_anywhere(user: Any, action: str) -> bool:
     """Whether there is a pool, or everything, where this person may do it."""
     wanted = _ACTIONS[action]
-    return bool(user.has_perm(wanted.permission)) or bool(_granted(user)[wanted.grant])
+    return bool(user.has_perm(wanted.permission)) or bool(_granted(user, wanted.grant))
 
 
 def may_group(user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None) -> bool:
@@ -71,14 +72,14 @@ def settings_for(user: Any, action: str) -> QuerySet[LaunchSetting]:
     wanted = _ACTIONS[action]
     if user.has_perm(wanted.permission):
         return LaunchSetting.objects.all()
-    return LaunchSetting.objects.filter(pool__in=_granted(user)[wanted.grant])
+    return LaunchSetting.objects.filter(pool__in=_granted(user, wanted.grant))
 
 
 def pools_for(user: Any, action: str) -> QuerySet[Pool]:
     wanted = _ACTIONS[action]
     if user.has_perm(wanted.permission):
         return Pool.objects.all()
-    return Pool.objects.filter(pk__in=_granted(user)[wanted.grant])
+    return Pool.objects.filter(pk__in=_granted(user, wanted.grant))
 
 
 def why_not(user: Any, action: str, setting: LaunchSetting) -> str:
@@ -98,15 +99,20 @@ def missing(action: str, pool: str) -> str:
     return text % {"permission": _ACTIONS[action].named, "pool": pool}
 
 
-def _granted(user: Any) -> dict[str, frozenset[int]]:
+def _granted(user: Any, grant: str) -> frozenset[int]:
+    """Pools in which one of this person's groups has that right."""
+    return _grants_of(user).get(grant, frozenset())
+
+
+def _grants_of(user: Any) -> dict[str, frozenset[int]]:
     """Pools by grant, read once per person and request: a request has its own user object, as with permissions."""
     kept: dict[str, frozenset[int]] | None = getattr(user, "_granted_pools", None)
     if kept is not None:
         return kept
-    names = sorted({each.grant for each in _ACTIONS.values()})
     grants: list[PoolGrant] = []
     if getattr(user, "is_active", False) and getattr(user, "is_authenticated", False):
         grants = list(PoolGrant.objects.filter(group__user=user.pk))
+    names = sorted({each.grant for each in _ACTIONS.values() if each.grant})
     found = {name: frozenset(each.pool_id for each in grants if getattr(each, name)) for name in names}
     user._granted_pools = found
     return found

@@ -16,8 +16,8 @@ CHANGED_BY_OPERATORS = (
     "groupmember",
     "noticetarget",
 )
-# What is wanted nowhere any more; their services refuse while messages or runs hang on it.
-REMOVED_BY_OPERATORS = ("launchsetting", "schedule", "scheduledgroup", "groupmember", "noticetarget")
+# Nothing is lost with these. Settings, servers, pools and destinations are an administrator's to remove.
+REMOVED_BY_OPERATORS = ("schedule", "scheduledgroup", "groupmember", "noticetarget")
 CUSTOM_PREFIX = "can_"
 GIVE_BACK = "give_back"
 
