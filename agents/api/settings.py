@@ -5,7 +5,7 @@ from typing import Any
 from django.utils import timezone
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
-from rest_framework import mixins, serializers
+from rest_framework import exceptions, mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,9 +13,11 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ActivationSerializer
 from agents.api.errors import Conflict
+from agents.api.rights import check_pool, check_right
 from agents.api.validation import CheckedModelSerializer
 from agents.models import Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.rights import may_anywhere
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.wishes import save_setting
 
@@ -49,6 +51,9 @@ MACHINE_FACTS = (
     "created_at",
     "activation",
 )
+
+
+ACTIONS = ("create", "partial_update", "enable", "disable")
 
 
 class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
@@ -101,24 +106,44 @@ class SettingViewSet(
     lookup_value_regex = "[^/]+"
     http_method_names = ["get", "post", "patch", "head", "options"]
     filterset_class = SettingFilter
-    action_permissions = {"enable": ("agents.can_enable",), "disable": ("agents.can_disable",)}
+    # Whoever sees settings may ask; `rights` decides by action and pool.
+    action_permissions = dict.fromkeys(ACTIONS, ("agents.view_launchsetting",))
+
+    def create(self, request: Request, *args: Any, **options: Any) -> Response:
+        """What is wrong with the fields is told only to those who may create one somewhere."""
+        if not may_anywhere(request.user, "add"):
+            raise exceptions.PermissionDenied
+        return super().create(request, *args, **options)
+
+    def partial_update(self, request: Request, *args: Any, **options: Any) -> Response:
+        check_right(request, "edit", self.get_object())
+        return super().partial_update(request, *args, **options)
 
     def perform_create(self, serializer: serializers.BaseSerializer[LaunchSetting]) -> None:
+        check_pool(self.request, serializer.validated_data["pool"])
         serializer.instance = save_setting(LaunchSetting(**serializer.validated_data), by=self.request.user)
 
     def perform_update(self, serializer: serializers.BaseSerializer[LaunchSetting]) -> None:
         setting = serializer.instance
         assert setting is not None
+        pool = serializer.validated_data.get("pool", setting.pool)
+        if pool != setting.pool:
+            check_pool(self.request, pool)
         for name, value in serializer.validated_data.items():
             setattr(setting, name, value)
         save_setting(setting, by=self.request.user)
+
+    def for_action(self, action: str) -> LaunchSetting:
+        setting = self.get_object()
+        check_right(self.request, action, setting)
+        return setting
 
     @extend_schema(request=None, responses=ActivationSerializer)
     @action(detail=True, methods=["post"])
     def enable(self, request: Request, key: str) -> Response:
         """Starts an activation; answers the open one when it is enabled already. 409 with the reason if refused."""
         try:
-            activation = enable_setting(self.get_object(), by=request.user, now=timezone.now())
+            activation = enable_setting(self.for_action("enable"), by=request.user, now=timezone.now())
         except Refused as refused:
             raise Conflict(
                 refused.reason, code=refused.code, where=f"settings/{key}", what_to_do=refused.what_to_do
@@ -131,5 +156,7 @@ class SettingViewSet(
         """Stops it on every server; its subscription keeps gathering. Nothing happens when it is off already."""
         given = ReasonSerializer(data=request.data or {})
         given.is_valid(raise_exception=True)
-        disable_setting(self.get_object(), by=request.user, reason=given.validated_data["reason"], now=timezone.now())
+        disable_setting(
+            self.for_action("disable"), by=request.user, reason=given.validated_data["reason"], now=timezone.now()
+        )
         return Response(self.get_serializer(self.get_object()).data)

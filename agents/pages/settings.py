@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -18,6 +19,7 @@ from agents.pages.figures import figures_of
 from agents.pages.rows import open_runs
 from agents.pages.runs import run_rows
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
+from agents.services.rights import may, why_not
 from agents.services.settings import Refused, disable_setting, enable_setting, refusal
 from contract.text import storable
 
@@ -54,7 +56,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
         switch=switch_of(request, setting),
         panels=panels.render("setting", request, setting),
-        may_change=request.user.has_perm("agents.change_launchsetting"),
+        may_change=may(request.user, "edit", setting),
     )
 
 
@@ -77,20 +79,26 @@ class Switch:
 
 def switch_of(request: HttpRequest, setting: LaunchSetting) -> Switch:
     if setting.enabled:
-        may = request.user.has_perm("agents.can_disable")
-        missing = "" if may else _("You may not do that. Ask for the permission “Can disable launch settings”.")
-        return Switch(False, link("setting_disable", setting.key), missing)
+        return Switch(False, link("setting_disable", setting.key), why_not(request.user, "disable", setting))
     url = link("setting_enable", setting.key)
-    if not request.user.has_perm("agents.can_enable"):
-        return Switch(True, url, _("You may not do that. Ask for the permission “Can enable launch settings”."))
+    if missing := why_not(request.user, "enable", setting):
+        return Switch(True, url, missing)
     refused = refusal(setting, timezone.now())
     return Switch(True, url, f"{refused.reason} {refused.what_to_do}" if refused else "")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@needs(VIEW, "agents.can_enable")
-def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
+def setting_for(request: HttpRequest, key: str, action: str) -> LaunchSetting:
+    """The setting this person wants to act on: 404, or 403 without the right, whatever the page showed."""
     setting = _setting(key)
+    if not may(request.user, action, setting):
+        raise PermissionDenied
+    return setting
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(VIEW)
+def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "enable")
     if request.method != "POST":
         return _confirm(request, setting, on=True)
     try:
@@ -103,9 +111,9 @@ def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@needs(VIEW, "agents.can_disable")
+@needs(VIEW)
 def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    setting = _setting(key)
+    setting = setting_for(request, key, "disable")
     if request.method != "POST":
         return _confirm(request, setting, on=False)
     reason = storable(request.POST.get("reason", "").strip()[:2000])

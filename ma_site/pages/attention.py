@@ -12,6 +12,7 @@ from agents.models import ProvisionState, ServerState
 from agents.pages.amounts import coarse, duration, number
 from agents.pages.consoles import Text, link
 from agents.pages.servers import ServerRow
+from agents.services.rights import may
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.overview import QueueRow
 from ma_site.pages.health import Part
@@ -86,7 +87,7 @@ def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> 
     if setting.disabled_reason:
         why += f" · {setting.disabled_reason}"
     acts = [(_("Look"), row.url)]
-    if request.user.has_perm("agents.can_enable"):
+    if may(request.user, "enable", setting):
         acts.append((_("Switch on…"), link("setting_enable", setting.key)))
     return Need("warn", "off", setting.key, why, row.url, acts)
 

@@ -13,6 +13,7 @@ from agents.models import ServerState
 from agents.pages.consoles import needs, page
 from agents.pages.lists import counted
 from agents.pages.servers import server_rows
+from agents.services.rights import may_anywhere
 from dlq.models import DeadLetter, LetterState
 from dlq.pages.letters import VIEW as SEE_LETTERS
 from dlq.pages.overview import QueueRow, queue_rows, unknown_row
@@ -50,7 +51,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         off=sum(1 for row in rows if not row.setting.enabled),
         dead=_dead_total(dead, request, now),
         latest=_latest(request),
-        may_add=request.user.has_perm("agents.add_launchsetting"),
+        may_add=may_anywhere(request.user, "add"),
     )
 
 
@@ -93,7 +94,7 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         tabs=tabs,
         every=len(every),
         chosen=chosen,
-        may_add=request.user.has_perm("agents.add_launchsetting"),
+        may_add=may_anywhere(request.user, "add"),
     )
 
 
