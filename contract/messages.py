@@ -107,9 +107,12 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class BreakerCounts:
+    """`contract.breaker.Counts` on the wire; `marks` only of a setting where each message counts once."""
+
     same_type: str = ""
     same: int = 0
     any: int = 0
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

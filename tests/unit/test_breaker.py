@@ -1,10 +1,12 @@
-"""The breaker's rule, which only counts so far: nothing trips yet."""
+"""The breaker's rule: what counts, what sets back, when it trips."""
+
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.breaker import Counts, TripReason, count, same_limit, trips
+from contract.breaker import MOST_MARKS, Counts, TripReason, count, may_repeat, same_limit, trips
 from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, attempt_number, is_exhausted, is_last
 
 
@@ -51,6 +53,90 @@ def test_counts_equal_a_look_back_over_the_whole_history(history: list[str], m: 
     same = next((i for i, item in enumerate(reversed(tail)) if item != tail[-1]), len(tail))
     assert (counts.any, counts.same) == (len(tail), same)
     assert (trips(counts, m) is not None) == (len(tail) >= m or same >= same_limit(m))
+
+
+@dataclass(frozen=True)
+class Ending:
+    """One handling of the message `key`; the exception's type, or `ok`, or `temporary`."""
+
+    key: str
+    kind: str
+
+
+def counted(history: list[Ending], *, once: bool) -> Counts:
+    outcomes = {"ok": Outcome.RETURNED, "temporary": Outcome.TEMPORARY}
+    counts = Counts()
+    for one in history:
+        key = one.key if once else ""
+        counts = count(counts, outcomes.get(one.kind, Outcome.RAISED), one.kind, message_key=key)
+    return counts
+
+
+endings = st.builds(Ending, st.sampled_from("pqrs"), st.sampled_from(["A", "B", "ok", "temporary"]))
+
+
+@given(st.lists(endings, max_size=60))
+def test_counting_each_message_once_is_counting_without_its_repetitions(history: list[Ending]) -> None:
+    first: list[Ending] = []
+    seen: set[str] = set()
+    for one in history:
+        if one.kind == "ok":
+            seen.clear()
+        elif one.kind != "temporary" and one.key in seen:
+            continue
+        elif one.kind != "temporary":
+            seen.add(one.key)
+        first.append(one)
+    found, expected = counted(history, once=True), counted(first, once=False)
+    assert (found.same_type, found.same, found.any) == (expected.same_type, expected.same, expected.any)
+    assert len(found.marks) == found.any == len(seen), "what is remembered never outgrows the row"
+
+
+@given(st.lists(endings, max_size=60))
+def test_a_repeated_failure_of_one_message_alone_never_trips_what_counts_once(history: list[Ending]) -> None:
+    alone = [Ending("p", one.kind) for one in history]
+    assert counted(alone, once=True).any <= 1
+    assert trips(counted(alone, once=True), 6) is None
+
+
+def test_a_message_counts_anew_after_a_success() -> None:
+    history = [Ending("p", "A"), Ending("p", "A"), Ending("q", "ok"), Ending("p", "A")]
+    assert counted(history, once=True).any == 1
+
+
+def test_a_repetition_of_another_type_breaks_no_row_of_equal_failures() -> None:
+    history = [Ending("p", "A"), Ending("q", "A"), Ending("p", "B"), Ending("r", "A")]
+    assert counted(history, once=True).same == 3
+
+
+def test_what_is_remembered_of_a_row_is_bounded() -> None:
+    counts = Counts()
+    for number in range(MOST_MARKS + 1):
+        counts = count(counts, Outcome.RAISED, "A", message_key=f"ID:{number}" * 10)
+    assert len(counts.marks) == MOST_MARKS and {len(one) for one in counts.marks} == {16}
+    assert count(counts, Outcome.RAISED, "A", message_key="ID:1" * 10) == counts
+    assert count(counts, Outcome.RAISED, "A", message_key="ID:0" * 10).any == MOST_MARKS + 2, "forgotten: it counts"
+
+
+def test_equal_messages_without_an_id_are_one_only_when_they_come_again() -> None:
+    counts = Counts()
+    for attempt, any_ in ((1, 1), (2, 1), (1, 2), (2, 2)):
+        repeats = may_repeat(weak=True, attempt=attempt)
+        counts = count(counts, Outcome.RAISED, "A", message_key="sha256:x", repeats=repeats)
+        assert counts.any == any_
+    assert may_repeat(weak=False, attempt=1), "given back, or its count was lost with the broker"
+
+
+@given(st.lists(endings, min_size=1, max_size=40), st.integers(1, 30))
+def test_on_trial_the_first_failure_that_counts_trips(history: list[Ending], m: int) -> None:
+    counts = counted(history, once=False)
+    assert (trips(counts, m, trial=True) is TripReason.TRIAL) == (counts.any > 0)
+
+
+@given(st.lists(endings, max_size=60), st.integers(1, 30))
+def test_a_larger_limit_never_trips_sooner(history: list[Ending], m: int) -> None:
+    counts = counted(history, once=False)
+    assert trips(counts, m) is not None or trips(counts, m + 1) is None
 
 
 def test_every_outcome_has_its_rule() -> None:
