@@ -98,6 +98,8 @@ class Activation(models.Model):
         indexes = [
             models.Index(fields=["setting", "-started_at"], name="activation_of_setting"),
             models.Index(fields=["-started_at", "-id"], name="activations_by_start"),
+            models.Index(fields=["state", "-started_at", "-id"], name="activations_by_state"),
+            models.Index(fields=["setting", "state", "-started_at", "-id"], name="activations_of_setting_state"),
             models.Index(fields=["setting"], condition=models.Q(ended_at=None), name="unended_activations"),
         ]
         constraints = [
@@ -147,6 +149,8 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["server"], condition=models.Q(wanted=True), name="wanted_runs_of_server"),
+            models.Index(fields=["server", "-created_at", "-id"], name="runs_of_server_by_start"),
+            models.Index(fields=["server"], condition=models.Q(closed_at=None), name="open_runs_of_server"),
             models.Index(fields=["activation"], condition=models.Q(closed_at=None), name="open_runs_of_activation"),
         ]
 

@@ -25,7 +25,11 @@ class StateChange(models.Model):
         verbose_name = _("state change")
         verbose_name_plural = _("state changes")
         ordering = ("-at", "-id")
-        indexes = [models.Index(fields=["setting", "-at"], name="changes_of_setting")]
+        indexes = [
+            models.Index(fields=["setting", "-at"], name="changes_of_setting"),
+            models.Index(fields=["-at", "-id"], name="changes_by_time"),
+            models.Index(fields=["what", "-at", "-id"], name="changes_of_a_kind"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.setting} {self.at:%Y-%m-%d %H:%M:%S}"
