@@ -8,7 +8,8 @@
             order = message.json()
 
 Returning is success. `TemporaryUnavailable` and any other exception bring the message back later, `InvalidMessage`
-sends it to the dead letters at once. docs/agents.md takes a newcomer through it.
+sends it to the dead letters at once. An agent with `run_agent(self, context)` is standalone: it is run by itself, not
+per message. docs/agents.md takes a newcomer through both.
 """
 
 import json
@@ -35,7 +36,14 @@ class InvalidMessage(ValueError):
 
 
 class AgentStopped(BaseException):
-    """The agent stops because it was asked to (`context.stopping`). The message is given back, no attempt is spent."""
+    """The agent stops because it was asked to (`context.stopping`). The message is given back, no attempt is spent.
+
+    A standalone agent that is stopped finds it raised where it is, once: let it pass, or clean up and raise it again.
+    """
+
+
+class SendRefused(RuntimeError):
+    """The broker does not take what a standalone agent sends: no such address, or no right to send there."""
 
 
 class Agent:
@@ -45,8 +53,16 @@ class Agent:
         raise NotImplementedError(f"{type(self).__qualname__} has no run_agent")
 
 
+class StandaloneAgent:
+    """Runs by itself, once per activation: returning is the end of the run, raising its failure."""
+
+    def run_agent(self, context: "Context") -> None:
+        raise NotImplementedError(f"{type(self).__qualname__} has no run_agent")
+
+
 def agent(name: str, *, version: str = "", summary: str = "") -> Callable[[T], T]:
-    """Registers a class with `run_agent(self, message, context)`, or a function `(message, context)`, under `name`.
+    """Registers a class with `run_agent(self, message, context)`, or a function `(message, context)`, under `name`;
+    without `message` it is a standalone agent.
 
     `summary` is the first line of the docstring unless given. Name, version and summary are shown in the MA.
     """
@@ -127,7 +143,7 @@ class Message:
 
 
 class Context:
-    """What an agent may do besides computing. One object per message."""
+    """What an agent may do besides computing. One object per message, or per run of a standalone agent."""
 
     __slots__ = ("_job", "_log", "_message", "_sends")
 
@@ -156,7 +172,8 @@ class Context:
 
     @property
     def stopping(self) -> bool:
-        """True once the run is asked to stop. A long handling may look and raise AgentStopped."""
+        """True once the run is asked to stop. A long handling may look and raise AgentStopped; a standalone agent has
+        it raised in its main thread anyway, and may look here to end at a better place."""
         return self._job.stopping()
 
     @property
@@ -184,35 +201,36 @@ class Context:
         created_at: datetime | None = None,
     ) -> None:
         """Sends when `run_agent` has returned: all that was sent and the acceptance of the message are one
-        transaction. Nothing is sent when it raises.
+        transaction. Nothing is sent when it raises. A standalone agent has no message and no transaction: each message
+        is on disk at the broker when `send` returns, whatever happens to the run later; it raises TemporaryUnavailable
+        while the broker is away (the message may have been taken), SendRefused when the broker will not have it.
 
         str becomes a text, bytes a bytes, a mapping a map, a list a stream message. Persistent unless `durable` is
         False. Raises TypeError or ValueError for what AMQP cannot carry.
         """
         from kma.outgoing import encoded_message
 
-        self._sends.append(
-            (
-                _address(destination),
-                encoded_message(
-                    body,
-                    properties or {},
-                    message_id=message_id,
-                    correlation_id=correlation_id,
-                    reply_to=reply_to,
-                    content_type=content_type,
-                    priority=priority,
-                    ttl=ttl,
-                    durable=durable,
-                    created_at=created_at,
-                ),
-            )
+        encoded = encoded_message(
+            body,
+            properties or {},
+            message_id=message_id,
+            correlation_id=correlation_id,
+            reply_to=reply_to,
+            content_type=content_type,
+            priority=priority,
+            ttl=ttl,
+            durable=durable,
+            created_at=created_at,
         )
+        self._out(_address(destination), encoded)
 
     def send_json(self, destination: str, value: Any, properties: Mapping[str, Any] | None = None, **more: Any) -> None:
         """Sends `value` as JSON in a text message; `more` as for `send`."""
         more.setdefault("content_type", "application/json")
         self.send(destination, json.dumps(value, ensure_ascii=False), properties, **more)
+
+    def _out(self, destination: str, encoded: bytes) -> None:
+        self._sends.append((destination, encoded))
 
 
 def _address(destination: str) -> str:

@@ -11,7 +11,7 @@ from contract.text import head_and_tail, storable
 
 MAX_TEXT = 8 * 1024
 _MARK = 100  # characters that `head_and_tail` may add
-_OWN = ("kma/handling.py", "kma/child.py")
+_OWN = ("kma/handling.py", "kma/child.py", "kma/loading.py", "kma/standalone.py")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,13 @@ def child_environment() -> dict[str, str]:
 
 
 class ChildProcess:
-    """Start it from a thread that outlives it: the kernel kills it with that thread."""
+    """Start it from a thread that outlives it: the kernel kills it with that thread. `entry`: the module that runs."""
 
-    def __init__(self, journal: Journal, job: bytes) -> None:
+    def __init__(self, journal: Journal, job: bytes, entry: str = "kma.child") -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "kma.child", str(theirs.fileno()), str(journal.file), str(os.getpid())],
+                [sys.executable, "-m", entry, str(theirs.fileno()), str(journal.file), str(os.getpid())],
                 pass_fds=(theirs.fileno(), journal.file),
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,

@@ -7,6 +7,8 @@ from typing import Any
 
 MESSAGE = "message"
 STANDALONE = "standalone"
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_WANTED = "run_agent takes (message, context), or (context) for a standalone agent"
 
 
 class AgentNameTaken(ValueError):
@@ -48,7 +50,8 @@ def describe(name: str, version: str, summary: str, target: Any) -> Registered:
     if not callable(run):
         raise TypeError(f"agent {name!r}: {target!r} has no run_agent")
     create = target if is_class else _always(target)
-    return Registered(name, _kind(name, run, is_class), version, _summary(summary, target), create)
+    has_self = is_class and not isinstance(inspect.getattr_static(target, "run_agent"), (staticmethod, classmethod))
+    return Registered(name, _kind(name, run, has_self), version, _summary(summary, target), create)
 
 
 def find(name: str) -> Registered:
@@ -84,10 +87,17 @@ def _origin(target: Any) -> str:
 
 
 def _kind(name: str, run: Callable[..., Any], method: bool) -> str:
-    wanted = len(inspect.signature(run).parameters) - (1 if method else 0)
-    if wanted not in (1, 2):
-        raise TypeError(f"agent {name!r}: run_agent takes (message, context), or (context) for a standalone agent")
-    return MESSAGE if wanted == 2 else STANDALONE
+    """By the parameters that a caller must give. Raises TypeError for what could never be called rightly."""
+    if inspect.iscoroutinefunction(run) or inspect.isgeneratorfunction(run) or inspect.isasyncgenfunction(run):
+        raise TypeError(f"agent {name!r}: run_agent is async or a generator; calling it would do nothing")
+    parameters = list(inspect.signature(run).parameters.values())[1 if method else 0 :]
+    needed = [one for one in parameters if one.default is one.empty and one.kind in _POSITIONAL]
+    rest = [one for one in parameters if one.default is one.empty and one.kind not in (*_POSITIONAL, one.VAR_KEYWORD)]
+    if len(needed) not in (1, 2) or rest:
+        raise TypeError(f"agent {name!r}: {_WANTED}, not {inspect.signature(run)}")
+    if len(needed) == 1 and needed[0].name in ("message", "msg"):
+        raise TypeError(f"agent {name!r}: {_WANTED}; it takes a message but no context")
+    return MESSAGE if len(needed) == 2 else STANDALONE
 
 
 def _summary(summary: str, target: Any) -> str:
