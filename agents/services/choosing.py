@@ -8,7 +8,8 @@ from enum import Enum
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A server of the pool. `offers` the agent; `load` = runs wanted there now; `lost` = silent, and for so long that
-    it counts (between alive and lost nothing is decided)."""
+    it counts (between alive and lost nothing is decided). `cordoned`: nothing new begins there; `draining`: what runs
+    there shall move or end."""
 
     server: int
     name: str
@@ -16,23 +17,31 @@ class Candidate:
     offers: bool
     load: int
     lost: bool = False
+    cordoned: bool = False
+    draining: bool = False
 
     @property
-    def able(self) -> bool:
+    def willing(self) -> bool:
         return self.alive and self.offers
 
     @property
+    def able(self) -> bool:
+        return self.willing and not self.cordoned and not self.draining
+
+    @property
     def keeps(self) -> bool:
-        """Whether a run that is wanted here stays here."""
+        """Whether a run that is wanted here stays here, as far as the server can keep it."""
         return self.offers if self.alive else not self.lost
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """A run of the activation that is wanted now."""
+    """The newest run of the activation on a server, if it is wanted or interrupted. `over`: it ended by itself or was
+    interrupted, so nothing begins there again until a person says so."""
 
     run: int
     server: int
+    over: bool = False
 
 
 class Waiting(Enum):
@@ -42,6 +51,8 @@ class Waiting(Enum):
     NO_SERVER = "no_server"
     NONE_ALIVE = "none_alive"
     NONE_OFFERS = "none_offers"
+    CORDONED = "cordoned"
+    STOPPING = "stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +69,45 @@ class Plan:
         return bool(self.start or self.lose or self.withdraw)
 
 
-def plan_any(candidates: Sequence[Candidate], current: Sequence[Current]) -> Plan:
-    """One run. It moves when its server is lost, left the pool or no longer offers the agent, and another is able.
+def plan_any(
+    candidates: Sequence[Candidate], current: Sequence[Current], *, fenced: bool = True, leaving: bool = False
+) -> Plan:
+    """One run. It moves when its server is lost, drains, left the pool or no longer offers the agent, and another is
+    able. Without another able server the run stays wanted where it is: a silent server may well go on with it.
 
-    Without another able server the run stays wanted where it is: a silent server may well go on with it.
+    `fenced`: the broker never feeds two at once, so that the next one may begin while the one before still stops. Where
+    nothing fences (standalone), nothing begins while a run is `leaving`: one that is not wanted and not closed.
     """
-    pool = {candidate.server: candidate for candidate in candidates}
-    if any(pool[run.server].keeps for run in current if run.server in pool):
+    if any(run.over for run in current):
         return Plan()
+    pool = {candidate.server: candidate for candidate in candidates}
     able = sorted((c for c in candidates if c.able), key=lambda c: (c.load, c.name))
+    if any(_stays(pool[run.server], bool(able)) for run in current if run.server in pool):
+        return Plan()
     gone = tuple(run.run for run in current if run.server not in pool)
     if not able:
         return Plan(withdraw=gone, waiting=_waiting(candidates))
     silent = tuple(run.run for run in current if run.server in pool and not pool[run.server].alive)
     unable = tuple(run.run for run in current if run.server in pool and pool[run.server].alive)
+    if not fenced and (leaving or gone or unable):
+        return Plan(lose=silent, withdraw=gone + unable, waiting=Waiting.STOPPING)
     return Plan(start=(able[0].server,), lose=silent, withdraw=gone + unable)
 
 
 def plan_many(candidates: Sequence[Candidate], current: Sequence[Current]) -> Plan:
-    """A run on every able server; one that left the pool is withdrawn, a silent one keeps its run."""
-    pool = {candidate.server for candidate in candidates}
+    """A run on every able server; one that left the pool or drains is withdrawn, a silent one keeps its run."""
+    pool = {candidate.server: candidate for candidate in candidates}
     running = {run.server for run in current}
     start = tuple(c.server for c in candidates if c.able and c.server not in running)
-    gone = tuple(run.run for run in current if run.server not in pool)
-    nothing_runs = not start and not running & pool
+    gone = tuple(r.run for r in current if not r.over and (r.server not in pool or pool[r.server].draining))
+    nothing_runs = not start and not running & pool.keys()
     return Plan(start=start, withdraw=gone, waiting=_waiting(candidates) if nothing_runs else Waiting.NOTHING)
+
+
+def _stays(server: Candidate, another_is_able: bool) -> bool:
+    if server.alive and server.draining and another_is_able:
+        return False
+    return server.keeps
 
 
 def _waiting(candidates: Sequence[Candidate]) -> Waiting:
@@ -90,4 +115,6 @@ def _waiting(candidates: Sequence[Candidate]) -> Waiting:
         return Waiting.NO_SERVER
     if not any(candidate.alive for candidate in candidates):
         return Waiting.NONE_ALIVE
+    if any(candidate.willing for candidate in candidates):
+        return Waiting.CORDONED
     return Waiting.NONE_OFFERS

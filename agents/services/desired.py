@@ -4,8 +4,9 @@ import hashlib
 import json
 
 from agents import known_attempts
-from agents.models import Run, Server
+from agents.models import LaunchSetting, Run, RunPhase, Server, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.hearing import LEASE_SECONDS, leased
 from contract import wire
 from contract.messages import AgentKind, DesiredRun, DesiredState, Mode
 
@@ -13,8 +14,13 @@ from contract.messages import AgentKind, DesiredRun, DesiredState, Mode
 def desired_state(server: Server) -> DesiredState:
     """`version` is a hash of the content: it changes exactly when the content does."""
     wanted = Run.objects.filter(
-        server=server, wanted=True, activation__state__in=OPEN_ACTIVATIONS, activation__setting__enabled=True
-    )
+        server=server,
+        wanted=True,
+        closed_at=None,
+        activation__state__in=OPEN_ACTIVATIONS,
+        activation__ending="",
+        activation__setting__enabled=True,
+    ).exclude(state=RunPhase.INTERRUPTED)
     rows = wanted.select_related("activation__setting__destination").order_by("activation__setting__key", "epoch")
     runs = tuple(_desired_run(run) for run in rows)
     content = json.dumps([wire.dump(run) for run in runs], sort_keys=True, ensure_ascii=True)
@@ -30,6 +36,10 @@ def _desired_run(run: Run) -> DesiredRun:
         setting=setting.key,
         agent=setting.agent,
         kind=AgentKind(setting.kind),
+        count_once=setting.count_once,
+        limit_messages=setting.drain_limit_messages if setting.timing == Timing.DELAYED else 0,
+        restart_seconds=_restart_seconds(setting),
+        lease_seconds=LEASE_SECONDS if leased(setting) else 0.0,
         destination=setting.subscribed.name if setting.takes_messages else "",
         queue=setting.key if setting.takes_messages else "",
         mode=Mode(setting.mode),
@@ -45,3 +55,9 @@ def _desired_run(run: Run) -> DesiredRun:
         known_attempts=known_attempts.of(setting),
         masked_properties=tuple(setting.masked_properties),
     )
+
+
+def _restart_seconds(setting: LaunchSetting) -> float:
+    """Only a standalone agent that runs as soon as possible is started again after it raised."""
+    again = setting.timing == Timing.ASAP and not setting.takes_messages
+    return setting.restart_seconds if again else 0.0

@@ -4,11 +4,16 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from agents.models import ProcessBeat, Server
+from agents.models import LaunchSetting, ProcessBeat, Server, Spread
 from agents.models.server import lost_before
 from agents.services.signs import sign_of_life
 
 SIGN = "hearing"
+
+# A standalone agent of an ANY setting ends itself so long after the sending of its last answered heartbeat.
+LEASE_SECONDS = 15.0
+# Nobody takes over before so long after that: its processes need a moment to end.
+LEASE_MARGIN_SECONDS = 10.0
 
 
 def note_hearing_again(server: Server, now: datetime) -> None:
@@ -20,5 +25,26 @@ def note_hearing_again(server: Server, now: datetime) -> None:
 
 def silence_counts(now: datetime) -> bool:
     """Whether a server that is silent now was given the time to be heard."""
+    return heard_for(timedelta(seconds=settings.MA_LOST_AFTER_SECONDS), now)
+
+
+def heard_for(length: timedelta, now: datetime) -> bool:
+    """Whether the MA was there for so long: who was silent all that time was silent indeed."""
     since = ProcessBeat.objects.filter(name=SIGN).values_list("at", flat=True).first()
-    return since is None or now - since >= timedelta(seconds=settings.MA_LOST_AFTER_SECONDS)
+    return since is None or now - since >= length
+
+
+def leased(setting: LaunchSetting) -> bool:
+    """Whether only a lease keeps two runs of it from running at once; those that take messages the broker fences."""
+    return not setting.takes_messages and setting.spread == Spread.ANY
+
+
+def lease_over_before(now: datetime) -> datetime:
+    """A server last seen at this instant or earlier runs nothing any more that only a lease allowed."""
+    patience = max(settings.MA_LOST_AFTER_SECONDS, LEASE_SECONDS + LEASE_MARGIN_SECONDS)
+    return now - timedelta(seconds=patience)
+
+
+def taken_over_before(setting: LaunchSetting, now: datetime) -> datetime:
+    """Runs of this setting are taken over from servers last seen at this instant or earlier."""
+    return lease_over_before(now) if leased(setting) else lost_before(now)

@@ -5,12 +5,24 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
-from agents.models import Activation, ActivationState, OfferedAgent, Run, RunPhase, Server, ServerState, Spread
+from agents.models import (
+    Activation,
+    ActivationState,
+    Duty,
+    LaunchSetting,
+    OfferedAgent,
+    Run,
+    RunPhase,
+    Server,
+    ServerState,
+    Spread,
+    Timing,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
-from agents.services.hearing import silence_counts
+from agents.services.hearing import silence_counts, taken_over_before
 from agents.services.history import note
 from agents.services.looking import look_after_commit
 
@@ -18,6 +30,8 @@ WAITING_FOR = {
     Waiting.NO_SERVER: "The pool “{pool}” has no server.",
     Waiting.NONE_ALIVE: "No server of the pool “{pool}” is alive.",
     Waiting.NONE_OFFERS: "No live server of the pool “{pool}” offers the agent “{agent}”.",
+    Waiting.CORDONED: "Every live server of the pool “{pool}” that offers the agent “{agent}” is cordoned or draining.",
+    Waiting.STOPPING: "The run before is still stopping.",
 }
 
 
@@ -26,6 +40,8 @@ def plan_runs(activation_id: UUID, now: datetime) -> bool:
     activation = Activation.objects.select_related("setting__pool").filter(pk=activation_id).first()
     if activation is None or activation.state not in OPEN_ACTIVATIONS or not activation.setting.enabled:
         return False
+    if activation.ending:
+        return False  # its runs only have to be closed
     plan = _plan(activation, now)
     if not plan.changes:
         _say_what_it_waits_for(activation, plan.waiting)
@@ -35,7 +51,7 @@ def plan_runs(activation_id: UUID, now: datetime) -> bool:
 
 def plan_open_activations(now: datetime, server: Server | None = None) -> int:
     """Plans every open activation, or those whose pool holds `server`; answers how many changed."""
-    activations = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, setting__enabled=True)
+    activations = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, ending="", setting__enabled=True)
     if server is not None:
         activations = activations.filter(setting__pool__servers=server)
     return sum(plan_runs(pk, now) for pk in activations.values_list("pk", flat=True))
@@ -43,23 +59,49 @@ def plan_open_activations(now: datetime, server: Server | None = None) -> int:
 
 def _plan(activation: Activation, now: datetime) -> Plan:
     setting = activation.setting
-    offering = set(OfferedAgent.objects.filter(name=setting.agent).values_list("server_id", flat=True))
-    wanted = Count("runs", filter=Q(runs__wanted=True))
-    counts = silence_counts(now)
-    candidates = [
+    candidates, current = _candidates(setting, now), _current(activation)
+    # While one message is tried first, one server has the run and nobody else begins.
+    if setting.spread == Spread.MANY and not activation.trial:
+        return plan_many(candidates, current)
+    if setting.takes_messages:
+        return plan_any(candidates, current)
+    leaving = Run.objects.filter(activation__setting=setting, wanted=False, closed_at=None).exists()
+    return plan_any(candidates, current, fenced=setting.spread == Spread.MANY, leaving=leaving)
+
+
+def _candidates(setting: LaunchSetting, now: datetime) -> list[Candidate]:
+    offered = OfferedAgent.objects.filter(name=setting.agent, kind=setting.kind)
+    offering = set(offered.values_list("server_id", flat=True))
+    load = Count("runs", filter=Q(runs__wanted=True, runs__closed_at=None))
+    counts, silent_since = silence_counts(now), taken_over_before(setting, now)
+    return [
         Candidate(
             server=server.pk,
             name=server.name,
             alive=server.state(now) is ServerState.ALIVE,
             offers=server.pk in offering,
             load=server.load,
-            lost=counts and server.state(now) is not ServerState.ALIVE,
+            lost=counts and (server.last_seen_at is None or server.last_seen_at <= silent_since),
+            cordoned=server.duty == Duty.CORDONED,
+            draining=server.duty == Duty.DRAINING,
         )
-        for server in setting.pool.servers.annotate(load=wanted)
+        for server in setting.pool.servers.annotate(load=load)
     ]
-    current = [Current(pk, server) for pk, server in activation.runs.filter(wanted=True).values_list("pk", "server_id")]
-    choose = plan_any if setting.spread == Spread.ANY else plan_many
-    return choose(candidates, current)
+
+
+def _current(activation: Activation) -> list[Current]:
+    """Its newest runs that are wanted or interrupted. A message agent that runs as soon as possible never ends by
+    itself: a run of it that is closed though it is wanted is made anew."""
+    newer = Run.objects.filter(activation=activation.pk, server=OuterRef("server"), epoch__gt=OuterRef("epoch"))
+    runs = activation.runs.filter(Q(wanted=True) | Q(state=RunPhase.INTERRUPTED), ~Exists(newer))
+    setting = activation.setting
+    anew = setting.timing == Timing.ASAP and setting.takes_messages
+    current = []
+    for run in runs:
+        interrupted = run.state == RunPhase.INTERRUPTED
+        if interrupted or run.closed_at is None or not anew:
+            current.append(Current(run.pk, run.server_id, over=interrupted or run.closed_at is not None))
+    return current
 
 
 @transaction.atomic
@@ -67,7 +109,11 @@ def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
     # No join in here: it would become a subselect, which PostgreSQL does not look at again after waiting for the row.
     # A disabled setting has no open activation.
     unchanged = Activation.objects.filter(
-        pk=activation.pk, last_epoch=activation.last_epoch, state__in=OPEN_ACTIVATIONS
+        pk=activation.pk,
+        last_epoch=activation.last_epoch,
+        state__in=OPEN_ACTIVATIONS,
+        ending="",
+        trial=activation.trial,
     )
     # Withdrawing alone takes a new epoch too, so that two planners never both act on what they saw.
     epoch = activation.last_epoch + max(1, len(plan.start))
@@ -84,10 +130,14 @@ def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
 
 
 def _withdraw(activation: Activation, plan: Plan, now: datetime) -> None:
-    Run.objects.filter(pk__in=plan.withdraw).update(wanted=False)
-    Run.objects.filter(pk__in=plan.lose).update(wanted=False, state=RunPhase.LOST, connected=False, closed_at=now)
+    # A run that was closed meanwhile stays as it is.
+    Run.objects.filter(pk__in=plan.withdraw, closed_at=None).update(wanted=False)
+    lost = Run.objects.filter(pk__in=plan.lose, closed_at=None)
+    lost.update(wanted=False, state=RunPhase.LOST, connected=False, closed_at=now)
     reasons = dict.fromkeys(plan.lose, ("lost", "the server is silent"))
-    reasons |= dict.fromkeys(plan.withdraw, ("withdrawn", "the server left the pool or no longer offers the agent"))
+    reasons |= dict.fromkeys(
+        plan.withdraw, ("withdrawn", "the server drains, left the pool, or no longer offers the agent")
+    )
     for run in Run.objects.filter(pk__in=reasons).select_related("server"):
         new, reason = reasons[run.pk]
         note(activation.setting, "run", "wanted", new, now=now, reason=reason, activation=activation, server=run.server)
