@@ -16,7 +16,7 @@ from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
-from failures.api.pagination import KeysetPages
+from agents.api.pagination import KeysetPages
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 

@@ -14,7 +14,7 @@ from agents.api.errors import ApiProblem, Conflict
 from agents.models import LaunchSetting
 from dlq.models import ItemState, Outcome, ReplayJob
 from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_all, give_back_letters
-from failures.api.pagination import KeysetPages
+from agents.api.pagination import KeysetPages
 
 WAITING = "waiting"
 

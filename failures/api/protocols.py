@@ -14,7 +14,7 @@ from rest_framework.throttling import BaseThrottle
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
 from contract.messages import MAX_BATCH_BYTES
 from failures.api.intake import take
-from failures.api.pagination import KeysetPages
+from agents.api.pagination import KeysetPages
 from failures.api.parsing import RecordParser
 from failures.models import FailureProtocol
 
