@@ -4,6 +4,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from agents.services.provisioning import provision_setting
+from agents.services.schedules import tick
 from agents.services.tending import tend
 
 
@@ -15,3 +16,9 @@ def tend_task() -> None:
 @shared_task(name="agents.provision")
 def provision(setting_id: int) -> None:
     provision_setting(setting_id)
+
+
+@shared_task(name="agents.tick")
+def tick_task(schedule_id: int) -> None:
+    """Asked for by beat, through the row that `agents.services.wake_ups` keeps for each schedule."""
+    tick(schedule_id, timezone.now())

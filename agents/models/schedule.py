@@ -1,9 +1,15 @@
 """When something DELAYED is started: a crontab in a time zone, or an interval. Each due instant becomes one window."""
 
+from typing import Any
+
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+
+from agents.crontabs import check_crontab, check_time_zone
+from agents.models.setting import Timing
 
 
 class Missed(models.TextChoices):
@@ -50,6 +56,32 @@ class Schedule(models.Model):
 
     def __str__(self) -> str:
         return f"{self.crontab} {self.time_zone}" if self.crontab else f"{self.every_seconds} s"
+
+    def clean(self) -> None:
+        problems: dict[str, Any] = {}
+        self.crontab = " ".join(self.crontab.split())
+        checks = {"crontab": check_crontab, "time_zone": check_time_zone}
+        for name, check in checks.items():
+            try:
+                if getattr(self, name):
+                    check(getattr(self, name))
+            except ValidationError as error:
+                problems[name] = error
+        if bool(self.crontab) == (self.every_seconds is not None):
+            problems["crontab"] = _("Give either a crontab or an interval.")
+        if refused := self._owner_problem():
+            problems["__all__"] = refused
+        if problems:
+            raise ValidationError(problems)
+
+    def _owner_problem(self) -> Any:
+        if self.setting is None:
+            return None
+        if self.setting.timing != Timing.DELAYED:
+            return _("It runs as soon as possible: only what is started by schedule has a schedule.")
+        if self.setting.pk and hasattr(self.setting, "membership"):
+            return _("It belongs to a group: the group's schedule starts it.")
+        return None
 
 
 class WindowResult(models.TextChoices):

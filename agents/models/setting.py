@@ -235,7 +235,19 @@ class LaunchSetting(models.Model):
             problems["destination"] = _(
                 "Its subscription already gathers messages there. Make a new setting for another destination."
             )
+        if self.timing != stored.timing and (refused := self._timing_problem(stored)):
+            problems["timing"] = refused
         if self.spread != stored.spread and stored.enabled:
             problems["spread"] = _("Disable the setting first.")
         if problems:
             raise ValidationError(problems)
+
+    def _timing_problem(self, stored: "LaunchSetting") -> Any:
+        """Why the timing cannot change now, or None."""
+        if stored.enabled:
+            return _("Disable the setting first.")
+        if hasattr(stored, "membership"):
+            return _("It belongs to a group, whose members are started by schedule: take it out of the group first.")
+        if hasattr(stored, "schedule"):
+            return _("It has a schedule: delete the schedule first.")
+        return None

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from agents.models import Activation, LaunchSetting
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.closing import close_finished_activations
+from agents.services.groups import disable_group, group_of
 from agents.services.planning import plan_runs
 from agents.services.switching import Refused, refusal, switch_off, switch_on
 
@@ -20,6 +21,9 @@ def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation
 
     Of two at once one starts the activation: exactly one row changes from off to on.
     """
+    if (group := group_of(setting)) is not None:
+        text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
+        raise Refused("in_group", text, _("Enable the group: its members are enabled together."))
     with transaction.atomic():
         current = LaunchSetting.objects.select_for_update().select_related("pool").get(pk=setting.pk)
         if not current.enabled:
@@ -33,7 +37,9 @@ def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation
 
 
 def disable_setting(setting: LaunchSetting, by: Any, reason: str, now: datetime) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering."""
+    """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group along."""
+    if (group := group_of(setting)) is not None and disable_group(group, by, f"{setting.key}: {reason}", now):
+        return True
     with transaction.atomic():
         if not switch_off(setting, by, reason, now):
             return False

@@ -5,8 +5,10 @@ from datetime import datetime
 import structlog
 
 from agents.services.closing import close_finished_activations, lose_unreachable_runs
+from agents.services.groups import advance_groups
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
+from agents.services.schedules import tend_schedules
 from agents.services.signs import sign_of_life
 
 log = structlog.get_logger(__name__)
@@ -21,4 +23,6 @@ def tend(now: datetime) -> None:
     ended = close_finished_activations(now)
     if changed or lost or ended:
         log.info("tended", changed=changed, lost=lost, ended=ended)
+    advance_groups(now)
+    tend_schedules(now)
     provision_due(now)

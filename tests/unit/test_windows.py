@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.services.crontabs import check_crontab, check_time_zone, fields_of, time_zones
+from agents.crontabs import check_crontab, check_time_zone, fields_of, time_zones
 from agents.services.windows import Timetable, due_windows, last_window, next_windows
 
 BERLIN = "Europe/Berlin"

@@ -1,0 +1,47 @@
+"""What the activation of a group does next. Pure: facts in, step out.
+
+A member starts only after the one before it finished well. Anything else ends the group's activation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from agents.models import ActivationState
+
+
+class Step(Enum):
+    WAIT = "wait"
+    START = "start"  # the member at `index`
+    SUCCEED = "succeed"
+    FAIL = "fail"  # because of the member at `index`
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFacts:
+    """The activation of the member at the present step. `ended`: every record of it is here, or it was declared lost;
+    before that its state says nothing yet."""
+
+    state: str
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    step: Step
+    index: int = 0
+
+
+def next_step(plan: Sequence[str], index: int, member: MemberFacts | None) -> Decision:
+    """`index`: the member that runs or is the next to be started; `member`: its activation in this pass, if begun."""
+    if index >= len(plan):
+        return Decision(Step.SUCCEED, index)
+    if member is None:
+        return Decision(Step.START, index)
+    if not member.ended:
+        return Decision(Step.WAIT, index)
+    if member.state != ActivationState.SUCCEEDED:
+        return Decision(Step.FAIL, index)
+    if index + 1 == len(plan):
+        return Decision(Step.SUCCEED, index + 1)
+    return Decision(Step.START, index + 1)

@@ -1,0 +1,124 @@
+"""Scheduled groups as people and programs ask for them: switched as a whole, run now, members in order.
+
+Order of locks: group, setting, schedule.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from agents.models import (
+    Activation,
+    ActivationState,
+    GroupActivation,
+    GroupActivationState,
+    GroupMember,
+    LaunchSetting,
+    ScheduledGroup,
+)
+from agents.services.closing import close_finished_activations
+from agents.services.followers import register
+from agents.services.group_steps import MEMBER_ENDED, advance, start_group
+from agents.services.switching import Refused, refusal, switch_off, switch_on
+from agents.services.wake_ups import follow_owner
+
+log = structlog.get_logger(__name__)
+
+
+def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
+    """Why this group cannot be enabled now, or None."""
+    members = _members(group)
+    if not members:
+        text = _("The group “%(name)s” has no member.") % {"name": group.name}
+        return Refused("empty_group", text, _("Add settings to the group."))
+    for setting in members:
+        if refused := refusal(setting, now):
+            return Refused(refused.code, f"{setting.key}: {refused.reason}", refused.what_to_do)
+    return None
+
+
+def enable_group(group: ScheduledGroup, by: Any, now: datetime) -> ScheduledGroup:
+    """All members or none. Nothing starts before the next window or “run now”. Raises Refused."""
+    with transaction.atomic():
+        current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
+        if current.enabled:
+            return current
+        if refused := group_refusal(current, now):
+            raise refused
+        for setting in _members(current, lock=True):
+            switch_on(setting, by, now)
+        off = ScheduledGroup.objects.filter(pk=current.pk)
+        off.update(enabled=True, state_since=now, disabled_reason="", disabled_by=None)
+        follow_owner(current, True, now)
+    current.refresh_from_db()
+    return current
+
+
+def disable_group(
+    group: ScheduledGroup, by: Any, reason: str, now: datetime, *, tripped: LaunchSetting | None = None
+) -> bool:
+    """Whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member whose breaker is
+    the cause."""
+    with transaction.atomic():
+        current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
+        if not current.enabled:
+            return False
+        # First the pass, so that nobody starts its next member while the members are switched off.
+        _end_pass(current, reason, now, tripped)
+        for setting in _members(current, lock=True):
+            was_tripped = tripped is not None and setting.pk == tripped.pk
+            ended_as = ActivationState.INTERRUPTED if was_tripped else ActivationState.STOPPED
+            switch_off(setting, by, reason, now, ended_as=ended_as)
+        on = ScheduledGroup.objects.filter(pk=current.pk)
+        on.update(enabled=False, state_since=now, disabled_reason=reason, disabled_by=by if by and by.pk else None)
+        follow_owner(current, False, now)
+    close_finished_activations(now)
+    return True
+
+
+def run_group_now(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivation:
+    """Raises Refused."""
+    with transaction.atomic():
+        return start_group(ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk), by, now)
+
+
+def advance_groups(now: datetime) -> int:
+    """Moves every pass that can go on: what a kill between two members left, too."""
+    running = GroupActivation.objects.filter(state=GroupActivationState.RUNNING).values_list("pk", flat=True)
+    return sum(advance(pk, now) for pk in running)
+
+
+def group_of(setting: LaunchSetting) -> ScheduledGroup | None:
+    member = GroupMember.objects.select_related("group").filter(setting=setting).first()
+    return member.group if member else None
+
+
+def _follow(activation: Activation, now: datetime) -> None:
+    """The end of a member starts the next one at once, in the process that saw the end."""
+    if activation.group_activation_id is not None:
+        advance(activation.group_activation_id, now)
+
+
+register(_follow)
+
+
+def _end_pass(group: ScheduledGroup, reason: str, now: datetime, tripped: LaunchSetting | None) -> None:
+    state = GroupActivationState.STOPPED
+    if tripped is not None:
+        state = GroupActivationState.FAILED
+        reason = MEMBER_ENDED.format(key=tripped.key, state=ActivationState.INTERRUPTED.value)
+    running = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING)
+    running.update(state=state, reason=reason, ended_at=now)
+
+
+def _members(group: ScheduledGroup, *, lock: bool = False) -> Sequence[LaunchSetting]:
+    """In their order; locked one after the other, always in that order."""
+    keys = list(group.members.order_by("position").values_list("setting_id", flat=True))
+    settings = LaunchSetting.objects.select_related("pool")
+    if lock:
+        settings = settings.select_for_update(of=("self",), no_key=True)
+    return [settings.get(pk=pk) for pk in keys]

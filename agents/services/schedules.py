@@ -1,0 +1,158 @@
+"""Schedules: saved in step with beat, and every due window decided exactly once.
+
+`tick` (beat's wake-up of one) and `tend_schedules` (every few seconds, all of them) do the same and may run in any
+number of processes at once. Order of locks, here and wherever else: group, setting, schedule.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+
+from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
+from agents.services.deciding import Skip, Verdict, decide
+from agents.services.group_steps import start_group
+from agents.services.history import note
+from agents.services.starting import start_activation
+from agents.services.switching import Refused
+from agents.services.wake_ups import drop_wake_up, keep_wake_up
+from agents.services.windows import Timetable, next_windows
+
+log = structlog.get_logger(__name__)
+
+Owner = LaunchSetting | ScheduledGroup
+
+
+def timetable_of(schedule: Schedule) -> Timetable:
+    return Timetable(schedule.crontab, schedule.time_zone, schedule.every_seconds)
+
+
+def upcoming(schedule: Schedule, now: datetime, count: int = 3) -> list[datetime]:
+    """The next windows (UTC), whether or not the owner is enabled."""
+    return next_windows(timetable_of(schedule), now, count)
+
+
+@transaction.atomic
+def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
+    """Raises ValidationError. Windows up to now count as decided: a change never starts what was due before it."""
+    owner = _locked_owner(schedule)
+    before = Schedule.objects.filter(pk=schedule.pk).first()
+    schedule.full_clean()
+    schedule.decided_up_to = now
+    schedule.save()
+    keep_wake_up(schedule, owner.enabled)
+    _note(owner, str(before or ""), str(schedule), by, now)
+    return schedule
+
+
+@transaction.atomic
+def delete_schedule(schedule: Schedule, by: Any, now: datetime) -> None:
+    """Its windows go with it; what they started stays."""
+    owner = _locked_owner(schedule)
+    drop_wake_up(schedule.pk)
+    _note(owner, str(schedule), "", by, now)
+    schedule.delete()
+
+
+def tick(schedule_id: int, now: datetime) -> bool:
+    """Whether a window was decided."""
+    schedule = Schedule.objects.select_related("setting", "group").filter(pk=schedule_id).first()
+    if schedule is None:
+        drop_wake_up(schedule_id)
+        return False
+    return _tick(schedule, now)
+
+
+def tend_schedules(now: datetime) -> int:
+    """How many schedules had a window to decide."""
+    enabled = Q(setting__enabled=True) | Q(group__enabled=True)
+    return sum(_tend(schedule, now) for schedule in Schedule.objects.select_related("setting", "group").filter(enabled))
+
+
+def _tend(schedule: Schedule, now: datetime) -> bool:
+    try:
+        return _tick(schedule, now)
+    except Exception:
+        # One that cannot be decided must not keep all others from being started. It is tried again with the next look.
+        log.exception("schedule not decided", schedule=schedule.pk)
+        return False
+
+
+def _tick(schedule: Schedule, now: datetime) -> bool:
+    # Looked first without a lock: nearly always nothing is due.
+    if not _owner(schedule).enabled or _verdict(schedule, now) == Verdict():
+        return False
+    return _decide(schedule, now)
+
+
+@transaction.atomic
+def _decide(schedule: Schedule, now: datetime) -> bool:
+    """Windows, what they start and `decided_up_to` are one commit: a kill before it leaves everything to the next
+    tick, and one after it finds everything decided. The locks let one of several at once go first; the others then
+    find nothing due."""
+    owner = _locked_owner(schedule)
+    current = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule.pk).first()
+    if current is None or not owner.enabled:
+        return False
+    verdict = _verdict(current, now)
+    if verdict == Verdict():
+        return False
+    for skip in verdict.skips:
+        _skip(current, skip, now)
+    if verdict.start is not None:
+        _start(current, owner, verdict.start, verdict.remark, now)
+    Schedule.objects.filter(pk=current.pk).update(decided_up_to=now)
+    return True
+
+
+def _verdict(schedule: Schedule, now: datetime) -> Verdict:
+    return decide(timetable_of(schedule), schedule.decided_up_to, now, schedule.missed)
+
+
+def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: str, now: datetime) -> None:
+    if Window.objects.filter(schedule=schedule, due_at=due_at).exists():
+        return  # decided before the owner was switched off and on by a clock that is behind
+    try:
+        with transaction.atomic():
+            window = Window.objects.create(
+                schedule=schedule, due_at=due_at, result=WindowResult.STARTED, reason=remark, decided_at=now
+            )
+            if isinstance(owner, ScheduledGroup):
+                window.group_activation = start_group(owner, None, now)
+            else:
+                window.activation = start_activation(owner, Trigger.SCHEDULE, None, now, window=window)
+            window.save(update_fields=["activation", "group_activation"])
+    except Refused as refused:
+        _skip(schedule, Skip(due_at, refused.reason), now)
+
+
+def _skip(schedule: Schedule, skip: Skip, now: datetime) -> None:
+    values = {"result": WindowResult.SKIPPED, "reason": skip.reason, "decided_at": now}
+    Window.objects.get_or_create(schedule=schedule, due_at=skip.due_at, defaults=values)
+
+
+def _owner(schedule: Schedule) -> Owner:
+    owner = schedule.setting or schedule.group
+    if owner is None:
+        raise ValueError(f"schedule {schedule.pk} belongs to nothing")
+    return owner
+
+
+def _locked_owner(schedule: Schedule) -> Owner:
+    owner = _owner(schedule)
+    if isinstance(owner, ScheduledGroup):
+        return ScheduledGroup.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    return LaunchSetting.objects.select_for_update(no_key=True).get(pk=owner.pk)
+
+
+def _note(owner: Owner, old: str, new: str, by: Any, now: datetime) -> None:
+    if old == new:
+        return
+    if isinstance(owner, ScheduledGroup):
+        settings = [member.setting for member in owner.members.select_related("setting")]
+    else:
+        settings = [owner]
+    for setting in settings:
+        note(setting, "schedule", old[:60], new[:60], now=now, by=by)
