@@ -85,6 +85,8 @@ class Activation(models.Model):
     # What the broker said when it began: messages in the subscription, delayed ones too, and the added ones ever.
     waiting_at_start = models.BigIntegerField(_("messages at the start"), null=True)
     added_at_start = models.BigIntegerField(null=True, editable=False)
+    # The same when it was looked at last: another number means that messages came meanwhile.
+    added_seen = models.BigIntegerField(null=True, editable=False)
     # Since when the subscription is seen empty, and since when it holds delayed messages only.
     idle_since = models.DateTimeField(_("empty since"), null=True)
     delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
@@ -116,7 +118,8 @@ class Activation(models.Model):
 
 class Run(models.Model):
     """`handled`, `restarts`, `in_progress`, the counts and `connected` are the KMA's word (a claim to the present);
-    `failed`, `temporary`, `recovered` and `stored_records` count stored facts."""
+    `failed`, `temporary`, `recovered` and `stored_records` count stored facts. Closed and still `wanted`: it ended by
+    itself."""
 
     activation = models.ForeignKey(Activation, models.CASCADE, related_name="runs", verbose_name=_("activation"))
     server = models.ForeignKey(Server, models.PROTECT, related_name="runs", verbose_name=_("server"))

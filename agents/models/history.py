@@ -11,7 +11,11 @@ from agents.models.setting import LaunchSetting
 
 
 class StateChange(models.Model):
-    setting = models.ForeignKey(LaunchSetting, models.CASCADE, related_name="changes", verbose_name=_("launch setting"))
+    """`setting` is None for what happened to a server alone."""
+
+    setting = models.ForeignKey(
+        LaunchSetting, models.CASCADE, null=True, related_name="changes", verbose_name=_("launch setting")
+    )
     activation = models.ForeignKey(Activation, models.CASCADE, null=True, related_name="changes")
     server = models.ForeignKey(Server, models.CASCADE, null=True, related_name="changes")
     what = models.CharField(_("what"), max_length=30)
@@ -32,4 +36,4 @@ class StateChange(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.setting} {self.at:%Y-%m-%d %H:%M:%S}"
+        return f"{self.setting or self.server} {self.at:%Y-%m-%d %H:%M:%S}"

@@ -7,7 +7,7 @@ from agents.models import Activation, LaunchSetting, Server, StateChange
 
 
 def note(
-    setting: LaunchSetting,
+    setting: LaunchSetting | None,
     what: str,
     old: str,
     new: str,
@@ -18,7 +18,8 @@ def note(
     activation: Activation | None = None,
     server: Server | None = None,
 ) -> None:
-    """`what` is a stable word: setting, activation, run, provision. `by` is the user, None = the MA itself."""
+    """`what` is a stable word: setting, activation, run, provision, server (`setting` is then None). `by` is the user,
+    None = the MA itself."""
     StateChange.objects.create(
         setting=setting,
         what=what,
