@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import Enum
 from uuid import UUID
 
-from contract.breaker import Counts, TripReason, count, trips
+from contract.breaker import Counts, TripReason, count, may_repeat, trips
 from contract.outcomes import Outcome
 
 
@@ -31,6 +31,8 @@ class Failure:
     counted: bool = True
     successes_before: int = 0
     message_key: str = ""
+    weak: bool = False
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,37 +53,34 @@ class Tally:
         self._m = m
         self._once = count_once
         self.counts = carried or Counts()
-        self._messages: set[str] = set()
         self._told = 0  # successes since the last counted failure that a step has told already
 
     def add(self, failure: Failure) -> Step:
         gap = max(0, failure.successes_before - self._told)
         if gap:
             self.reset()
-        verdict = self._verdict(failure)
-        trip = None
-        if verdict is Verdict.COUNTED:
-            self.counts = count(self.counts, Outcome.RAISED, failure.exception_type)
-            self._messages.add(failure.message_key)
-            trip = trips(self.counts, self._m)
-        # A counted failure begins the successes anew, also one whose message was counted before.
-        begins_anew = verdict in (Verdict.COUNTED, Verdict.SAME_MESSAGE)
-        self._told = 0 if begins_anew else max(self._told, failure.successes_before)
-        return Step(failure, verdict, gap, self.counts, trip)
+        if failure.temporary or not failure.counted:
+            self._told = max(self._told, failure.successes_before)
+            verdict = Verdict.TEMPORARY if failure.temporary else Verdict.NOT_THE_AGENT
+            return Step(failure, verdict, gap, self.counts, None)
+        self._told = 0
+        before, self.counts = self.counts, self._counted(failure)
+        if self.counts.any == before.any:
+            return Step(failure, Verdict.SAME_MESSAGE, gap, self.counts, None)
+        return Step(failure, Verdict.COUNTED, gap, self.counts, trips(self.counts, self._m))
 
     def reset(self) -> None:
         """As a success does, and a person who enables the setting."""
         self.counts = Counts()
-        self._messages.clear()
 
-    def _verdict(self, failure: Failure) -> Verdict:
-        if failure.temporary:
-            return Verdict.TEMPORARY
-        if not failure.counted:
-            return Verdict.NOT_THE_AGENT
-        if self._once and failure.message_key and failure.message_key in self._messages:
-            return Verdict.SAME_MESSAGE
-        return Verdict.COUNTED
+    def _counted(self, failure: Failure) -> Counts:
+        return count(
+            self.counts,
+            Outcome.RAISED,
+            failure.exception_type,
+            message_key=failure.message_key if self._once else "",
+            repeats=may_repeat(weak=failure.weak, attempt=failure.attempt),
+        )
 
 
 def story(failures: Iterable[Failure], tally: Tally) -> list[Step]:

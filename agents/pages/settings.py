@@ -55,6 +55,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         activations=[(each, ACTIVATIONS[each.state]) for each in setting.activations.all()[:SHOWN_ACTIVATIONS]],
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
         switch=switch_of(request, setting),
+        live_panels=panels.render("setting_live", request, setting),
+        whole_panels=panels.render("setting_whole", request, setting),
         panels=panels.render("setting", request, setting),
         may_change=may(request.user, "edit", setting),
     )

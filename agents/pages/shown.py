@@ -61,6 +61,7 @@ RUNS: dict[str, Shown] = {
     RunPhase.DRAINING: Shown(RunPhase.DRAINING.label, "warn", "wait"),
     RunPhase.FINISHED: Shown(RunPhase.FINISHED.label, "off", "ok"),
     RunPhase.FAILED: Shown(RunPhase.FAILED.label, "bad", "bad"),
+    RunPhase.INTERRUPTED: Shown(RunPhase.INTERRUPTED.label, "bad", "bad"),
     RunPhase.LOST: Shown(RunPhase.LOST.label, "bad", "silent"),
 }
 

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.pages import activation, previews, servers, settings
+from agents.pages import activation, activations, group_actions, group_pages, previews, servers, settings, trips
 from agents.pages.consoles import Tab, add_page, add_tab
 
 
@@ -11,11 +11,23 @@ def register() -> None:
         Tab("destinations", _("Destinations"), "admin:agents_destination_changelist", 30, "agents.view_destination")
     )
     add_tab(Tab("servers", _("Servers"), "admin:servers", 40, servers.VIEW))
+    add_tab(Tab("groups", _("Groups"), "admin:groups", 25, group_pages.VIEW))
+    add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activation.VIEW))
+    add_tab(Tab("trips", _("Trips"), "admin:trips", 55, trips.VIEW))
     add_page("settings/<slug:key>/", settings.setting_page, "setting")
     add_page("settings/<slug:key>/enable/", settings.enable_page, "setting_enable")
     add_page("settings/<slug:key>/disable/", settings.disable_page, "setting_disable")
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
     add_page("activations/<uuid:pk>/", activation.activation_page, "activation")
+    add_page("activations/", activations.activation_list, "activations")
+    add_page("trips/", trips.trip_list, "trips")
+    add_page("trips/<int:pk>/", trips.trip_page, "trip")
+    add_page("groups/", group_pages.group_list, "groups")
+    add_page("groups/<slug:name>/", group_pages.group_page, "group")
+    add_page("groups/<slug:name>/enable/", group_actions.enable_page, "group_enable")
+    add_page("groups/<slug:name>/disable/", group_actions.disable_page, "group_disable")
+    add_page("groups/<slug:name>/run/", group_actions.run_page, "group_run")
+    add_page("groups/<slug:name>/move/", group_actions.move_page, "group_move")
     add_page("servers/", servers.server_list, "servers")
     add_page("servers/<str:name>/", servers.server_page, "server")

@@ -108,7 +108,7 @@ def test_the_story_says_of_each_failure_whether_it_counts_now() -> None:
         Verdict.WIPED, Verdict.COUNTED, Verdict.TEMPORARY, Verdict.SAME_MESSAGE, Verdict.NOT_THE_AGENT, Verdict.COUNTED,
     ]  # fmt: skip
     assert [step.gap for step in steps] == [0, 4, 0, 0, 0, 0]
-    assert steps[-1].counts == Counts("KeyError", 2, 2)
+    assert (steps[-1].counts.same_type, steps[-1].counts.same, steps[-1].counts.any) == ("KeyError", 2, 2)
 
 
 def test_a_success_before_a_temporary_failure_is_told_once() -> None:

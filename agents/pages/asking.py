@@ -1,0 +1,98 @@
+"""Questions before something is done: a page that asks, and the POST that does it. Nothing happens by looking."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext_lazy as _
+
+from agents.pages.consoles import Text, page
+from agents.services.switching import Refused
+from contract.text import storable
+
+EXPIRIES = {
+    "1h": timedelta(hours=1),
+    "4h": timedelta(hours=4),
+    "8h": timedelta(hours=8),
+    "1d": timedelta(days=1),
+    "3d": timedelta(days=3),
+    "7d": timedelta(days=7),
+}
+EXPIRY_LABELS = [
+    ("", _("until a person ends it")),
+    ("1h", _("for 1 hour")),
+    ("4h", _("for 4 hours")),
+    ("8h", _("for 8 hours")),
+    ("1d", _("for 1 day")),
+    ("3d", _("for 3 days")),
+    ("7d", _("for 7 days")),
+]
+
+
+class StorableField(forms.CharField):
+    """A text that every database takes."""
+
+    def to_python(self, value: Any) -> str:
+        return storable(str(value or "")).strip()
+
+
+class ReasonForm(forms.Form):
+    reason = StorableField(
+        label=_("Why? (everybody sees it)"),
+        required=False,
+        max_length=2000,
+        widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
+    )
+
+
+class ExpiryForm(ReasonForm):
+    lasts = forms.ChoiceField(label=_("How long?"), choices=EXPIRY_LABELS, required=False)
+
+    def until(self, now: datetime) -> datetime | None:
+        span = EXPIRIES.get(self.cleaned_data.get("lasts", ""))
+        return now + span if span else None
+
+
+class SwitchOffForm(ExpiryForm):
+    ticket = StorableField(label=_("Ticket"), required=False, max_length=200)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`button` does what `title` asks. `tone`: primary or danger. `refusal`: why it cannot be done now."""
+
+    title: Text
+    texts: Sequence[Text]
+    button: Text
+    icon: str
+    section: str
+    back: str
+    crumbs: list[tuple[Text, str]] = field(default_factory=list)
+    tone: str = "primary"
+    refusal: str = ""
+
+
+def ask(
+    request: HttpRequest, question: Question, act: Callable[[Any], Text], form: type[forms.Form] | None = None
+) -> HttpResponseBase:
+    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back."""
+    bound = form(request.POST) if form is not None and request.method == "POST" else form() if form else None
+    if request.method != "POST" or (bound is not None and not bound.is_valid()):
+        return page(
+            request,
+            "agents/question.html",
+            title=question.title,
+            section=question.section,
+            crumbs=question.crumbs,
+            question=question,
+            form=bound,
+        )
+    try:
+        messages.success(request, str(act(bound)))
+    except Refused as refused:
+        messages.error(request, f"{refused.reason} {refused.what_to_do}")
+    return HttpResponseRedirect(question.back)

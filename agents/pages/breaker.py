@@ -1,0 +1,178 @@
+"""The breaker of one setting as it stands: a row per server, the quorum, the open trip, and a sentence on all that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Spread
+from agents.pages.amounts import number
+from agents.pages.runs import RunRow, run_rows
+from agents.pages.trip_words import cause, trip_cause
+from contract.breaker import same_limit
+
+MOST_RUNS = 400
+SHOWN_INTERRUPTIONS = 20
+NEEDED_OF_MANY = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """How many servers must have given the setting up, who has, and who goes on."""
+
+    needed: int
+    interrupted: list[str]
+    others: list[str]
+
+    @property
+    def text(self) -> str:
+        text = ngettext("%(have)s of %(n)s server", "%(have)s of %(n)s servers", self.needed)
+        return text % {"have": number(len(self.interrupted)), "n": number(self.needed)}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`question` is what somebody at night asks; `since` an instant that belongs behind the text, if any."""
+
+    question: str
+    text: str
+    tone: str
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`rows`: the newest run on each server of `activation`, which is the latest one."""
+
+    setting: LaunchSetting
+    activation: Activation | None
+    rows: list[RunRow]
+    quorum: Quorum
+    trip: BreakerTrip | None
+    interruptions: list[Interruption]
+    answer: Answer
+
+
+def standing(setting: LaunchSetting, now: datetime) -> Standing:
+    activation = setting.activations.order_by("-started_at").first()
+    rows = run_rows(newest_runs(activation), setting, now)
+    trip = setting.trips.filter(ended_at=None).select_related("ended_by", "group").first()
+    found = setting.interruptions.select_related("server", "trip")[:SHOWN_INTERRUPTIONS]
+    interruptions = list(found)
+    quorum = _quorum(setting, rows)
+    own = [each for each in interruptions if trip is not None and each.trip_id == trip.pk]
+    return Standing(
+        setting=setting,
+        activation=activation,
+        rows=rows,
+        quorum=quorum,
+        trip=trip,
+        interruptions=interruptions,
+        answer=answer(setting, rows, quorum, trip, own),
+    )
+
+
+def newest_runs(activation: Activation | None) -> list[Run]:
+    """The run with the highest epoch on each server: what counts there now."""
+    if activation is None:
+        return []
+    newest: dict[str, Run] = {}
+    for run in activation.runs.select_related("server").order_by("-epoch")[:MOST_RUNS]:
+        newest.setdefault(run.server.name, run)
+    return [newest[name] for name in sorted(newest)]
+
+
+def _quorum(setting: LaunchSetting, rows: Sequence[RunRow]) -> Quorum:
+    given_up = [row.run.server.name for row in rows if row.run.state == RunPhase.INTERRUPTED]
+    others = [row.run.server.name for row in rows if row.run.state != RunPhase.INTERRUPTED and row.run.wanted]
+    return Quorum(NEEDED_OF_MANY if setting.spread == Spread.MANY else 1, given_up, others)
+
+
+def answer(
+    setting: LaunchSetting,
+    rows: Sequence[RunRow],
+    quorum: Quorum,
+    trip: BreakerTrip | None,
+    interruptions: Sequence[Interruption],
+) -> Answer:
+    """Why it is off, or why it is not off, in one sentence."""
+    if not setting.enabled:
+        return _why_off(setting, trip, interruptions)
+    question = _("Why is it not off?")
+    if quorum.interrupted:
+        return Answer(question, _given_up_alone(quorum), "warn")
+    if not rows:
+        return Answer(question, _("It is on and runs nowhere yet, so nothing has failed in a row."), "info")
+    nearest = max(rows, key=_nearness)
+    if not nearest.run.any_count:
+        return Answer(question, _("No counted failure since the last success, on any server."), "ok")
+    return Answer(question, _nearest(setting, nearest), "warn" if _nearness(nearest) >= 0.5 else "ok")
+
+
+def _why_off(setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Sequence[Interruption]) -> Answer:
+    question = _("Why is it off?")
+    if trip is not None:
+        text = _("By the breaker: %(cause)s. It stays off until a person switches it on.")
+        return Answer(question, text % {"cause": trip_cause(trip, interruptions)}, "bad", trip.at)
+    if setting.disabled_by:
+        text = _("By %(person)s, not by the breaker.") % {"person": setting.disabled_by}
+        return Answer(question, text, "off", setting.state_since)
+    if setting.disabled_reason:
+        return Answer(question, _("Not by its own breaker: %(why)s") % {"why": setting.disabled_reason}, "off", None)
+    return Answer(question, _("It was not switched on so far; the breaker has no part in it."), "off", None)
+
+
+def _given_up_alone(quorum: Quorum) -> str:
+    text = ngettext(
+        "%(servers)s has given it up, but that takes %(needed)s servers: %(others)s.",
+        "%(servers)s have given it up, but that takes %(needed)s servers: %(others)s.",
+        len(quorum.interrupted),
+    )
+    others = _("%(others)s go on") % {"others": ", ".join(quorum.others)} if quorum.others else _("no other runs it")
+    facts = {"servers": ", ".join(quorum.interrupted), "needed": number(max(quorum.needed, 1)), "others": others}
+    return text % facts
+
+
+def _nearness(row: RunRow) -> float:
+    return max(row.run.same_count / row.same.limit, row.run.any_count / row.any.limit)
+
+
+def _nearest(setting: LaunchSetting, row: RunRow) -> str:
+    run, limit, m = row.run, same_limit(setting.breaker_m), setting.breaker_m
+    facts = {
+        "same": number(run.same_count),
+        "limit": number(limit),
+        "type": run.same_type or "—",
+        "any": number(run.any_count),
+        "m": number(m),
+        "server": run.server.name,
+    }
+    counted = _("Nearest is %(server)s: %(same)s of %(limit)s %(type)s and %(any)s of %(m)s of any type in a row.")
+    missing = min(limit - run.same_count, m - run.any_count)
+    if missing <= 0:
+        return counted % facts
+    if setting.spread == Spread.MANY:
+        more = ngettext(
+            "%(n)s more without a success between and that server gives it up; it takes two to switch it off.",
+            "%(n)s more without a success between and that server gives it up; it takes two to switch it off.",
+            missing,
+        )
+    else:
+        more = ngettext(
+            "%(n)s more without a success between switches it off.",
+            "%(n)s more without a success between switch it off.",
+            missing,
+        )
+    return f"{counted % facts} {more % {'n': number(missing)}}"
+
+
+def interruption_cause(interruption: Interruption) -> str:
+    return cause(
+        interruption.reason,
+        interruption.same_type,
+        interruption.same_count,
+        interruption.any_count,
+        [interruption.server.name],
+    )

@@ -1,0 +1,156 @@
+"""Scheduled groups: their members in order, the pass that runs as a line of steps, and the passes before."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from agents.models import (
+    Activation,
+    BreakerTrip,
+    GroupActivation,
+    GroupActivationState,
+    GroupMember,
+    LaunchSetting,
+    ScheduledGroup,
+)
+from agents.pages.buttons import group_buttons
+from agents.pages.consoles import Text, link, needs, page
+from agents.pages.rows import open_runs
+from agents.pages.scheduled import in_words, scheduled
+from agents.pages.shown import ACTIVATIONS, Shown, setting_shown
+from agents.services.rights import may_group
+
+VIEW = "agents.view_scheduledgroup"
+PASSES = 15
+MOST_MEMBERS = 500
+
+PASS_STATES: dict[str, Shown] = {
+    GroupActivationState.RUNNING: Shown(GroupActivationState.RUNNING.label, "ok", "play"),
+    GroupActivationState.SUCCEEDED: Shown(GroupActivationState.SUCCEEDED.label, "ok", "ok"),
+    GroupActivationState.FAILED: Shown(GroupActivationState.FAILED.label, "bad", "bad"),
+    GroupActivationState.STOPPED: Shown(GroupActivationState.STOPPED.label, "off", "off"),
+}
+ON = Shown(gettext_lazy("on"), "ok", "ok")
+OFF = Shown(gettext_lazy("off"), "off", "off")
+OFF_BY_BREAKER = Shown(gettext_lazy("off by breaker"), "bad", "off")
+TO_COME = Shown(gettext_lazy("to come"), "info", "wait")
+NOT_STARTED = Shown(gettext_lazy("not started"), "off", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One member of a pass."""
+
+    key: str
+    state: Shown
+    activation: Activation | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassRow:
+    run: GroupActivation
+    state: Shown
+    steps: list[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    group: ScheduledGroup
+    state: Shown
+    members: int
+    words: Text
+    last: GroupActivation | None
+    last_state: Shown | None
+
+
+def group_state(group: ScheduledGroup, trip: BreakerTrip | None = None) -> Shown:
+    if group.enabled:
+        return ON
+    return OFF_BY_BREAKER if trip else OFF
+
+
+@require_safe
+@needs(VIEW)
+def group_list(request: HttpRequest) -> HttpResponseBase:
+    groups = ScheduledGroup.objects.select_related("schedule", "disabled_by").prefetch_related("members")
+    found = list(groups.order_by("name")[:MOST_MEMBERS])
+    open_trips = {trip.group_id: trip for trip in BreakerTrip.objects.filter(ended_at=None, group__in=found)}
+    return page(
+        request,
+        "agents/groups.html",
+        title=_("Groups"),
+        section="groups",
+        rows=[_row(group, open_trips.get(group.pk)) for group in found],
+        may_add=request.user.has_perm("agents.add_scheduledgroup"),
+    )
+
+
+def _row(group: ScheduledGroup, trip: BreakerTrip | None) -> GroupRow:
+    schedule = getattr(group, "schedule", None)
+    last = group.activations.order_by("-started_at").first()
+    return GroupRow(
+        group=group,
+        state=group_state(group, trip),
+        members=len(group.members.all()),
+        words=in_words(schedule) if schedule else _("no schedule"),
+        last=last,
+        last_state=PASS_STATES[last.state] if last else None,
+    )
+
+
+@require_safe
+@needs(VIEW)
+def group_page(request: HttpRequest, name: str) -> HttpResponseBase:
+    group = get_object_or_404(ScheduledGroup.objects.select_related("disabled_by"), name=name)
+    now = timezone.now()
+    members = list(_members(group))
+    trip = BreakerTrip.objects.filter(group=group, ended_at=None).select_related("setting").first()
+    passes = [_pass(each) for each in group.activations.select_related("started_by").order_by("-started_at")[:PASSES]]
+    return page(
+        request,
+        "agents/group.html",
+        title=group.name,
+        section="groups",
+        crumbs=[(_("Groups"), link("groups"))],
+        group=group,
+        state=group_state(group, trip),
+        trip=trip,
+        members=_member_rows(members, now),
+        schedule=scheduled(group, now),
+        current=passes[0] if passes else None,
+        passes=passes,
+        buttons=group_buttons(request, group, members, passes[0].run if passes else None),
+        may_change=request.user.has_perm("agents.change_scheduledgroup"),
+        may_reorder=len(members) > 1 and may_group(request.user, "edit", group, members),
+    )
+
+
+def _members(group: ScheduledGroup) -> list[LaunchSetting]:
+    rows = GroupMember.objects.filter(group=group).select_related("setting__pool", "setting__destination")
+    return [member.setting for member in rows.order_by("position")[:MOST_MEMBERS]]
+
+
+def _member_rows(members: list[LaunchSetting], now: datetime) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
+    runs = open_runs([each.pk for each in members])
+    return [
+        (each, setting_shown(each, runs.get(each.pk, []), now), each.activations.order_by("-started_at").first())
+        for each in members
+    ]
+
+
+def _pass(run: GroupActivation) -> PassRow:
+    """Its plan is frozen, so what a member was renamed to or left since does not change the line."""
+    started = {each.setting.key: each for each in run.activations.select_related("setting").order_by("started_at")}
+    keys = [str(key) for key in run.plan] if isinstance(run.plan, list) else []
+    waits = TO_COME if run.ended_at is None else NOT_STARTED
+    steps = []
+    for key in keys:
+        activation = started.get(key)
+        steps.append(Step(key, ACTIVATIONS[activation.state] if activation else waits, activation))
+    return PassRow(run, PASS_STATES[run.state], steps)

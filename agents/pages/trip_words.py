@@ -1,0 +1,97 @@
+"""Trips, interruptions and what was done at a trip, in words."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from agents.models import BreakerTrip, Interruption
+from agents.pages.amounts import number
+from agents.pages.consoles import link
+from contract.breaker import TripReason
+
+
+def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str]) -> str:
+    """`3 × KeyError in a row on srv-2, srv-3`."""
+    facts = {"type": kind or _("a failure"), "servers": ", ".join(servers) or "—"}
+    if reason == TripReason.SAME_TYPE.value and same:
+        return _("%(n)s × %(type)s in a row on %(servers)s") % {**facts, "n": number(same)}
+    if reason == TripReason.SAME_TYPE.value:
+        return _("%(type)s again and again on %(servers)s") % facts
+    if reason == TripReason.TRIAL.value:
+        return _("the one message that was tried first failed (%(type)s) on %(servers)s") % facts
+    if not every:
+        return _("failures of several types in a row on %(servers)s") % facts
+    text = ngettext("%(n)s failure in a row on %(servers)s", "%(n)s failures in a row on %(servers)s", every)
+    return text % {**facts, "n": number(every)}
+
+
+def trip_cause(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> str:
+    """Of the interruptions of the trip, the last one that had an effect tells how many it took."""
+    said = next((each for each in interruptions if each.effective), None)
+    same, every = (said.same_count, said.any_count) if said else (0, 0)
+    kind = trip.exception_type or (said.same_type if said else "")
+    return cause(trip.reason, kind, same, every, trip_servers(trip, interruptions))
+
+
+def trip_servers(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> list[str]:
+    """Who had given the setting up, as the trip keeps it; rows of interruptions serve where it does not."""
+    kept = trip.quorum.get("interrupted") if isinstance(trip.quorum, dict) else None
+    if isinstance(kept, list) and kept:
+        return [str(name) for name in kept]
+    return sorted({each.server.name for each in interruptions if each.effective})
+
+
+def quorum_text(trip: BreakerTrip) -> str:
+    """`2 of 2 servers that were needed`, from what the trip keeps."""
+    quorum = trip.quorum if isinstance(trip.quorum, dict) else {}
+    interrupted = quorum.get("interrupted")
+    have = len(interrupted) if isinstance(interrupted, list) else 0
+    needed = quorum.get("needed")
+    if not isinstance(needed, int):
+        return "—"
+    text = ngettext("%(have)s of %(n)s server that it took", "%(have)s of %(n)s servers that it took", needed)
+    return text % {"have": number(have), "n": number(needed)}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One thing that was done at a trip. `url` leads to what it was done to, where there is a page of it."""
+
+    text: str
+    name: str
+    url: str = ""
+
+
+def effects(trip: BreakerTrip) -> list[Done]:
+    """In the order in which they were done. A word that is not known here is shown as it is."""
+    kept = trip.effects if isinstance(trip.effects, list) else []
+    return [_done(effect) for effect in kept if isinstance(effect, dict)]
+
+
+def _done(effect: dict[str, Any]) -> Done:
+    what, name = str(effect.get("what", "")), str(effect.get("name", ""))
+    text, page = _words().get(what, (what, ""))
+    return Done(text, name, link(page, name) if page and name else "")
+
+
+def _words() -> dict[str, tuple[str, str]]:
+    """By the stable word: what is said, and the page that shows the named thing."""
+    return {
+        "setting_disabled": (_("setting switched off"), "setting"),
+        "member_disabled": (_("member of the group switched off"), "setting"),
+        "group_disabled": (_("group switched off"), "group"),
+        "run_unwanted": (_("stopped on server"), "server"),
+        "run_stopped": (_("stopped on server"), "server"),
+        "notice": (_("told"), ""),
+        "notice_created": (_("told"), ""),
+    }
+
+
+def why_without_effect(interruption: Interruption) -> str:
+    """Why a server that gave the setting up changed nothing."""
+    if interruption.effective:
+        return ""
+    return _("of an older epoch or another activation: shown, without an effect")

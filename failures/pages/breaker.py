@@ -1,0 +1,188 @@
+"""The breaker panel of a setting: how near each server is, which failures counted, what a trip did, and why not."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from agents.models import LaunchSetting
+from agents.pages.amounts import number
+from agents.pages.breaker import Standing, interruption_cause, standing
+from agents.pages.runs import RunRow
+from agents.pages.trip_words import effects, quorum_text, trip_cause
+from agents.panels import Panel
+from failures.models import FailureProtocol
+from failures.pages.protocols import VIEW
+from failures.tally import Failure, Step, Tally, Verdict, story
+
+# Of all servers together, newest first; of one server on its strip; in the list that explains.
+MOST_READ = 1000
+MOST_SHOWN = 40
+EXPLAINED = 12
+# As many colours as the style sheet has; types beyond share the last.
+COLOURS = 6
+LETTERS = "ABCDEF"
+READ = ("id", "server_name", "epoch", "occurred_at", "exception_type", "temporary", "counted", "successes_before",
+        "message_key", "message_key_weak", "attempt", "number")  # fmt: skip
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One failure on the strip. `kind`: its colour and letter, `look`: filled, hollow or faint; `gap` as a text."""
+
+    step: Step
+    kind: int
+    look: str
+    gap: str
+    title: str
+
+    @property
+    def letter(self) -> str:
+        return LETTERS[self.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStrip:
+    """`carried`: counted in an activation before this one. `left_out`: older failures that are not drawn."""
+
+    row: RunRow
+    marks: list[Mark]
+    left_out: bool
+    carried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type in the legend: how many of the drawn failures are of it."""
+
+    letter: str
+    colour: int
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    server: str
+    step: Step
+    why: str
+    counts: bool
+
+
+def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
+    if not request.user.has_perm(VIEW):
+        return None
+    now = timezone.now()
+    stands = standing(setting, now)
+    steps = _steps(setting, stands)
+    kinds = _kinds(steps.values())
+    strips = [_strip(setting, row, steps.get((row.run.server.name, row.run.epoch), []), kinds) for row in stands.rows]
+    context = {
+        "setting": setting,
+        "stands": stands,
+        "strips": strips,
+        "legend": _legend(strips, kinds),
+        "explained": _explained(steps),
+        "said": [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])],
+        "trip": stands.trip,
+        "trip_cause": trip_cause(stands.trip, stands.interruptions) if stands.trip else "",
+        "trip_quorum": quorum_text(stands.trip) if stands.trip else "",
+        "effects": effects(stands.trip) if stands.trip else [],
+    }
+    return {"title": _("Breaker"), "template": "failures/breaker.html", "context": context}
+
+
+def failure_of(protocol: FailureProtocol) -> Failure:
+    return Failure(
+        id=protocol.pk,
+        at=protocol.occurred_at,
+        exception_type=protocol.exception_type,
+        temporary=protocol.temporary,
+        counted=protocol.counted,
+        successes_before=protocol.successes_before,
+        message_key=protocol.message_key,
+        weak=protocol.message_key_weak,
+        attempt=protocol.attempt,
+    )
+
+
+def _steps(setting: LaunchSetting, stands: Standing) -> dict[Place, list[Step]]:
+    """The story of each newest run, oldest first, from the latest failures of the activation."""
+    if stands.activation is None:
+        return {}
+    rows = FailureProtocol.objects.filter(setting=setting, activation_uuid=stands.activation.pk)
+    found: dict[Place, list[FailureProtocol]] = defaultdict(list)
+    for protocol in rows.only(*READ).order_by("-occurred_at", "-number")[:MOST_READ]:
+        found[protocol.server_name, protocol.epoch].append(protocol)
+    wanted = {(row.run.server.name, row.run.epoch) for row in stands.rows}
+    return {
+        place: story(
+            (failure_of(each) for each in reversed(found[place])),
+            Tally(setting.breaker_m, count_once=setting.count_once),
+        )
+        for place in found
+        if place in wanted
+    }
+
+
+def _kinds(stories: Iterable[list[Step]]) -> dict[str, int]:
+    """Type → colour: the most frequent first."""
+    counts = Counter(step.failure.exception_type for steps in stories for step in steps[-MOST_SHOWN:])
+    return {kind: min(index, COLOURS - 1) for index, (kind, _count) in enumerate(counts.most_common())}
+
+
+def _strip(setting: LaunchSetting, row: RunRow, steps: list[Step], kinds: dict[str, int]) -> ServerStrip:
+    shown = steps[-MOST_SHOWN:]
+    in_a_row = steps[-1].counts.any if steps else 0
+    began_anew = any(step.gap for step in steps)
+    carried = 0 if began_anew or len(steps) >= MOST_READ else max(0, row.run.any_count - in_a_row)
+    return ServerStrip(
+        row=row,
+        marks=[_mark(step, kinds) for step in shown],
+        left_out=len(steps) > len(shown),
+        carried=carried if setting.timing == "DELAYED" else 0,
+    )
+
+
+LOOKS = {Verdict.COUNTED: "full", Verdict.TEMPORARY: "hollow", Verdict.NOT_THE_AGENT: "hollow"}
+
+
+def _mark(step: Step, kinds: dict[str, int]) -> Mark:
+    gap = ""
+    if step.gap:
+        gap = ngettext("%(n)s handled well", "%(n)s handled well", step.gap) % {"n": number(step.gap)}
+    title = f"{step.failure.exception_type[:80]}: {why(step)}"
+    return Mark(step, kinds[step.failure.exception_type], LOOKS.get(step.verdict, "faint"), gap, title)
+
+
+def why(step: Step) -> str:
+    if step.verdict is Verdict.COUNTED:
+        return _("counts: %(same)s of its type, %(any)s of any, in a row") % {
+            "same": number(step.counts.same),
+            "any": number(step.counts.any),
+        }
+    words = {
+        Verdict.WIPED: _("counts no more: a message was handled well after it"),
+        Verdict.TEMPORARY: _("temporary: neither counts nor resets"),
+        Verdict.SAME_MESSAGE: _("the same message again: counted once"),
+        Verdict.NOT_THE_AGENT: _("does not count: the server's container died, not the agent's code"),
+    }
+    return words[step.verdict]
+
+
+def _legend(strips: list[ServerStrip], kinds: dict[str, int]) -> list[Kind]:
+    counts = Counter(mark.step.failure.exception_type for strip in strips for mark in strip.marks)
+    return [Kind(LETTERS[kinds[name]], kinds[name], name, count) for name, count in counts.most_common()]
+
+
+def _explained(steps: dict[Place, list[Step]]) -> list[Explained]:
+    """The latest failures of every server, newest first, each with why it counts or does not."""
+    every = [(step, server) for (server, _epoch), told in steps.items() for step in told[-EXPLAINED:]]
+    every.sort(key=lambda each: each[0].failure.at, reverse=True)
+    return [Explained(server, step, why(step), step.verdict is Verdict.COUNTED) for step, server in every[:EXPLAINED]]
