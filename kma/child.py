@@ -12,7 +12,9 @@ import resource
 import signal
 import socket
 import sys
+import time
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -26,6 +28,9 @@ from kma.journal import Journal
 _PR_SET_PDEATHSIG = 1
 _PAGE = resource.getpagesize()
 _CHUNK = 256 * 1024
+_DONE = frames.frame(frames.DONE)
+# Seconds. Quick handlings are told together: waking the parent for each costs more than the handling.
+_TELL_AFTER = 0.005
 
 
 def main(arguments: list[str]) -> int:
@@ -62,6 +67,8 @@ class Child:
         self._journal = journal
         self._pid = os.getpid()
         self._memory = -1
+        self._untold = False
+        self._told_at = 0.0
         for file in (link.fileno(), journal.file):
             os.set_inheritable(file, False)  # not for what user code starts
 
@@ -78,10 +85,17 @@ class Child:
         return self._work(received, handler, job)
 
     def _frames(self) -> Iterator[frames.Frame]:
-        """Frames until the parent closes its end or dies."""
+        """Frames until the parent closes its end or dies; it hears of what was done before this waits for more."""
         reader = frames.Frames()
         while data := self._link.recv(_CHUNK):
             yield from reader.feed(data)
+            if self._untold:
+                self._tell()
+
+    def _tell(self) -> None:
+        self._untold = False
+        self._told_at = time.monotonic()
+        self._link.sendall(_DONE)
 
     def _job(self, received: Iterator[frames.Frame]) -> Job | None:
         for kind, _slot, _number, content in received:
@@ -110,19 +124,29 @@ class Child:
 
     def _work(self, received: Iterator[frames.Frame], handler: Handler, job: Job) -> int:
         begin, finish, send = self._journal.begin, self._journal.finish, self._link.sendall
-        retiring = False
-        for _kind, slot, attempt, encoded in received:
+        retiring = halted = False
+        ahead: deque[frames.Frame] = deque()
+        while (received_frame := self._next(received, ahead, halted)) is not None:
+            kind, slot, attempt, encoded = received_frame
+            if kind == frames.GO_ON:
+                halted = False
+                continue
             if retiring or not begin(slot, self._pid):
                 send(frames.frame(frames.SKIPPED, slot))
                 continue
             handled = handler.handle(encoded, attempt)
             if os.getpid() != self._pid:
                 os._exit(0)  # user code forked and came back twice: the twin must not go on with the next message
-            if handled.outcome is Outcome.RETURNED:
-                # Before the answer: an answer that the parent never reads leaves no false `kma died`.
-                finish(slot)
-            send(frames.handled_frame(slot, handled))
             failed = handled.outcome is not Outcome.RETURNED
+            if not failed:
+                # Before the answer: an answer that the parent never reads leaves no false `kma died`.
+                finish(slot, answering=bool(handled.sends))
+            if failed or handled.sends:
+                send(frames.handled_frame(slot, handled))
+            elif time.monotonic() - self._told_at > _TELL_AFTER:
+                self._tell()
+            else:
+                self._untold = True
             retiring = (failed and job.isolate) or self._is_too_large(job)
             if retiring:
                 send(frames.frame(frames.RETIRING))
@@ -131,7 +155,18 @@ class Child:
                     handler.renew()
                 except BaseException as error:
                     return self._give_up(error)
+                halted = True
         return 0
+
+    def _next(self, received: Iterator[frames.Frame], ahead: deque[frames.Frame], halted: bool) -> frames.Frame | None:
+        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept in `ahead`."""
+        if not halted:
+            return ahead.popleft() if ahead else next(received, None)
+        for frame in received:
+            if frame[0] == frames.GO_ON:
+                return frame
+            ahead.append(frame)
+        return None
 
     def _is_too_large(self, job: Job) -> bool:
         return job.memory_bytes > 0 and self._resident() > job.memory_bytes

@@ -254,6 +254,7 @@ class Consuming:
                 waiting.appendleft(work)
         blocked = self._spool.full or bool(self.store_problem)
         if waiting and not blocked and not self.stopping:
+            self._pool.depth = self._window.depth
             self._pool.offer(waiting)
         if not self.stopping and self._consumer is not None and blocked == (self._granted > 0):
             self._grant(0 if blocked else self._window.size)

@@ -10,14 +10,15 @@ from typing import Any
 
 from contract.outcomes import Outcome
 from kma.failure import Failure
-from kma.handling import RETURNED, Handled
+from kma.handling import Handled
 
 HEAD = struct.Struct("<IBHI")
 
-# Parent to child.
-JOB, MESSAGE = 1, 2
+# Parent to child. After a failure a child begins nothing before GO_ON: the parent may find that the breaker trips.
+JOB, MESSAGE, GO_ON = 1, 2, 3
 # Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the child
-# cannot work at all. RETIRING says that the child takes no more: it wants to be replaced.
+# cannot work at all. RETIRING says that the child takes no more: it wants to be replaced. DONE names no slot: which
+# handlings succeeded stands in the journal, it only makes the parent look.
 READY, DONE, DONE_WITH_SENDS, FAILED, SKIPPED, PROBLEM, RETIRING = 10, 11, 12, 13, 14, 15, 16
 
 Frame = tuple[int, int, int, bytes]
@@ -53,18 +54,14 @@ class Frames:
 
 
 def handled_frame(slot: int, handled: Handled) -> bytes:
-    """How a handling ended, for the parent."""
+    """How a handling ended, for the parent: one that failed, or sent something."""
     if handled.failure is not None:
         return json_frame(FAILED, {"outcome": handled.outcome.value, **handled.failure.as_json()}, slot)
-    if handled.sends:
-        return frame(DONE_WITH_SENDS, slot, 0, b"".join(_sends(handled.sends)))
-    return frame(DONE, slot)
+    return frame(DONE_WITH_SENDS, slot, 0, b"".join(_sends(handled.sends)))
 
 
 def read_handled(kind: int, content: bytes) -> Handled:
     """The inverse of `handled_frame`, from a frame's kind and content."""
-    if kind == DONE:
-        return RETURNED
     if kind == DONE_WITH_SENDS:
         return Handled(Outcome.RETURNED, None, tuple(_read_sends(content)))
     details = json.loads(content)

@@ -3,9 +3,10 @@
 One memory-mapped file per run, shared with its children; what a killed process wrote stays in the page cache. It does
 not outlive a power cut, and need not: then the message comes back without the protocol `kma died`, as if it had not
 begun. Slots go FREE -> SENT (parent, before the message goes to a child) -> STARTED (child, right before `run_agent`)
--> FINISHED (child, right after it returned) -> FREE (parent, when the message is settled). After a failure the slot
-stays STARTED until its protocol is in the spool: whenever the KMA dies, the attempt has exactly one protocol, because
-both carry the slot's record id.
+-> FINISHED (child, right after it returned; ANSWERING when it sent something, which only its answer carries) -> FREE
+(parent, when the message is settled). A success is told by FINISHED alone. After a failure the slot stays STARTED
+until its protocol is in the spool: whenever the KMA dies, the attempt has exactly one protocol, because both carry the
+slot's record id.
 """
 
 import json
@@ -22,7 +23,7 @@ from uuid import UUID
 
 from contract.breaker import Counts
 
-FREE, SENT, STARTED, FINISHED, SKIPPED = range(5)
+FREE, SENT, STARTED, FINISHED, SKIPPED, ANSWERING = range(6)
 ENCODED, IDENTITY = range(2)  # what the slot's content is: a whole encoded message, or JSON for one that is too large
 
 _MAGIC = b"KMAJ0001"
@@ -221,9 +222,9 @@ class Journal:
             return False
         return True
 
-    def finish(self, slot: int) -> None:
-        """Right after `run_agent` returned."""
-        self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = FINISHED
+    def finish(self, slot: int, *, answering: bool = False) -> None:
+        """Right after `run_agent` returned. `answering`: it is no success before its answer was read."""
+        self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = ANSWERING if answering else FINISHED
 
     def asked_to_stop(self) -> bool:
         return bool(self._map[_HEAD.size - 1])

@@ -1,7 +1,8 @@
 """The child processes of one run: who holds which message, who died of what, who comes back when.
 
-Belongs to the run's thread alone. A child holds one frame, two if both are small, so that it need not wait for the
-parent between messages; what waits behind a long handling is taken back as soon as another child is idle.
+Belongs to the run's thread alone. A child holds one frame, and some more if they are small and handlings are quick, so
+that it need not wait for the parent between messages; what waits behind a long handling is taken back as soon as
+another child is idle.
 """
 
 import selectors
@@ -12,16 +13,18 @@ from collections.abc import Iterator
 from contract.outcomes import Outcome
 from kma import frames
 from kma.failure import failure
-from kma.handling import Handled
-from kma.journal import FINISHED, STARTED, Journal
+from kma.handling import RETURNED, Handled
+from kma.journal import ANSWERING, FINISHED, STARTED, Journal
 from kma.process import ChildProcess, death_text
 from kma.seat import Ended, Seat
+from kma.window import LEAST_DEPTH, MOST_DEPTH
 from kma.work import Work
 
 START_SECONDS = 60.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEAL_AFTER = 0.02
-SLOTS_PER_CHILD = 4
+SLOTS_PER_CHILD = 2 * MOST_DEPTH
+_QUICK = 0.2  # seconds since the last ending, within which quick successes may be untold
 
 _READ, _DIED, _WAKE = range(3)
 
@@ -38,6 +41,8 @@ class Pool:
         self._selector = selectors.DefaultSelector()
         self._selector.register(wake, selectors.EVENT_READ, (_WAKE, None))
         self._closing = False
+        self._ended_at = 0.0
+        self.depth = LEAST_DEPTH
         self.back: deque[Work] = deque()  # messages that no child began: the run hands them out again
         self.restarts = 0
         self.problem = ""
@@ -57,12 +62,15 @@ class Pool:
         return any(seat.ready and not seat.held and not seat.leaving for seat in self._seats)
 
     def offer(self, waiting: deque[Work]) -> None:
-        """Hands messages to the children that have room, the least loaded first."""
-        for load in (0, 1):
-            for seat in self._seats:
-                if not waiting:
+        """Hands messages to the children that have room, the least loaded first. One that still has half its frames
+        is left alone, so that the next write to it carries several."""
+        depth = self.depth
+        seats = [seat for seat in self._seats if len(seat.held) < LEAST_DEPTH or 2 * len(seat.held) <= depth]
+        for load in range(depth):
+            for seat in seats:
+                if not waiting or not self._slots:
                     break
-                if len(seat.held) == load and seat.room(len(waiting[0].encoded)) and self._slots:
+                if len(seat.held) == load and seat.room(len(waiting[0].encoded), depth):
                     self._hand(seat, waiting.popleft())
         for seat in self._seats:
             if seat.unsent:
@@ -82,7 +90,12 @@ class Pool:
                 self._flush(seat)
             if mask & selectors.EVENT_READ:
                 ended += self._read(seat)
-        self._look_after(time.monotonic())
+        for seat in self._seats:
+            ended += self._finished(seat)
+        now = time.monotonic()
+        if ended:
+            self._ended_at = now
+        self._look_after(now)
         return ended
 
     def recall(self) -> None:
@@ -153,8 +166,18 @@ class Pool:
             seat.process.kill()
         return ended
 
+    def _finished(self, seat: Seat) -> Iterator[Ended]:
+        """Successes, as the journal tells them, up to the first handling that is something else."""
+        held, state = seat.held, self._journal.state
+        while held and state(held[0].slot) == FINISHED:
+            seat.useful = True
+            yield Ended(held.pop(0), RETURNED)
+
     def _answers(self, seat: Seat, found: list[frames.Frame]) -> Iterator[Ended]:
         for kind, slot, _, content in found:
+            yield from self._finished(seat)  # what succeeded before it ends before it
+            if kind == frames.DONE:
+                continue
             if kind == frames.READY:
                 seat.ready = True
                 self.problem = ""
@@ -170,7 +193,10 @@ class Pool:
                 work = self._held(seat, slot)
                 if work is not None:
                     seat.useful = True
-                    seconds = self._seconds(slot) if kind == frames.FAILED else 0.0
+                    failed = kind == frames.FAILED
+                    seconds = self._seconds(slot) if failed else 0.0
+                    if failed:
+                        seat.halted_by = slot
                     pid = seat.process.pid if seat.process is not None else 0
                     yield Ended(work, frames.read_handled(kind, content), pid, seconds)
 
@@ -192,9 +218,16 @@ class Pool:
         return time.monotonic() - began if began is not None else 0.0
 
     def release(self, slot: int) -> None:
-        """The slot's message is settled, or nobody began it."""
+        """The slot's message is settled, or nobody began it. The child whose failure it was goes on: what it must not
+        begin any more has to be recalled before."""
         self._journal.free(slot)
         self._slots.append(slot)
+        for seat in self._seats:
+            if seat.halted_by == slot:
+                seat.halted_by = -1
+                if seat.process is not None and not seat.leaving:
+                    seat.unsent.append(frames.frame(frames.GO_ON))
+                    self._send(seat)
 
     # -- taking back ----------------------------------------------------------------------------------------------
 
@@ -227,15 +260,15 @@ class Pool:
             found += more
             if closed or not more:
                 break
-        ended = list(self._answers(seat, found))
+        ended = [*self._answers(seat, found), *self._finished(seat)]
         for descriptor in (process.socket, process.death):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
         seat.process = None
         name = process.reap()
         for work in seat.held:
-            # FINISHED without an answer: nobody knows what it wanted to say, so it counts as not done.
-            if self._journal.state(work.slot) in (STARTED, FINISHED):
+            # ANSWERING without an answer: nobody knows what it wanted to send, so it counts as not done.
+            if self._journal.state(work.slot) in (STARTED, ANSWERING):
                 handled = seat.killed_as or Handled(Outcome.CHILD_DIED, failure(name, death_text(name)))
                 ended.append(Ended(work, handled, process.pid, self._seconds(work.slot)))
                 seat.useful = True
@@ -256,6 +289,7 @@ class Pool:
         seat.start_at = time.monotonic() + pause
         seat.held, seat.recalled, seat.unsent = [], set(), []
         seat.ready = seat.leaving = seat.useful = seat.writing = False
+        seat.halted_by = -1
         seat.killed_as = None
         self.restarts += not self._closing
 
@@ -297,7 +331,8 @@ class Pool:
 
     def _patience(self) -> float:
         """Seconds until somebody must be looked after, at most."""
-        if any(len(seat.held) > 1 for seat in self._seats) and self.idle:
+        waits = any(len(seat.held) > 1 for seat in self._seats)
+        if waits and (self.idle or time.monotonic() - self._ended_at < _QUICK):
             return _STEAL_AFTER
         if self.limit_seconds:
             return max(0.02, min(0.5, self.limit_seconds / 10))

@@ -6,7 +6,7 @@ from kma.handling import Handled
 from kma.process import ChildProcess
 from kma.work import Work
 
-SMALL = 64 * 1024  # bytes of a message of which two may wait in a child
+SMALL = 64 * 1024  # bytes of a message of which several may wait in a child
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Seat:
         self.held: list[Work] = []
         self.recalled: set[int] = set()  # slots that the child will answer with SKIPPED
         self.unsent: list[bytes] = []
+        self.halted_by = -1  # slot of the failure after which the child waits for GO_ON
         self.ready = False
         self.leaving = False
         self.useful = False  # this process has ended a handling
@@ -35,9 +36,9 @@ class Seat:
         self.killed_as: Handled | None = None
         self.writing = False
 
-    def room(self, size: int) -> bool:
+    def room(self, size: int, depth: int) -> bool:
+        """Whether a message of `size` bytes may go to this child; small ones wait there, at most `depth` with it."""
         if not self.ready or self.leaving or self.recalled:
             return False
-        if not self.held:
-            return True
-        return len(self.held) == 1 and size <= SMALL and len(self.held[0].encoded) <= SMALL
+        held = self.held
+        return not held or (len(held) < depth and size <= SMALL and len(held[-1].encoded) <= SMALL)

@@ -3,6 +3,7 @@
 PER_CHILD = 25
 BOUND_BYTES = 64 * 1024 * 1024
 PERIOD = 0.25  # seconds between two looks at the rate
+LEAST_DEPTH, MOST_DEPTH = 2, 8
 
 
 class Window:
@@ -18,6 +19,11 @@ class Window:
         self._handled = 0
         self._since = 0.0
         self.size = self._wanted
+
+    @property
+    def depth(self) -> int:
+        """Frames that a child may hold: two while handlings are slow, up to a third of its share of the window."""
+        return max(LEAST_DEPTH, min(MOST_DEPTH, self.size // (3 * self._concurrency)))
 
     def saw(self, size: int) -> bool:
         """A message of `size` bytes came; whether the window is another one now."""
