@@ -1,36 +1,55 @@
-"""When a run is over, and with its last run the activation."""
+"""When a run is over though its KMA did not say so. The end of its activation: see `endings`."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Case, F, Q, Value, When
 
-from agents.models import Activation, ActivationState, Run, RunPhase, Server
+from agents.models import Kind, Run, RunPhase, Server, Spread
 from agents.models.server import lost_before
-from agents.services.hearing import silence_counts
+from agents.services.hearing import lease_over_before, silence_counts
 
 # A KMA sends the closing record right after the run; past this, with an empty spool, it does not have it any more.
 CLOSING_RECORD_WITHIN = timedelta(seconds=60)
-
-
-def close_finished_activations(now: datetime) -> int:
-    """Ends stopped activations all of whose runs are closed."""
-    still_open = Run.objects.filter(activation=OuterRef("pk"), closed_at=None)
-    done = Activation.objects.filter(~Exists(still_open), state=ActivationState.STOPPED, ended_at=None)
-    return done.update(ended_at=now)
+# Only a lease keeps two of them from running at once: as `hearing.leased` says of one setting.
+LEASED = Q(activation__setting__kind=Kind.STANDALONE, activation__setting__spread=Spread.ANY)
 
 
 def lose_unreachable_runs(now: datetime) -> int:
-    """Unwanted runs on silent servers, or on servers that no longer know them, count as lost."""
-    silent = Q(server__last_seen_at__lte=lost_before(now)) | Q(server__last_seen_at=None)
+    """Unwanted runs on silent servers, or on servers that no longer know them, count as lost; so do runs of whose
+    records some will never come."""
+    silent = _silent(lost_before(now)) & ~LEASED | _silent(lease_over_before(now)) & LEASED
     if not silence_counts(now):
         silent = Q(pk__in=[])
     forgotten = Q(reported_at__lte=now - CLOSING_RECORD_WITHIN, server__spool_rows=0)
     over = Run.objects.filter(silent | forgotten, wanted=False, closed_at=None)
-    return Run.objects.filter(pk__in=list(over.values_list("pk", flat=True)), closed_at=None).update(
-        state=RunPhase.LOST, connected=False, in_progress=0, closed_at=now
-    )
+    found = list(over.values_list("pk", flat=True))
+    open_still = Run.objects.filter(pk__in=found, closed_at=None)
+    # What was given up stays so: its closing record is lost, not the reason why it is off there.
+    state = Case(When(state=RunPhase.INTERRUPTED, then=F("state")), default=Value(RunPhase.LOST.value))
+    lost = open_still.update(state=state, connected=False, in_progress=0, closed_at=now) if found else 0
+    return lost + _give_up_missing_records(now)
+
+
+def _silent(before: datetime) -> Q:
+    return Q(server__last_seen_at__lte=before) | Q(server__last_seen_at=None)
+
+
+def _give_up_missing_records(now: datetime) -> int:
+    """Closed long ago, the spool is empty, and fewer records are here than the closing one says."""
+    missing = Run.objects.filter(
+        activation__ended_at=None,
+        closing_records__gt=F("stored_records"),
+        closed_at__lte=now - CLOSING_RECORD_WITHIN,
+        server__spool_rows=0,
+    ).exclude(state=RunPhase.LOST)
+    found = list(missing.values_list("pk", flat=True))
+    if not found:
+        return 0
+    runs = Run.objects.filter(pk__in=found)
+    runs.filter(state=RunPhase.INTERRUPTED).update(closing_records=F("stored_records"))
+    return runs.exclude(state=RunPhase.INTERRUPTED).update(state=RunPhase.LOST)
 
 
 def close_never_started(server: Server, heard: Collection[UUID], now: datetime) -> int:

@@ -20,7 +20,7 @@ from agents.models import (
     LaunchSetting,
     ScheduledGroup,
 )
-from agents.services.closing import close_finished_activations
+from agents.services.endings import end_activations
 from agents.services.followers import register
 from agents.services.group_steps import MEMBER_ENDED, advance, start_group
 from agents.services.switching import Refused, refusal, switch_off, switch_on
@@ -76,7 +76,7 @@ def disable_group(
         on = ScheduledGroup.objects.filter(pk=current.pk)
         on.update(enabled=False, state_since=now, disabled_reason=reason, disabled_by=by if by and by.pk else None)
         follow_owner(current, False, now)
-    close_finished_activations(now)
+    end_activations(now)
     return True
 
 

@@ -8,8 +8,9 @@ from django.db import transaction
 from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
 from agents.services.claims import BIGGEST_TOTAL, accept_claims, bounded
-from agents.services.closing import close_finished_activations, close_never_started
+from agents.services.closing import close_never_started
 from agents.services.desired import desired_state
+from agents.services.endings import end_activations
 from agents.services.hearing import note_hearing_again
 from agents.services.planning import plan_open_activations
 from contract.errors import UnsupportedVersion
@@ -41,7 +42,7 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
     desired = desired_state(server)
     known = heartbeat.desired_version == desired.version
     if known and close_never_started(server, [run.activation for run in heartbeat.runs], now):
-        close_finished_activations(now)
+        end_activations(now)
     return HeartbeatReply(now=now, desired_version=desired.version, desired=None if known else desired)
 
 

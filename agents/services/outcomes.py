@@ -2,11 +2,16 @@
 
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import F
 
 from agents.models import Run, RunPhase
-from agents.services.closing import close_finished_activations
+from agents.services.endings import end_activations
+from agents.services.interruptions import mark_interrupted
+from agents.services.lateness import note_late
 from contract.messages import Closing, RunState
+
+CLOSED_AS = {RunState.FAILED: RunPhase.FAILED, RunState.INTERRUPTED: RunPhase.INTERRUPTED}
 
 
 def record_outcomes(
@@ -29,12 +34,18 @@ def record_outcomes(
     )
     if closing is not None:
         _close(run, closing, now)
+    note_late(run, stored + (closing is not None), failed, closing, now)
+    if closing is not None or run.closed_at is not None:
+        # After the commit: who ends an activation or plans it locks it before its runs, the intake has locked runs.
+        activation = run.activation_id
+        transaction.on_commit(lambda: end_activations(now, [activation]), robust=True)
 
 
 def _close(run: Run, closing: Closing, now: datetime) -> None:
     """The closing record is the last of its spool: all records before it are stored."""
     Run.objects.filter(pk=run.pk).update(closing_records=closing.records, handled=closing.handled)
-    state = RunPhase.FAILED if closing.state is RunState.FAILED else RunPhase.FINISHED
+    if closing.state is RunState.INTERRUPTED:
+        mark_interrupted(run, now)
+    state = CLOSED_AS.get(closing.state, RunPhase.FINISHED)
     still_open = Run.objects.filter(pk=run.pk, closed_at=None)
-    if still_open.update(state=state, closed_at=now, connected=False, in_progress=0):
-        close_finished_activations(now)
+    still_open.update(state=state, closed_at=now, connected=False, in_progress=0)

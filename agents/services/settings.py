@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.services.closing import close_finished_activations
+from agents.services.endings import end_activations
 from agents.services.groups import disable_group, group_of
 from agents.services.planning import plan_runs
 from agents.services.switching import Refused, refusal, switch_off, switch_on
@@ -16,8 +16,9 @@ from agents.services.switching import Refused, refusal, switch_off, switch_on
 __all__ = ["Refused", "disable_setting", "enable_setting", "refusal"]
 
 
-def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation:
-    """Starts an activation, or answers the open one when it is enabled already. Raises Refused.
+def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation | None:
+    """Starts an activation, or answers the open one when it is enabled already. None where there is none: what is
+    started by its schedule begins later, a standalone agent may have ended. Raises Refused.
 
     Of two at once one starts the activation: exactly one row changes from off to on.
     """
@@ -30,18 +31,25 @@ def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation
             switch_on(current, by, now)
     activation = Activation.objects.filter(setting=current, state__in=OPEN_ACTIVATIONS).first()
     if activation is None:
+        if LaunchSetting.objects.filter(pk=setting.pk, enabled=True).exists():
+            return None
         raise Refused("disabled_meanwhile", _("It was disabled at the same time."), _("Look, then enable it again."))
     plan_runs(activation.pk, now)
     activation.refresh_from_db()
     return activation
 
 
-def disable_setting(setting: LaunchSetting, by: Any, reason: str, now: datetime) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group along."""
+def disable_setting(
+    setting: LaunchSetting, by: Any, reason: str, now: datetime, *, ticket: str = "", until: datetime | None = None
+) -> bool:
+    """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group along,
+    and is then off without an end. `until`: it is enabled again by itself then. Raises Refused where that is past."""
+    if until is not None and until <= now:
+        raise Refused("until_is_past", _("The end of the pause is in the past."), _("Choose a later instant."))
     if (group := group_of(setting)) is not None and disable_group(group, by, f"{setting.key}: {reason}", now):
         return True
     with transaction.atomic():
-        if not switch_off(setting, by, reason, now):
+        if not switch_off(setting, by, reason, now, ticket=ticket, until=until):
             return False
-    close_finished_activations(now)
+    end_activations(now)
     return True

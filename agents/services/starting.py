@@ -1,15 +1,42 @@
-"""One start of a setting: by enabling, a window, a group or a person."""
+"""One start of a setting by a window, a group or a person, and its stop. Enabling starts what runs as soon as possible:
+see `switching`."""
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
+import structlog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.models import Activation, GroupActivation, LaunchSetting, Trigger, Window
+from agents.models import Activation, Ending, GroupActivation, GroupMember, LaunchSetting, Timing, Trigger, Window
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.broker import management
+from agents.services.endings import end_activations, set_ending
 from agents.services.history import note
+from agents.services.opening import open_activation
 from agents.services.planning import plan_runs
 from agents.services.switching import Refused
+from broker.errors import BrokerError
+from broker.letters import queue_figures
+
+log = structlog.get_logger(__name__)
+
+
+def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
+    """Why this setting cannot be started now, or None. `in_group`: its group starts it."""
+    if not in_group and (group := _group_name(setting)):
+        text = _("It belongs to the group “%(name)s”, which starts its members in order.") % {"name": group}
+        return Refused("in_group", text, _("Run the group."))
+    if not setting.enabled:
+        return Refused("disabled", _("The setting is disabled."), _("Enable it first."))
+    if setting.timing == Timing.ASAP and setting.takes_messages:
+        text = _("It runs from enabling to disabling, as messages come.")
+        return Refused("runs_always", text, _("Nothing is to be done."))
+    if Activation.objects.filter(setting=setting, ended_at=None).exists():
+        text = _("The activation before has not ended yet.")
+        return Refused("still_running", text, _("Wait until its servers have reported the end, or stop it."))
+    return None
 
 
 def start_activation(
@@ -21,16 +48,75 @@ def start_activation(
     group_activation: GroupActivation | None = None,
     window: Window | None = None,
 ) -> Activation:
-    """Raises Refused."""
+    """Raises Refused. Of several at once one starts: the lock of the setting lets them look one after the other.
+
+    Killed before the commit nothing has begun; after it `tend` plans the runs. The caller may have a transaction open:
+    the broker is asked after it, and before any KMA is told.
+    """
     with transaction.atomic():
-        current = LaunchSetting.objects.select_for_update().get(pk=setting.pk)
-        if not current.enabled:
-            raise Refused("disabled", _("The setting is disabled."), _("Enable it first."))
-        if Activation.objects.filter(setting=current, ended_at=None).exists():
-            raise Refused("still_running", _("The activation before still runs."), _("Wait until it has ended."))
-        activation = Activation.objects.create(
-            setting=current, trigger=trigger, started_by=by, started_at=now, group_activation=group_activation
-        )
-        note(current, "activation", "", "pending", now=now, by=by, reason=trigger.value, activation=activation)
+        current = LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
+        if refused := start_refusal(current, in_group=group_activation is not None):
+            raise refused
+        activation = open_activation(current, trigger, by, now, group_activation=group_activation)
+        if window is not None:
+            _link(window, activation)
+        state, why = activation.state, trigger.value
+        note(current, "activation", "", state, now=now, by=by, reason=why, activation=activation)
+        if current.takes_messages:
+            transaction.on_commit(lambda: note_waiting_messages(activation.pk), robust=True)
     plan_runs(activation.pk, now)
+    activation.refresh_from_db()
     return activation
+
+
+def run_now(setting: LaunchSetting, by: Any, now: datetime) -> Activation:
+    """What a person starts. Raises Refused."""
+    return start_activation(setting, Trigger.PERSON, by, now)
+
+
+def stop_refusal(activation: Activation) -> Refused | None:
+    """Why a person cannot stop this activation now, or None."""
+    if activation.state not in OPEN_ACTIVATIONS or activation.ending:
+        return Refused("over", _("It is ending already."), _("Wait until its servers have reported the end."))
+    setting = activation.setting
+    if setting.timing == Timing.ASAP and setting.takes_messages:
+        text = _("It runs from enabling to disabling, as messages come.")
+        return Refused("runs_always", text, _("Disable the setting."))
+    return None
+
+
+def stop_activation(activation: Activation, by: Any, reason: str, now: datetime) -> bool:
+    """Whether it was going on. The setting stays enabled. Raises Refused where only disabling stops it.
+
+    What runs now is stopped in order; killed after the commit, the KMAs stop it by their own poll."""
+    if (refused := stop_refusal(activation)) is not None:
+        if refused.code == "over":
+            return False
+        raise refused
+    stopped = set_ending(activation, Ending.STOPPED, now, by=by, reason=reason)
+    end_activations(now, [activation.pk])
+    return stopped
+
+
+def note_waiting_messages(activation_id: UUID) -> None:
+    """What the subscription holds at the start. A broker that is away leaves it unknown: nothing depends on it."""
+    activation = Activation.objects.select_related("setting__destination").get(pk=activation_id)
+    setting = activation.setting
+    try:
+        found = queue_figures(management(), setting.key, setting.subscribed.name)
+    except BrokerError as error:
+        log.info("messages at the start not known", setting=setting.key, reason=str(error))
+        return
+    Activation.objects.filter(pk=activation_id, added_at_start=None).update(
+        waiting_at_start=found.messages, added_at_start=found.added
+    )
+
+
+def _link(window: Window, activation: Activation) -> None:
+    window.activation = activation
+    Window.objects.filter(pk=window.pk).update(activation=activation)
+
+
+def _group_name(setting: LaunchSetting) -> str:
+    names = GroupMember.objects.filter(setting=setting).values_list("group__name", flat=True)
+    return names.first() or ""

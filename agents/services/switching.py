@@ -10,15 +10,23 @@ from django.utils.translation import gettext as _
 from agents.models import (
     Activation,
     ActivationState,
+    Ending,
     LaunchSetting,
     OfferedAgent,
     ProvisionState,
     Run,
     ServerState,
+    Timing,
+    Trigger,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.history import note
 from agents.services.looking import look_after_commit
+from agents.services.opening import open_activation
+from agents.services.reopening import end_trip
+
+# How an activation ends whose messages are handled, as far as it handles them.
+DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
 
 
 class Refused(Exception):
@@ -37,28 +45,45 @@ def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
 
 
 def switch_on(setting: LaunchSetting, by: Any, now: datetime) -> None:
-    """Does nothing where it is on already. Raises Refused."""
+    """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a schedule
+    does not. Raises Refused."""
     if refused := refusal(setting, now):
         raise refused
     off_and_ready = LaunchSetting.objects.filter(
         pk=setting.pk, enabled=False, provision_state=ProvisionState.READY, wanted_hash=F("provisioned_hash")
     )
-    if off_and_ready.update(enabled=True, state_since=now, disabled_reason="", disabled_by=None) != 1:
+    forgotten = {"disabled_reason": "", "disabled_by": None, "disabled_ticket": "", "disabled_until": None}
+    if off_and_ready.update(enabled=True, state_since=now, **forgotten) != 1:
         return
-    activation = Activation.objects.create(setting=setting, started_by=by, started_at=now)
+    setting.state_since = now
+    end_trip(setting, by, now)
+    asap = setting.timing == Timing.ASAP
+    activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None
     note(setting, "setting", "disabled", "enabled", now=now, by=by, activation=activation)
 
 
-def switch_off(setting: LaunchSetting, by: Any, reason: str, now: datetime) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering."""
+def switch_off(
+    setting: LaunchSetting,
+    by: Any,
+    reason: str,
+    now: datetime,
+    *,
+    ended_as: ActivationState = ActivationState.STOPPED,
+    ticket: str = "",
+    until: datetime | None = None,
+) -> bool:
+    """Whether it was on. Stops it on every server; its subscription keeps gathering. An activation that has drained
+    and only waits for its last records keeps its own ending."""
     on = LaunchSetting.objects.filter(pk=setting.pk, enabled=True)
-    if on.update(enabled=False, state_since=now, disabled_reason=reason, disabled_by=by) != 1:
+    why = {"disabled_reason": reason, "disabled_by": by, "disabled_ticket": ticket, "disabled_until": until}
+    if on.update(enabled=False, state_since=now, **why) != 1:
         return False
-    open_ones = Activation.objects.filter(setting=setting, state__in=OPEN_ACTIVATIONS)
-    for activation in open_ones:
+    going_on = Activation.objects.filter(setting=setting, state__in=OPEN_ACTIVATIONS)
+    activation = going_on.exclude(ending__in=DONE_WITH_MESSAGES).first()
+    if activation is not None:
         # Waits for a planner that holds the row; the runs it made are then seen below.
-        Activation.objects.filter(pk=activation.pk).update(state=ActivationState.STOPPED, reason=reason)
-        note(setting, "setting", "enabled", "disabled", now=now, reason=reason, by=by, activation=activation)
+        Activation.objects.filter(pk=activation.pk).update(state=ended_as, reason=reason)
+    note(setting, "setting", "enabled", "disabled", now=now, reason=reason, by=by, activation=activation)
     runs = Run.objects.filter(activation__setting=setting, wanted=True)
     look_after_commit(list(runs.values_list("server__name", flat=True)))
     runs.update(wanted=False)
@@ -89,8 +114,14 @@ def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     if any(server.state(now) is not ServerState.ALIVE for server in servers):
         return None  # one that is not here now may offer the agent when it appears
     offered = OfferedAgent.objects.filter(server__in=servers)
-    if offered.filter(name=setting.agent).exists():
+    if offered.filter(name=setting.agent, kind=setting.kind).exists():
         return None
+    if offered.filter(name=setting.agent).exists():
+        return Refused(
+            "other_kind",
+            _("The agent “%(agent)s” is of another kind than this setting.") % facts,
+            _("Choose another agent, or make a setting of the kind that it is."),
+        )
     facts["names"] = ", ".join(sorted(set(offered.values_list("name", flat=True)))) or "—"
     return Refused(
         "unknown_agent",

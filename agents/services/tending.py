@@ -4,12 +4,15 @@ from datetime import datetime
 
 import structlog
 
-from agents.services.closing import close_finished_activations, lose_unreachable_runs
+from agents.services.closing import lose_unreachable_runs
+from agents.services.endings import end_activations
 from agents.services.groups import advance_groups
+from agents.services.notices import ask_if_due
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
 from agents.services.schedules import tend_schedules
 from agents.services.signs import sign_of_life
+from agents.services.tripping import evaluate_open
 
 log = structlog.get_logger(__name__)
 
@@ -18,11 +21,14 @@ def tend(now: datetime) -> None:
     """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still missing."""
     # beat asked for this and a worker does it: both are alive.
     sign_of_life("beat", now)
+    # Before anything is planned: what is given up must not be taken up elsewhere.
+    tripped = evaluate_open(now)
     changed = plan_open_activations(now)
     lost = lose_unreachable_runs(now)
-    ended = close_finished_activations(now)
-    if changed or lost or ended:
-        log.info("tended", changed=changed, lost=lost, ended=ended)
+    ended = end_activations(now)
+    if tripped or changed or lost or ended:
+        log.info("tended", tripped=tripped, changed=changed, lost=lost, ended=ended)
+    ask_if_due(now)
     advance_groups(now)
     tend_schedules(now)
     provision_due(now)

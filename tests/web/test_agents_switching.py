@@ -100,7 +100,9 @@ def test_disabling_withdraws_every_run_and_says_why(
     ]
 
 
-def test_an_activation_ends_with_the_closing_record_of_its_last_run(setting: LaunchSetting, server: Server) -> None:
+def test_an_activation_ends_with_the_closing_record_of_its_last_run(
+    setting: LaunchSetting, server: Server, django_capture_on_commit_callbacks: Any
+) -> None:
     make_alive(server, now=NOW)
     activation = enable_setting(setting, None, NOW)
     run = activation.runs.get()
@@ -112,7 +114,8 @@ def test_an_activation_ends_with_the_closing_record_of_its_last_run(setting: Lau
     assert activation.ended_at is None
 
     later = NOW + timedelta(seconds=1)
-    record_outcomes(run, failed=4, temporary=1, recovered=2, stored=5, closing=closing, now=later)
+    with django_capture_on_commit_callbacks(execute=True):
+        record_outcomes(run, failed=4, temporary=1, recovered=2, stored=5, closing=closing, now=later)
 
     run.refresh_from_db()
     activation.refresh_from_db()

@@ -1,0 +1,113 @@
+"""When an activation is over: all its runs are closed and all their records are here, or they are lost.
+
+The end is looked for when a run is closed and every few seconds. Its state and its instant are one conditional UPDATE:
+of several that see the end one makes it. Killed before the commit, the next look makes it; killed after the commit and
+before the followers were told, `agents.tend` heals what should have followed.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from agents import unresolved
+from agents.models import Activation, ActivationState, Ending, Kind, Run, RunPhase, Timing
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.models.server import lost_before
+from agents.services import followers
+from agents.services.final_states import RunFact, final_state, own_ending
+from agents.services.hearing import silence_counts
+from agents.services.history import note
+from agents.services.looking import look_after_commit
+
+# Stored with the activation and in the history; agents.pages.reasons says them in the reader's language.
+REASONS = {
+    Ending.DRAINED: "drained",
+    Ending.LIMIT: "limit reached",
+    Ending.WAITED: "delayed messages did not come in time",
+    Ending.FINISHED: "every run ended by itself",
+    Ending.STOPPED: "stopped by a person",
+}
+
+
+def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int:
+    """Ends those that are over, of all or of these ids. Answers how many."""
+    unended = Activation.objects.filter(ended_at=None)
+    if among is not None:
+        unended = unended.filter(pk__in=among)
+    for activation in _run_out(unended):
+        _note_own_ending(activation, now)
+    over = unended.filter(~Q(state__in=OPEN_ACTIVATIONS) | ~Q(ending=""), ~Exists(_incomplete_runs()))
+    return sum(_end(activation.pk, now) for activation in over)
+
+
+def set_ending(activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: str = "") -> bool:
+    """Whether it had none: from now on nothing of it is wanted. `reason`: a person's words."""
+    with transaction.atomic():
+        going_on = Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS, ending="")
+        if going_on.update(ending=ending, ending_at=now, reason=reason or REASONS[ending]) != 1:
+            return False
+        note(
+            activation.setting, "ending", activation.state, ending.value, now=now, reason=reason, by=by,
+            activation=activation,
+        )  # fmt: skip
+        # A planner that was first has made its runs by now; one that comes later changes nothing.
+        runs = Run.objects.filter(activation=activation.pk, wanted=True, closed_at=None)
+        look_after_commit(list(runs.values_list("server__name", flat=True)))
+        runs.update(wanted=False)
+    return True
+
+
+def _run_out(unended: QuerySet[Activation]) -> QuerySet[Activation]:
+    """Those of which a run ended by itself."""
+    closed = Run.objects.filter(activation=OuterRef("pk"), wanted=True, closed_at__isnull=False)
+    may_end = Q(setting__timing=Timing.DELAYED) | Q(setting__kind=Kind.STANDALONE)
+    candidates = unended.filter(may_end, Exists(closed), state=ActivationState.RUNNING, ending="")
+    return candidates.select_related("setting")
+
+
+def _note_own_ending(activation: Activation, now: datetime) -> None:
+    setting = activation.setting
+    if (ending := own_ending(setting.kind, setting.timing, _facts(activation.pk, now))) is not None:
+        set_ending(activation, ending, now)
+
+
+def _facts(activation: UUID, now: datetime) -> list[RunFact]:
+    counts, silent_since = silence_counts(now), lost_before(now)
+    runs = Run.objects.filter(activation=activation).values_list("state", "wanted", "closed_at", "server__last_seen_at")
+    return [
+        RunFact(state, wanted, closed_at is not None, counts and (seen_at is None or seen_at <= silent_since))
+        for state, wanted, closed_at, seen_at in runs
+    ]
+
+
+def _incomplete_runs() -> QuerySet[Run]:
+    """Not closed, or closed with records that are still to come."""
+    missing = Q(closing_records__gt=F("stored_records")) & ~Q(state=RunPhase.LOST)
+    return Run.objects.filter(Q(closed_at=None) | missing, activation=OuterRef("pk"))
+
+
+@transaction.atomic
+def _end(pk: UUID, now: datetime) -> bool:
+    """The lock keeps records that come at this instant apart: before the end, or late."""
+    activation = Activation.objects.select_for_update(no_key=True).get(pk=pk)
+    if activation.ended_at is not None or _has_incomplete_runs(pk):
+        return False
+    before = activation.state
+    left = unresolved.of(activation) if before in OPEN_ACTIVATIONS else 0
+    after = final_state(before, activation.ending, _facts(pk, now), left)
+    unchanged = Activation.objects.filter(pk=pk, ended_at=None, state=before, ending=activation.ending)
+    if unchanged.update(state=after, ended_at=now) != 1:
+        return False
+    reason = f"{left} messages failed and were not handled well later" if left else ""
+    note(activation.setting, "activation", before, after.value, now=now, reason=reason, activation=activation)
+    activation.state, activation.ended_at = after, now
+    transaction.on_commit(lambda: followers.follow(activation, now), robust=True)
+    return True
+
+
+def _has_incomplete_runs(pk: UUID) -> bool:
+    return Activation.objects.filter(Exists(_incomplete_runs()), pk=pk).exists()

@@ -1,0 +1,52 @@
+"""When an activation ends by itself, and as what. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agents.models import ActivationState, Ending, Kind, RunPhase, Timing
+from agents.models.activation import OPEN_ACTIVATIONS
+
+SELF_ENDED = (RunPhase.FINISHED, RunPhase.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFact:
+    """`silent`: its server counts as lost now."""
+
+    state: str
+    wanted: bool
+    closed: bool
+    silent: bool = False
+
+
+def runs_out(kind: str, timing: str) -> bool:
+    """Whether runs of such a setting may end by themselves; a message agent as soon as possible runs until told."""
+    return timing == Timing.DELAYED or kind == Kind.STANDALONE
+
+
+def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None:
+    """How an activation without an ending ended by itself: at least one run did, and no server goes on.
+
+    A run that is only interrupted is no end: two of them or a person decide. A silent server is waited for as long as
+    another one works, no longer: nobody knows whether it ever comes back.
+    """
+    if not runs_out(kind, timing):
+        return None
+    over = [run for run in runs if run.wanted and run.closed and run.state in SELF_ENDED]
+    if not over or any(run.wanted and not run.closed and not run.silent for run in runs):
+        return None
+    by_limit = kind == Kind.MESSAGE and all(run.state == RunPhase.FINISHED for run in over)
+    return Ending.LIMIT if by_limit else Ending.FINISHED
+
+
+def final_state(state: str, ending: str, runs: Iterable[RunFact], unresolved: int) -> ActivationState:
+    """As what an activation ends all of whose runs are closed. One that was switched off has its state already."""
+    if state not in OPEN_ACTIVATIONS:
+        return ActivationState(state)
+    if ending == Ending.STOPPED:
+        return ActivationState.STOPPED
+    states = {run.state for run in runs}
+    if RunPhase.INTERRUPTED in states:
+        return ActivationState.INTERRUPTED
+    bad = ending == Ending.WAITED or RunPhase.LOST in states or RunPhase.FAILED in states
+    return ActivationState.FAILED if bad or unresolved else ActivationState.SUCCEEDED
