@@ -5,7 +5,6 @@ Imports neither Celery, Proton nor Django, and structlog only when an agent logs
 
 import ctypes
 import faulthandler
-import importlib
 import json
 import os
 import resource
@@ -15,15 +14,16 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from contract.outcomes import Outcome
-from kma import frames, registry
+from kma import frames
 from kma.failure import describe
 from kma.handling import Handler
 from kma.job import Job
 from kma.journal import Journal
+from kma.loading import load
 
 _PR_SET_PDEATHSIG = 1
 _PAGE = resource.getpagesize()
@@ -106,18 +106,7 @@ class Child:
         return None
 
     def _handler(self, job: Job) -> Handler:
-        failed: list[BaseException] = []
-        for module in job.modules:
-            try:
-                importlib.import_module(module)
-            except BaseException as error:  # a module that exits must not stop the agents of the others
-                failed.append(error)
-        try:
-            registered = registry.find(job.agent)
-        except registry.UnknownAgent:
-            if failed:
-                raise failed[0] from None  # most likely why the agent is not known
-            raise
+        registered = load(job.agent, job.modules)
         if job.memory_bytes:
             self._memory = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         return Handler(registered, job)
@@ -181,7 +170,7 @@ class Child:
         return 1
 
 
-def run_and_leave() -> None:
+def run_and_leave(main: Callable[[list[str]], int]) -> None:
     """Leaves without the interpreter's shutdown: threads of user code must not keep the process."""
     code = 1
     try:
@@ -196,4 +185,4 @@ def run_and_leave() -> None:
 
 
 if __name__ == "__main__":
-    run_and_leave()
+    run_and_leave(main)

@@ -110,6 +110,10 @@ class Identified:
         )
 
 
+# What a standalone agent's run is about.
+NO_MESSAGE = Identified(MessageKey("", weak=False), "", 0, {}, "", None, "")
+
+
 def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> Identified:
     """Never raises: bytes that are no message are identified by their digest."""
     try:

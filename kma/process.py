@@ -123,7 +123,7 @@ def death_name(code: int) -> str:
         return f"signal:{-code}"
 
 
-def death_text(name: str) -> str:
+def death_text(name: str, at: str = "it handled the message") -> str:
     kind, _, what = name.partition(":")
     how = f"with exit code {what}" if kind == "exit" else f"by the signal {what}"
-    return f"The process ended {how} while it handled the message."
+    return f"The process ended {how} while {at}."

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 
-from kma.identity import Identified, identify, may_be_given_back
+from kma.identity import NO_MESSAGE, Identified, identify, may_be_given_back
 from kma.journal import ENCODED, IDENTITY, ROOM
 
 
@@ -42,6 +42,13 @@ class Work:
         if len(self.encoded) <= ROOM:
             return self.encoded, ENCODED
         return identity_bytes(self.identified), IDENTITY
+
+
+def without_message(record: bytes) -> Work:
+    """One run of a standalone agent."""
+    work = Work(0, b"", 0, 1, record, 0, ())
+    work._identified = NO_MESSAGE
+    return work
 
 
 def identity_bytes(identified: Identified) -> bytes:
