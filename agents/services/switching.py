@@ -24,6 +24,7 @@ from agents.services.history import note
 from agents.services.looking import look_after_commit
 from agents.services.opening import open_activation
 from agents.services.reopening import end_trip
+from agents.services.wake_ups import follow_owner
 
 # How an activation ends whose messages are handled, as far as it handles them.
 DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
@@ -60,6 +61,7 @@ def switch_on(setting: LaunchSetting, by: Any, now: datetime) -> None:
     asap = setting.timing == Timing.ASAP
     activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None
     note(setting, "setting", "disabled", "enabled", now=now, by=by, activation=activation)
+    follow_owner(setting, True, now)
 
 
 def switch_off(
@@ -84,6 +86,7 @@ def switch_off(
         # Waits for a planner that holds the row; the runs it made are then seen below.
         Activation.objects.filter(pk=activation.pk).update(state=ended_as, reason=reason)
     note(setting, "setting", "enabled", "disabled", now=now, reason=reason, by=by, activation=activation)
+    follow_owner(setting, False, now)
     runs = Run.objects.filter(activation__setting=setting, wanted=True)
     look_after_commit(list(runs.values_list("server__name", flat=True)))
     runs.update(wanted=False)

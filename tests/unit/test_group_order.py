@@ -1,0 +1,63 @@
+"""No member before its predecessor finished well, whatever happens in which order."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from agents.models import ActivationState
+from agents.services.group_order import Decision, MemberFacts, Step, next_step
+
+ENDS = [state.value for state in ActivationState if state not in (ActivationState.PENDING, ActivationState.RUNNING)]
+
+
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=5), st.sampled_from(ENDS), st.integers(0, 4))
+def test_only_a_good_end_starts_the_next_one(plan: list[str], state: str, index: int) -> None:
+    index = min(index, len(plan) - 1)
+    decision = next_step(plan, index, MemberFacts(state, ended=True))
+    last, good = index + 1 == len(plan), state == ActivationState.SUCCEEDED
+    assert decision.step is (Step.FAIL if not good else Step.SUCCEED if last else Step.START)
+    assert next_step(plan, index, MemberFacts(state, ended=False)) == Decision(Step.WAIT, index)
+
+
+class Passes(RuleBasedStateMachine):
+    """One pass with a starter that may die after any step, and members that end in any way."""
+
+    @initialize(size=st.integers(1, 5))
+    def begin(self, size: int) -> None:
+        self.plan = [f"m{number}" for number in range(size)]
+        self.index = 0
+        self.begun: dict[int, MemberFacts] = {}
+        self.order: list[int] = []
+        self.state = "running"
+
+    def facts(self) -> MemberFacts | None:
+        return self.begun.get(self.index)
+
+    @rule(dies=st.booleans())
+    def look(self, dies: bool) -> None:
+        decision = next_step(self.plan, self.index, self.facts())
+        if dies or self.state != "running" or decision.step is Step.WAIT:
+            return
+        if decision.step is Step.START:
+            self.index = decision.index
+            self.begun[self.index] = MemberFacts(ActivationState.RUNNING, ended=False)
+            self.order.append(self.index)
+        else:
+            self.state = decision.step.value
+
+    @precondition(lambda self: any(not facts.ended for facts in self.begun.values()))
+    @rule(state=st.sampled_from(ENDS))
+    def end(self, state: str) -> None:
+        self.begun[self.index] = MemberFacts(state, ended=True)
+
+    @invariant()
+    def strict_order(self) -> None:
+        assert self.order == list(range(len(self.order)))
+        for index in self.order[:-1]:
+            assert self.begun[index] == MemberFacts(ActivationState.SUCCEEDED, ended=True)
+        if self.state == Step.SUCCEED.value:
+            assert len(self.order) == len(self.plan)
+            assert self.begun[len(self.plan) - 1].state == ActivationState.SUCCEEDED
+
+
+TestPasses = Passes.TestCase
