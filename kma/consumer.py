@@ -16,6 +16,7 @@ from broker.amqp_codec import decode
 from broker.port import Consumer, Delivery, Outgoing
 from contract.messages import DesiredRun, Mode
 from contract.outcomes import Outcome
+from kma.allowance import Allowance
 from kma.failure import failure
 from kma.handling import Handled
 from kma.identity import identify
@@ -25,10 +26,10 @@ from kma.pool import Pool
 from kma.seat import Ended
 from kma.settling import SEND_REFUSED, Settling
 from kma.spool import Spool
-from kma.window import Window
 from kma.work import Work
 
 TICK = 0.5  # seconds
+_FULL = "The spool is full: no more messages are taken until the MA has taken records."
 _STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
 _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
 
@@ -65,7 +66,7 @@ class Consuming:
         self._inbox = inbox
         self._connect = connect
         self._log = log
-        self._window = Window(desired.concurrency)
+        self.allowance = Allowance(desired, settling.handled + settling.failed + settling.temporary)
         self._granted = 0
         self._consumer: Consumer | None = None
         self._waiting: deque[Work] = deque()
@@ -83,14 +84,17 @@ class Consuming:
 
     @property
     def drained(self) -> bool:
-        """After `begin_stop`: nothing is at hand any more and every ending is stored and settled."""
+        """Nothing is at hand any more and every ending is stored and settled."""
         return self._pool.holding == 0 and not self._committing and not self._settling.batch
 
     @property
+    def finished(self) -> bool:
+        """The run has handled as many messages as it shall."""
+        return self.allowance.reached and self.drained
+
+    @property
     def problem(self) -> str:
-        full = (
-            "The spool is full: no more messages are taken until the MA has taken records." if self._spool.full else ""
-        )
+        full = _FULL if self._spool.full else ""
         childless = "" if self._pool.ready else self._pool.problem
         return "; ".join(filter(None, (childless, self.link_problem, self.store_problem, full)))[:2000]
 
@@ -104,6 +108,9 @@ class Consuming:
                 self._take(event)
         for one in ended:
             self._ended(one)
+        if self._settling.counting.reason and not self.stopping:
+            # Before a slot is released: a child that failed goes on with what it has left when its slot is free.
+            self.begin_stop()
         if self._settling.batch:
             self._store_and_settle()
         self._keep_link(time.monotonic())
@@ -152,7 +159,7 @@ class Consuming:
         else:
             key = identify(delivery.encoded).key.text
             self._log.warning("no attempt left: rejected without being handled", message_key=key)
-        self._grant_anew(self._window.saw(len(delivery.encoded)))
+        self.allowance.window.saw(len(delivery.encoded))
 
     def _forget_deliveries(self) -> None:
         """The connection is gone: the broker gives every unsettled message again. Handlings under way go on."""
@@ -169,6 +176,7 @@ class Consuming:
 
     def _ended(self, ended: Ended) -> None:
         work, handled = ended.work, ended.handled
+        self.allowance.ended += handled.outcome is not Outcome.GIVEN_BACK
         gone = work.life != self._life
         if handled.outcome is Outcome.RETURNED and not gone:
             if handled.sends:
@@ -184,7 +192,6 @@ class Consuming:
     def _failed(self, ended: Ended, handled: Handled, gone: bool) -> None:
         now = datetime.now(UTC)
         self._settling.failed_with(ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=gone)
-        self._journal.write_counts(self._settling.counts)
         self._log.warning(
             "handling failed",
             outcome=handled.outcome.value,
@@ -215,8 +222,10 @@ class Consuming:
         """First the disk, then the broker, then the journal. This process may be killed
 
         before the append: nothing is settled, the message comes back; after a failure its slot is still STARTED and
-        becomes the protocol `kma died` of this attempt, under the record id that the lost protocol would have had;
-        after the append: the same, but that record id is on disk already, so there is no second protocol;
+        becomes the protocol `kma died` of this attempt, under the record id that the lost protocol would have had, and
+        the breaker has not counted it;
+        after the append: the same, but that record id is on disk already, so there is no second protocol; the counts
+        that follow from it are there too, and an interruption with the mark that the run must not be taken up again;
         after the settlement was posted: the broker has it or gives the message back, with or without the attempt.
         """
         batch = self._settling.batch
@@ -225,7 +234,8 @@ class Consuming:
             if now < self._store_again_at:
                 return
             try:
-                self._spool.append(batch.records, attempts=batch.attempts, forget=batch.forget)
+                progress = self._settling.progress(self._pool.restarts)
+                self._spool.append(batch.records, attempts=batch.attempts, forget=batch.forget, progress=progress)
             except sqlite3.Error as error:
                 # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
                 self.store_problem = f"the spool cannot be written: {error}"
@@ -239,7 +249,7 @@ class Consuming:
         self.write_totals()
         for slot in batch.slots:
             self._pool.release(slot)
-        self._grant_anew(self._window.handled(len(batch.slots), time.monotonic()))
+        self.allowance.window.handled(len(batch.slots), time.monotonic())
 
     def write_totals(self) -> None:
         self._journal.write_totals(self._settling.totals(self._pool.restarts))
@@ -252,23 +262,27 @@ class Consuming:
             work = back.pop()
             if work.life == self._life and not self.stopping:
                 waiting.appendleft(work)
-        blocked = self._spool.full or bool(self.store_problem)
-        if waiting and not blocked and not self.stopping:
-            self._pool.depth = self._window.depth
-            self._pool.offer(waiting)
-        if not self.stopping and self._consumer is not None and blocked == (self._granted > 0):
-            self._grant(0 if blocked else self._window.size)
+        if not self.stopping:
+            blocked = self._spool.full or bool(self.store_problem)
+            if waiting and not blocked:
+                self._offer(waiting)
+            self._grant(0 if blocked else self.allowance.credit(on_trial=self._settling.counting.on_trial))
         # First this, then a look at `pending` in the next step: see Inbox.
         self._inbox.hungry = not waiting
 
-    def _grant(self, credit: int) -> None:
-        self._granted = credit
-        if self._consumer is not None:
-            self._consumer.grant(credit)
+    def _offer(self, waiting: deque[Work]) -> None:
+        self._pool.depth = self.allowance.window.depth
+        on_trial = self._settling.counting.on_trial
+        number = self.allowance.begin(self._pool.holding, len(self._committing), on_trial=on_trial)
+        some = waiting if number is None else deque(waiting.popleft() for _ in range(min(number, len(waiting))))
+        self._pool.offer(some)
+        if some is not waiting:
+            waiting.extendleft(reversed(some))
 
-    def _grant_anew(self, changed: bool) -> None:
-        if changed and self._granted:
-            self._grant(self._window.size)
+    def _grant(self, credit: int) -> None:
+        if self._consumer is not None and credit != self._granted:
+            self._granted = credit
+            self._consumer.grant(credit)
 
     def _keep_link(self, now: float) -> None:
         """Open while there are children to work. An exclusive queue would feed nobody else while we cannot work."""

@@ -19,6 +19,9 @@ LIVE = frozenset(
         "known_attempts",
         "masked_properties",
         "carried_counts",
+        "count_once",
+        "try_one_first",
+        "limit_messages",
     }
 )
 

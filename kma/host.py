@@ -60,6 +60,7 @@ class Host:
             config.agents,
             connect or _connector(config),
             config.log_level,
+            lambda: self._reporter.wake(),
         )
         self._keeper = Keeper(around, lambda: offer.look(config.agents))
         endpoint = Endpoint(config.ma_url, config.server, config.token)

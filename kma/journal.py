@@ -15,13 +15,11 @@ import os
 import struct
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 from uuid import UUID
-
-from contract.breaker import Counts
 
 FREE, SENT, STARTED, FINISHED, SKIPPED, ANSWERING = range(6)
 ENCODED, IDENTITY = range(2)  # what the slot's content is: a whole encoded message, or JSON for one that is too large
@@ -33,8 +31,9 @@ _SLOT_SIZE = 16 * 1024
 _HEAD = struct.Struct("<8sIIB")
 _TOTALS = struct.Struct("<QQQQQ")
 _TOTALS_AT = 64
-_COUNTS_AT, _COUNTS_SIZE = 128, 1024
-_JSON_AT = _COUNTS_AT + _COUNTS_SIZE
+_SINCE = struct.Struct("<Q")
+_SINCE_AT = 128
+_JSON_AT = 1152
 # State, recalled, content, unused, length, attempt, delivery count, tag, record id; then start (wall, monotonic), pid.
 _CLAIM = struct.Struct("<BBBBIIIQ16s")
 _START = struct.Struct("<ddI")
@@ -49,13 +48,15 @@ class JournalDamaged(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the run on this server; `successes`: handled well since the last counted failure of the setting."""
+    """Of the run on this server. `successes`: handled well since the last counted failure of the setting, which was
+    the one with the number `since`."""
 
     handled: int = 0
     failed: int = 0
     temporary: int = 0
     restarts: int = 0
     successes: int = 0
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,7 @@ class Journal:
         self._map[_HEAD.size - 1] = 1
 
     def write_totals(self, totals: Totals) -> None:
+        """Killed in between: `since`, written last, speaks of an older failure, so that nobody heeds `successes`."""
         _TOTALS.pack_into(
             self._map,
             _TOTALS_AT,
@@ -180,22 +182,10 @@ class Journal:
             totals.restarts,
             totals.successes,
         )
+        _SINCE.pack_into(self._map, _SINCE_AT, totals.since)
 
     def totals(self) -> Totals:
-        return Totals(*_TOTALS.unpack_from(self._map, _TOTALS_AT))
-
-    def write_counts(self, counts: Counts) -> None:
-        """The breaker's counts. A crash in between leaves none: they start at 0."""
-        text = json.dumps(asdict(counts)).encode()
-        self._map[_COUNTS_AT : _COUNTS_AT + 2] = b"\0\0"
-        if len(text) <= _COUNTS_SIZE - 2:
-            self._map[_COUNTS_AT + 2 : _COUNTS_AT + 2 + len(text)] = text
-            self._map[_COUNTS_AT : _COUNTS_AT + 2] = len(text).to_bytes(2, "little")
-
-    def counts(self) -> Counts:
-        length = int.from_bytes(self._map[_COUNTS_AT : _COUNTS_AT + 2], "little")
-        text = self._map[_COUNTS_AT + 2 : _COUNTS_AT + 2 + length]
-        return Counts(**json.loads(text)) if length else Counts()
+        return Totals(*_TOTALS.unpack_from(self._map, _TOTALS_AT), *_SINCE.unpack_from(self._map, _SINCE_AT))
 
     def unfinished(self) -> Iterator[Start]:
         """After a crash: every handling that began and neither returned nor reached the spool."""

@@ -8,7 +8,7 @@ from contract.messages import DesiredRun, DesiredState, RecordRun, RunReport, Ru
 from contract.wire import load
 from kma.desired import needs_restart
 from kma.journal import Totals
-from kma.ledger import run_key
+from kma.ledger import StoredRun, run_key
 from kma.logs import logger
 from kma.offer import Offer
 from kma.recovery import recover
@@ -59,7 +59,10 @@ class Keeper:
 
     def step(self) -> None:
         self._bury()
-        if self._ending or not self._told:
+        if self._ending:
+            return
+        self._close_interrupted()
+        if not self._told:
             return
         for key, run in self._runs.items():
             self._adjust(key, run)
@@ -131,8 +134,8 @@ class Keeper:
         if crash is not None and time.monotonic() < crash.again_at:
             return False
         stored = self._around.ledger.run(key)
-        if stored is not None and stored.closed:
-            return False  # it ended here with its closing record: the MA has to want a new epoch
+        if stored is not None and (stored.closed or stored.interrupted):
+            return False  # it ended here: the MA has to want a new epoch
         problem = self._misfit(desired)
         if problem:
             if self._unfit.get(key) != problem:
@@ -161,29 +164,47 @@ class Keeper:
         self._runs[key] = run
         run.start()
 
+    def _close_interrupted(self) -> None:
+        """Runs whose breaker tripped and that did not come to their closing record: this process was killed, or the
+        disk failed. The trip was stored with its cause, so they are over, though the MA may still want them."""
+        for stored in self._around.ledger.unclosed():
+            if stored.interrupted and stored.run not in self._runs:
+                self._close(stored, RunState.INTERRUPTED, stored.interrupted)
+
     def _close_forgotten(self) -> None:
         """Runs that ended while nobody was there to write their closing record: this process was killed, or the MA
         stopped wanting them while it was down."""
         for stored in self._around.ledger.unclosed():
             if stored.run not in self._runs and stored.run not in self._wanted:
-                record_run = load(RecordRun, stored.about["run"])
-                close_run(self._around, record_run, stored.run, RunState.FINISHED, "ended while the KMA was down")
-                self._crashes.pop(stored.run, None)
+                self._close(stored, RunState.FINISHED, "ended while the KMA was down")
+
+    def _close(self, stored: StoredRun, state: RunState, reason: str) -> None:
+        close_run(self._around, load(RecordRun, stored.about["run"]), stored.run, state, reason)
+        self._around.report_now()
+        self._crashes.pop(stored.run, None)
 
     def _waiting_report(self, key: str, desired: DesiredRun) -> RunReport:
         crash = self._crashes.get(key)
         problem = self._unfit.get(key) or (crash.problem if crash else "")
         stored = self._around.ledger.run(key)
         totals = stored.totals if stored is not None else Totals()
-        closed = stored is not None and stored.closed
         return RunReport(
             activation=desired.activation,
             epoch=desired.epoch,
             setting=desired.setting,
-            state=RunState.FINISHED if closed else RunState.FAILED if problem else RunState.STARTING,
+            state=_state_of(stored, problem),
             handled=totals.handled,
             failed=totals.failed,
             temporary=totals.temporary,
             restarts=totals.restarts,
             problem=problem,
         )
+
+
+def _state_of(stored: StoredRun | None, problem: str) -> RunState:
+    """Of a wanted run that is not alive."""
+    if stored is not None and stored.interrupted:
+        return RunState.INTERRUPTED
+    if stored is not None and stored.closed:
+        return RunState.FINISHED
+    return RunState.FAILED if problem else RunState.STARTING

@@ -1,12 +1,14 @@
 """What of runs and settings must outlive this process, in the spool's file: totals, record counts, breaker counts."""
 
 import json
+import sqlite3
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
 
 from contract.breaker import Counts
+from contract.wire import dump, load
 from kma.journal import Totals
 from kma.spool_file import SpoolFile
 
@@ -15,23 +17,43 @@ _KEEP_SECONDS = 30 * 86400.0  # closed runs, known attempts
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """`records`: spooled for this run so far. `about`: the run, as the JSON of its RecordRun."""
+    """`records`: spooled for this run so far. `about`: the run, as the JSON of its RecordRun. `interrupted`: why its
+    breaker tripped, empty otherwise; such a run is closed and never taken up again."""
 
     run: str
     about: dict[str, Any]
     records: int
     totals: Totals
     closed: bool
+    interrupted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What one run of a setting leaves to the next on this server; `counts` only within one activation: who enables
-    the setting sets them to 0."""
+    """What one run of a setting leaves to the next on this server (`kma.counting.first_carried`).
+
+    `failures`: that the setting counted here ever. `evidence`: ids of the protocols that `counts` rest on, oldest
+    first. `interrupted`: the run that left this had tripped.
+    """
 
     successes: int = 0
+    failures: int = 0
     activation: str = ""
+    epoch: int = 0
     counts: Counts = field(default_factory=Counts)
+    evidence: tuple[UUID, ...] = ()
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the run `run` has come. `interrupted`: why its breaker tripped, empty otherwise."""
+
+    run: str
+    setting: str
+    totals: Totals
+    carried: Carried
+    interrupted: str = ""
 
 
 def run_key(activation: UUID, epoch: int) -> str:
@@ -46,6 +68,7 @@ class Ledger:
         before = time.time() - _KEEP_SECONDS
         with file.transaction() as connection:
             connection.execute("DELETE FROM runs WHERE closed AND seen_at < ?", (before,))
+            connection.execute("DELETE FROM interrupted WHERE run NOT IN (SELECT run FROM runs)")
             connection.execute("DELETE FROM attempts WHERE seen_at < ?", (before,))
 
     def open_run(self, run: str, about: dict[str, Any]) -> StoredRun:
@@ -62,7 +85,7 @@ class Ledger:
 
     def run(self, run: str) -> StoredRun | None:
         with self._file.reading() as connection:
-            row = connection.execute(f"{_SELECT} WHERE run = ?", (run,)).fetchone()
+            row = connection.execute(f"{_SELECT} WHERE runs.run = ?", (run,)).fetchone()
         return _stored(row) if row else None
 
     def unclosed(self) -> list[StoredRun]:
@@ -70,9 +93,10 @@ class Ledger:
         with self._file.reading() as connection:
             return [_stored(row) for row in connection.execute(f"{_SELECT} WHERE NOT closed").fetchall()]
 
-    def write_totals(self, run: str, totals: Totals) -> None:
+    def note(self, progress: Progress) -> None:
+        """Where no record is stored with it; see `Spool.append`."""
         with self._file.transaction() as connection:
-            connection.execute("UPDATE runs SET totals = ? WHERE run = ?", (json.dumps(asdict(totals)), run))
+            write_progress(connection, progress)
 
     def carried(self, setting: str) -> Carried:
         with self._file.reading() as connection:
@@ -80,19 +104,26 @@ class Ledger:
         if not row:
             return Carried()
         try:
-            state = json.loads(row[0])
-            return Carried(state["successes"], state["activation"], Counts(**state["counts"]))
-        except (KeyError, TypeError, ValueError):
+            return load(Carried, json.loads(row[0]))
+        except ValueError:
             # Written by another version. A count that begins anew costs less than a run that can never begin.
             return Carried()
 
-    def carry(self, setting: str, carried: Carried) -> None:
-        with self._file.transaction() as connection:
-            connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (setting, json.dumps(asdict(carried))))
+
+def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
+    """Within the transaction of the records that made it."""
+    totals, carried = json.dumps(asdict(progress.totals)), json.dumps(dump(progress.carried))
+    connection.execute("UPDATE runs SET totals = ? WHERE run = ?", (totals, progress.run))
+    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (progress.setting, carried))
+    if progress.interrupted:
+        connection.execute("INSERT OR IGNORE INTO interrupted VALUES (?, ?)", (progress.run, progress.interrupted))
 
 
-_SELECT = "SELECT run, about, records, totals, closed FROM runs"
+_SELECT = (
+    "SELECT runs.run, about, records, totals, closed, coalesce(reason, '')"
+    " FROM runs LEFT JOIN interrupted ON interrupted.run = runs.run"
+)
 
 
-def _stored(row: tuple[str, str, int, str, int]) -> StoredRun:
-    return StoredRun(row[0], json.loads(row[1]), row[2], Totals(**json.loads(row[3])), bool(row[4]))
+def _stored(row: tuple[str, str, int, str, int, str]) -> StoredRun:
+    return StoredRun(row[0], json.loads(row[1]), row[2], Totals(**json.loads(row[3])), bool(row[4]), row[5])

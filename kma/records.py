@@ -20,6 +20,7 @@ from kma.failure import Failure
 from kma.journal import Totals
 
 HANDLED, FAILED = "handled", "failed"
+INTERRUPTION = 7  # number of the record that follows from a failure's protocol when it trips the breaker
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,20 @@
 
 import json
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contract.breaker import Counts
 from contract.identity import MessageKey
 from contract.messages import RecordRun
 from contract.outcomes import Outcome
 from contract.wire import load
+from kma.counting import after_kill
 from kma.failure import failure
 from kma.identity import Identified, identify
-from kma.journal import IDENTITY, Journal, JournalDamaged, Start
+from kma.journal import IDENTITY, Journal, JournalDamaged, Start, Totals
 from kma.known import case
-from kma.ledger import Carried, Ledger, run_key
+from kma.ledger import Ledger, Progress, run_key
 from kma.logs import logger
 from kma.records import Ending, after_failure, derived_id
 from kma.spool import New, Spool
@@ -32,7 +31,7 @@ def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
 
 def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
     """One journal, which is gone afterwards. Killed in between and done again, nothing is written twice: the protocols
-    have the record ids of their slots, and totals are set, not added to."""
+    have the record ids of their slots, and a failure is added to the totals in the transaction of its protocol."""
     log = logger(journal=path.name)
     try:
         journal = Journal.open(path)
@@ -51,36 +50,37 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     about = journal.about()
     run = load(RecordRun, about["run"])
     key = run_key(run.activation, run.epoch)
-    ledger.open_run(key, {"run": about["run"]})
+    stored = ledger.open_run(key, {"run": about["run"]})
     starts = list(journal.unfinished())
+    told = journal.totals()
+    carried = after_kill(ledger.carried(run.setting), told)
     records: list[New] = []
     attempts: list[tuple[str, str, int]] = []
-    totals = journal.totals()
     for start in starts:
         identified = _identified(start, tuple(about["masked"]))
         message = identified.record(
             queue=about["queue"], destination=about["destination"], count=start.delivery_count, attempt=start.attempt
         )
-        ending = _ending(start, identified, totals.successes)
+        ending = _ending(start, identified, carried.successes)
         for number, content in enumerate(after_failure(run, message, ending)):
             records.append(New(key, content, derived_id(start.record, number)))
         if not identified.key.weak:
             attempts.append((run.setting, case(identified), start.attempt))
-    spool.append(records, attempts=attempts)
-    totals = replace(totals, failed=totals.failed + len(starts), restarts=totals.restarts + 1)
-    ledger.write_totals(key, totals)
-    ledger.carry(run.setting, Carried(totals.successes, str(run.activation), _counts(journal)))
+    fresh = sum(not spool.knows(start.record) for start in starts)
+    totals = Totals(
+        handled=max(told.handled, stored.totals.handled),
+        failed=stored.totals.failed + fresh,
+        temporary=stored.totals.temporary,
+        restarts=max(told.restarts + 1, stored.totals.restarts),
+        successes=carried.successes,
+        since=carried.failures,
+    )
+    progress = Progress(key, run.setting, totals, carried, stored.interrupted)
+    spool.append(records, attempts=attempts, progress=progress)
     path.unlink()
     if starts:
         logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))
     return len(starts)
-
-
-def _counts(journal: Journal) -> Counts:
-    try:
-        return journal.counts()
-    except (ValueError, TypeError):  # killed while they were written
-        return Counts()
 
 
 def _ending(start: Start, identified: Identified, successes: int) -> Ending:

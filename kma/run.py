@@ -4,21 +4,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from broker.port import Consumer, ConsumerEvents
-from contract.breaker import Counts
-from contract.messages import BreakerCounts, DesiredRun, RecordRun, RunReport, RunState
+from broker.errors import BrokerUnavailable
+from broker.port import Consumer, ConsumerEvents, Publisher
+from contract.messages import DesiredRun, RecordRun, RunReport, RunState
 from contract.wire import dump
 from kma.consumer import Consuming, Wish, limit_seconds
+from kma.counting import first_carried, told_counts
 from kma.frames import JOB, json_frame
 from kma.inbox import Change, Inbox, Stop
 from kma.journal import Journal
 from kma.known import KnownAttempts
-from kma.ledger import Carried, Ledger, run_key
+from kma.ledger import Ledger, run_key
 from kma.logs import logger
 from kma.pool import SLOTS_PER_CHILD, Pool
 from kma.records import closing
@@ -26,6 +27,7 @@ from kma.settling import Settling
 from kma.spool import New, Spool
 
 Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
+LIMIT = "limit"  # why a run has ended that has handled as many messages as it shall
 _COMMIT_SECONDS = 10.0  # beyond the grace period: for transactions under way and a spool that cannot be written
 
 
@@ -34,9 +36,14 @@ _COMMIT_SECONDS = 10.0  # beyond the grace period: for transactions under way an
 SWITCH_SECONDS = 0.00002
 
 
+def no_publisher() -> Publisher:
+    raise BrokerUnavailable("this container has no broker")
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all runs of one container share."""
+    """What all runs of one container share. `report_now`: a record that must not wait for its turn was stored.
+    `publisher` is for what standalone agents send."""
 
     server: str
     spool: Spool
@@ -45,6 +52,8 @@ class Surroundings:
     modules: tuple[str, ...]
     connect: Connect
     log_level: str = "INFO"
+    report_now: Callable[[], None] = lambda: None
+    publisher: Callable[[], Publisher] = no_publisher
 
 
 class Run:
@@ -63,18 +72,19 @@ class Run:
             desired.setting, desired.activation, desired.epoch, around.server, desired.agent, agent_version
         )
         stored = around.ledger.open_run(self.key, {"run": dump(self._record_run)})
-        carried = around.ledger.carried(desired.setting)
         self._settling = Settling(
             self._record_run,
             desired,
             stored.totals,
-            replace(carried, counts=_first_counts(desired, carried)),
+            first_carried(around.ledger.carried(desired.setting), desired),
             KnownAttempts(around.spool.attempts(desired.setting)),
         )
         self._restarts = stored.totals.restarts
         self._holding = 0
         self._connected = False
         self._failed = False
+        self._tripped = ""
+        self._told = False
         self._log = logger(activation=str(desired.activation), setting=desired.setting, server=around.server)
         self._inbox = Inbox()
         self._stop: Stop | None = None
@@ -107,7 +117,6 @@ class Run:
 
     def report(self) -> RunReport:
         settling = self._settling
-        counts = settling.counts
         return RunReport(
             activation=self.desired.activation,
             epoch=self.desired.epoch,
@@ -119,7 +128,7 @@ class Run:
             restarts=self._restarts,
             in_progress=self._holding,
             connected=self._connected,
-            counts=BreakerCounts(counts.same_type, counts.same, counts.any),
+            counts=told_counts(settling.counting.counts),
             problem=self.problem,
         )
 
@@ -139,10 +148,11 @@ class Run:
 
     def _live(self) -> None:
         desired = self.desired
+        # What the run begins with, before it takes a message: whatever follows is compared with it after a kill.
+        self._around.ledger.note(self._settling.progress(self._restarts))
         about = {"run": dump(self._record_run), "queue": desired.queue, "destination": desired.destination}
         about["masked"] = list(desired.masked_properties)
         journal = Journal.create(self.journal_path, about, SLOTS_PER_CHILD * desired.concurrency)
-        journal.write_counts(self._settling.counts)
         pool = Pool(desired.concurrency, journal, self._job(), limit_seconds(desired), self._inbox.descriptor)
         pool.restarts = self._restarts
         consuming = Consuming(
@@ -188,18 +198,20 @@ class Run:
         def answer(wish: Wish) -> None:
             if isinstance(wish, Change):
                 self._settling.change(wish.desired)
+                consuming.allowance.limit = wish.desired.limit_messages
                 pool.limit_seconds = limit_seconds(wish.desired)
             elif self._stop is None:
-                self._stop = wish
-                self._deadline = time.monotonic() + self.desired.grace_seconds
-                self._log.info("run stops", reason=wish.reason)
-                consuming.begin_stop()
+                self._begin_stop(wish, consuming)
             else:
                 self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
 
         forced = False
         while not (consuming.stopping and consuming.drained):
+            if consuming.finished and self._stop is None:
+                self._begin_stop(Stop(True, LIMIT), consuming)
+                continue
             consuming.step(answer)
+            self._heed_breaker(consuming)
             self._show(consuming, pool)
             now = time.monotonic()
             if now > self._deadline and not forced:
@@ -209,10 +221,30 @@ class Run:
             if now > self._deadline + _COMMIT_SECONDS:
                 return
 
+    def _begin_stop(self, stop: Stop, consuming: Consuming) -> None:
+        self.stopping = True
+        self._stop = stop
+        self._deadline = min(self._deadline, time.monotonic() + self.desired.grace_seconds)
+        self._log.info("run stops", reason=stop.reason)
+        consuming.begin_stop()
+
+    def _heed_breaker(self, consuming: Consuming) -> None:
+        """After a trip the run ends as after a stop, whatever else it is told meanwhile."""
+        reason = self._settling.counting.reason
+        if reason and not self._tripped:
+            self._tripped = reason
+            self._log.error("breaker tripped", reason=reason, counts=asdict(self._settling.counting.counts))
+            self._begin_stop(Stop(True, reason), consuming)
+        if reason and not self._told and not self._settling.batch:
+            self._told = True
+            self._around.report_now()
+
     def _show(self, consuming: Consuming, pool: Pool) -> None:
         self._connected, self._holding, self._restarts = consuming.connected, pool.holding, pool.restarts
         self.problem = consuming.problem
-        if consuming.stopping:
+        if self._tripped:
+            self.state = RunState.INTERRUPTED
+        elif consuming.stopping:
             self._failed = self._failed or self.state is RunState.FAILED
             self.state = RunState.DRAINING
         elif pool.problem and not pool.ready:
@@ -225,28 +257,24 @@ class Run:
     def _end(self, left: bool) -> None:
         """Totals and counts to the disk, the closing record last. Killed before it: the host finds the run without
         one at its next start. `left`: endings that could not be stored; the journal is kept for them."""
-        around, key = self._around, self.key
-        totals = self._settling.totals(self._restarts)
-        around.ledger.write_totals(key, totals)
-        around.ledger.carry(self.desired.setting, self._settling.carried())
         if left:
             self.crashed, self.problem = True, "endings could not be stored"
             return
-        self.journal_path.unlink()
+        progress = self._settling.progress(self._restarts)
+        self._around.ledger.note(progress)
         closes = self._stop is not None and self._stop.close
         # Without a closing record it is still wanted: it goes on after a restart.
-        self.state = RunState.FAILED if self._failed else RunState.FINISHED if closes else RunState.STARTING
+        self.state = self._last_state() if closes else RunState.STARTING
         if self._stop is not None and closes:
-            close_run(around, self._record_run, key, self.state, self._stop.reason)
-        self._log.info("run ended", **asdict(totals))
+            close_run(self._around, self._record_run, self.key, self.state, self._tripped or self._stop.reason)
+            self._around.report_now()
+        self.journal_path.unlink()  # last: it tells a start of this container that a standalone agent had ended
+        self._log.info("run ended", **asdict(progress.totals))
 
-
-def _first_counts(desired: DesiredRun, carried: Carried) -> Counts:
-    """This server's own within the activation, else what the MA carries over from another server, else none."""
-    if carried.activation == str(desired.activation):
-        return carried.counts
-    told = desired.carried_counts
-    return Counts(told.same_type, told.same, told.any) if told is not None else Counts()
+    def _last_state(self) -> RunState:
+        if self._tripped:
+            return RunState.INTERRUPTED
+        return RunState.FAILED if self._failed else RunState.FINISHED
 
 
 def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, reason: str) -> None:

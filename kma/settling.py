@@ -8,16 +8,16 @@ from datetime import datetime
 from uuid import UUID
 
 from broker.port import Settle
-from contract.breaker import Counts, count
 from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
-from contract.outcomes import RULES, Breaker, Outcome, Settlement, attempt_number, is_exhausted, is_last
+from contract.outcomes import RULES, Outcome, Settlement, attempt_number, is_exhausted, is_last
+from kma.counting import Counting
 from kma.failure import Failure
 from kma.handling import Handled
 from kma.identity import delivery_count
 from kma.journal import Totals
 from kma.known import KnownAttempts
-from kma.ledger import Carried, run_key
-from kma.records import Ending, after_failure, after_success, derived_id
+from kma.ledger import Carried, Progress, run_key
+from kma.records import INTERRUPTION, Ending, after_failure, after_success, derived_id
 from kma.spool import New
 from kma.work import Work
 
@@ -52,22 +52,23 @@ class Settling:
         self._key = run_key(run.activation, run.epoch)
         self._known = known
         self.desired = desired
-        self.counts = carried.counts
+        self.counting = Counting(run, desired, carried, totals.handled)
         self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
-        self.successes = carried.successes
         self.batch = Batch()
         self.change(desired)
 
     def change(self, desired: DesiredRun) -> None:
         """Other limits or known attempts, from the next message on."""
-        self.desired = desired
+        self.desired = self.counting.desired = desired
         self._known.told(desired.known_attempts)
 
     def totals(self, restarts: int) -> Totals:
-        return Totals(self.handled, self.failed, self.temporary, restarts, self.successes)
+        counting = self.counting
+        return Totals(self.handled, self.failed, self.temporary, restarts, counting.successes, counting.failures)
 
-    def carried(self) -> Carried:
-        return Carried(self.successes, str(self._run.activation), self.counts)
+    def progress(self, restarts: int) -> Progress:
+        counting = self.counting
+        return Progress(self._key, self._run.setting, self.totals(restarts), counting.carried(), counting.reason)
 
     def take_batch(self) -> Batch:
         batch, self.batch = self.batch, Batch()
@@ -90,9 +91,7 @@ class Settling:
     def succeeded(self, work: Work, at: datetime, *, accepted: bool = False) -> None:
         """`accepted`: a transaction has accepted it already."""
         self.handled += 1
-        self.successes += 1
-        if self.counts.any:
-            self.counts = Counts()
+        self.counting.succeeded()
         if work.needs_record:
             self._add(work, after_success(self._run, self._message(work), at))
         self._forget(work.encoded)
@@ -109,7 +108,7 @@ class Settling:
             failure=failure,
             attempt=work.attempt,
             max_attempts=self.desired.max_attempts,
-            successes_before=self.successes,
+            successes_before=self.counting.successes,
             process_id=pid,
             seconds=seconds,
             at=at,
@@ -119,10 +118,12 @@ class Settling:
             self.temporary += 1
         else:
             self.failed += 1
-        if rule.breaker is Breaker.COUNT:
-            self.successes = 0
-        self.counts = count(self.counts, handled.outcome, failure.exception_type)
-        self._add(work, after_failure(self._run, self._message(work), ending))
+        message = self._message(work)
+        self._add(work, after_failure(self._run, message, ending))
+        record = UUID(bytes=work.record)
+        interruption = self.counting.failed(handled.outcome, failure.exception_type, record, at, message)
+        if interruption is not None:
+            self.batch.records.append(New(self._key, interruption, derived_id(record, INTERRUPTION)))
         self.batch.slots.append(work.slot)
         if not gone:
             self._settle_failed(work, rule.settlement)

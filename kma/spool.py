@@ -18,6 +18,7 @@ from uuid import UUID
 
 from contract.messages import KIND_OF, Content, Record, SpoolReport
 from contract.wire import dump
+from kma.ledger import Progress, write_progress
 from kma.spool_file import SpoolFile
 
 _KEEP_TAKEN = 20_000  # ids remembered after their rows are gone
@@ -58,9 +59,10 @@ class Spool:
         *,
         attempts: Iterable[tuple[str, str, int]] = (),
         forget: Iterable[tuple[str, str]] = (),
+        progress: Progress | None = None,
     ) -> None:
-        """One transaction: the records in this order, and known attempts (setting, message key, attempts made) to
-        remember or to forget."""
+        """One transaction: the records in this order, known attempts (setting, message key, attempts made) to remember
+        or to forget, and how far the run has come with them."""
         now = time.time()
         rows = [(str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), now) for new in records]
         with self._file.transaction() as connection:
@@ -71,6 +73,8 @@ class Spool:
                 [(*known, now) for known in attempts],
             )
             connection.executemany("DELETE FROM attempts WHERE setting = ? AND message = ?", list(forget))
+            if progress is not None:
+                write_progress(connection, progress)
         self._grow(sum(size > 0 for size in sizes), sum(sizes))
 
     def close_run(self, new: New) -> None:
@@ -82,6 +86,11 @@ class Spool:
             if marked.rowcount == 1:
                 size = insert(connection, row)
         self._grow(size > 0, size)
+
+    def knows(self, record: UUID) -> bool:
+        """Whether a record of this id was stored, also if it was taken meanwhile."""
+        with self._file.reading() as connection:
+            return _is_known(connection, str(record))
 
     def head(self, records: int, size: int) -> list[Record]:
         """The oldest records: at most so many, and so many bytes, but one at least when there is one."""
@@ -157,8 +166,7 @@ def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]
     """Bytes that the row (id, kind, run, content, time) takes now, 0 when its id was here before."""
     identity, kind, run, content, now = row
     # Asked first: an insert that is ignored would still use up a number.
-    known = "SELECT 1 FROM records WHERE id = ? UNION ALL SELECT 1 FROM taken WHERE id = ?"
-    if connection.execute(known, (identity, identity)).fetchone():
+    if _is_known(connection, identity):
         return 0
     size = len(content.encode()) + _ROW_OVERHEAD
     connection.execute(
@@ -167,6 +175,11 @@ def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]
     )
     connection.execute("UPDATE runs SET records = records + 1 WHERE run = ?", (run,))
     return size
+
+
+def _is_known(connection: sqlite3.Connection, identity: str) -> bool:
+    known = "SELECT 1 FROM records WHERE id = ? UNION ALL SELECT 1 FROM taken WHERE id = ?"
+    return connection.execute(known, (identity, identity)).fetchone() is not None
 
 
 def _measure(connection: sqlite3.Connection, where: str, number: int) -> tuple[int, int]:

@@ -166,6 +166,7 @@ def wanted(**fields: Any) -> DesiredRun:
         "queue": "orders",
         "mode": Mode.AUTO,
         "max_attempts": 3,
+        "breaker_m": 1000,  # trips only where a test is about it
         "grace_seconds": 5.0,
     }
     return DesiredRun(**{**values, **fields})

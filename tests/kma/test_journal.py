@@ -17,7 +17,7 @@ from contract.messages import RecordRun
 from contract.wire import dump
 from kma.identity import identify
 from kma.journal import IDENTITY, ROOM, Journal, JournalDamaged, Totals
-from kma.ledger import Carried, Ledger, run_key
+from kma.ledger import Carried, Ledger, Progress, run_key
 from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
@@ -56,8 +56,8 @@ def shelf(tmp_path: Path) -> Iterator[Shelf]:
 
 
 OF_OTHER_VERSIONS = (
-    '{"successes": 4, "count": 1}',
-    '{"successes": 4, "activation": "a", "counts": {"x": 1}}',
+    '{"successes": "4", "count": 1}',
+    '{"successes": 4, "activation": "a", "counts": {"same": "1"}}',
     "[]",
     "{",
 )
@@ -68,8 +68,9 @@ def test_what_another_version_carried_is_nothing_carried(shelf: Shelf, state: st
     with shelf.file.transaction() as connection:
         connection.execute("INSERT INTO settings VALUES ('orders', ?)", (state,))
     assert shelf.ledger.carried("orders") == Carried()
-    shelf.ledger.carry("orders", Carried(1, "a", Counts("KeyError", 1, 1)))
-    assert shelf.ledger.carried("orders") == Carried(1, "a", Counts("KeyError", 1, 1))
+    carried = Carried(1, 2, "a", 3, Counts("KeyError", 1, 1, ("ab",)), (UUID(int=4),), True)
+    shelf.ledger.note(Progress("a/3", "orders", Totals(), carried))
+    assert shelf.ledger.carried("orders") == carried
 
 
 def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> None:
@@ -80,8 +81,11 @@ def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> Non
         assert journal.begin(slot, 4242)
     journal.finish(2)
     journal.free(3)
-    journal.write_totals(Totals(handled=10, failed=1, successes=4))
-    journal.write_counts(Counts("KeyError", 1, 1))
+    key = run_key(RUN.activation, RUN.epoch)
+    shelf.ledger.open_run(key, {"run": dump(RUN)})
+    counted = Carried(0, 7, str(RUN.activation), RUN.epoch, Counts("KeyError", 1, 1), (UUID(int=4),))
+    shelf.ledger.note(Progress(key, "orders", Totals(6, 1, 0, 0, 0, 7), counted))
+    journal.write_totals(Totals(handled=10, failed=1, successes=4, since=7))
     journal.close()
     assert shelf.recover() == 1
     (protocol,) = shelf.contents()
@@ -90,9 +94,9 @@ def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> Non
     assert (protocol["counted"], protocol["last_attempt"], protocol["process_id"]) == (False, False, 4242)
     assert protocol["successes_before"] == 4
     assert shelf.spool.attempts("orders") == {"ID:started": 2}
-    stored = shelf.ledger.run(run_key(RUN.activation, RUN.epoch))
+    stored = shelf.ledger.run(key)
     assert stored is not None and (stored.records, stored.totals.handled, stored.totals.failed) == (1, 10, 2)
-    assert shelf.ledger.carried("orders") == Carried(4, str(RUN.activation), Counts("KeyError", 1, 1))
+    assert shelf.ledger.carried("orders") == Carried(4, 7, str(RUN.activation), RUN.epoch), "a success came after it"
     assert not list(shelf.folder.glob("*.journal"))
 
 
@@ -109,7 +113,7 @@ def test_a_protocol_that_reached_the_spool_is_not_joined_by_a_second(shelf: Shel
     assert shelf.recover() == 1
     assert shelf.contents() == [], "the same record id: the MA has it already"
     stored = shelf.ledger.run(run_key(RUN.activation, RUN.epoch))
-    assert stored is not None and stored.records == 1
+    assert stored is not None and (stored.records, stored.totals.failed) == (1, 1)
 
 
 def test_a_message_too_large_for_a_slot_is_known_by_its_identity(shelf: Shelf) -> None:

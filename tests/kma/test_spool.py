@@ -15,7 +15,7 @@ import pytest
 
 from contract.messages import Closing, MessageIdentity, RecordRun, Recovered, RunState
 from kma.journal import Totals
-from kma.ledger import Ledger
+from kma.ledger import Carried, Ledger, Progress
 from kma.spool import New, Spool, look
 from kma.spool_file import SpoolFile
 
@@ -93,7 +93,7 @@ def test_a_run_is_closed_once_by_its_last_record(file: SpoolFile) -> None:
 def test_totals_and_counts_outlive_the_process(file: SpoolFile) -> None:
     ledger = Ledger(file)
     ledger.open_run("run", {})
-    ledger.write_totals("run", Totals(handled=7, successes=3))
+    ledger.note(Progress("run", "orders", Totals(handled=7, successes=3), Carried()))
     assert Ledger(file).open_run("run", {}).totals == Totals(handled=7, successes=3)
 
 
