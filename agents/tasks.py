@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from agents.services.notices import send_due
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import tick
 from agents.services.tending import tend
@@ -22,3 +23,8 @@ def provision(setting_id: int) -> None:
 def tick_task(schedule_id: int) -> None:
     """Asked for by beat, through the row that `agents.services.wake_ups` keeps for each schedule."""
     tick(schedule_id, timezone.now())
+
+
+@shared_task(name="agents.send_notices")
+def send_notices() -> None:
+    send_due(timezone.now())

@@ -18,10 +18,10 @@ def fit(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def whole(value: int, path: str, *, least: int = 0) -> int:
-    """`value`, when a 64-bit column takes it. Raises ContractError."""
-    if not least <= value <= BIGGEST:
-        raise ContractError(path, f"must be between {least} and {BIGGEST}")
+def whole(value: int, path: str, *, least: int = 0, most: int = BIGGEST) -> int:
+    """`value`, when a column takes it, of 64 bits unless told otherwise. Raises ContractError."""
+    if not least <= value <= most:
+        raise ContractError(path, f"must be between {least} and {most}")
     return value
 
 

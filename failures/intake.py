@@ -2,15 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from agents.models import Activation, LaunchSetting, Run, Server
+from agents.models import Interruption as InterruptionRow
+from agents.services.interruptions import accept_interruption
 from contract.errors import ContractError, UnsupportedVersion
 from contract.messages import (
     MAX_RECORDS,
     VERSION,
+    Interruption,
     LetterOutcome,
     Protocol,
     Record,
@@ -118,6 +123,9 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime) 
     writing.keep_refused(server, spool, refused, now)
 
     stored = [(record, content) for record, content in readable if record.id not in unstored]
+    for record, content in stored:
+        if isinstance(content, Interruption):
+            accept_interruption(server, record.id, content, now)
     counting.count(known, stored, [record for record, _ in refused], now)
     outcomes = [StoredOutcome(record.id, content) for record, content in stored if isinstance(content, LetterOutcome)]
     hand_on(outcomes, [row for row in protocols if row.pk not in unstored], now)
@@ -139,8 +147,12 @@ def _read(fresh: Iterable[Record]) -> tuple[list[ReadRecord], Refused]:
 def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:
     """Records that are here under another number: a spool that was copied, or a UUID that was used twice."""
     ids = [record.id for record, _ in readable]
-    stored = set(FailureProtocol.objects.filter(pk__in=ids).values_list("pk", flat=True))
-    return stored | set(RecoveredMessage.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    kinds: tuple[QuerySet[Any], ...] = (
+        FailureProtocol.objects.all(),
+        RecoveredMessage.objects.all(),
+        InterruptionRow.objects.all(),
+    )
+    return {pk for rows in kinds for pk in rows.filter(pk__in=ids).values_list("pk", flat=True)}
 
 
 def _look_up(server: Server, contents: Sequence[records.RunRecord], refused: Refused) -> Known:

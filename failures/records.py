@@ -5,12 +5,13 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
 
 from agents.models import LaunchSetting, Run, Server
+from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.messages import (
     KINDS,
+    MAX_EVIDENCE,
     Closing,
     Interruption,
     LetterOutcome,
@@ -28,9 +29,11 @@ from failures.models.protocol import OUTCOMES
 
 LONGEST_TEXT = 256 * 1024
 RESULTS = ("handled", "failed")
+REASONS = tuple(reason.value for reason in TripReason)
+BIGGEST_COUNT = 2**31 - 1
 
 RunKey = tuple[uuid.UUID, int]
-RunRecord = Protocol | Recovered | LetterOutcome | Closing
+RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption
 ReadRecord = tuple[Record, RunRecord]
 
 
@@ -64,9 +67,7 @@ def read(record: Record) -> RunRecord:
     kind = KINDS.get(record.kind)
     if kind is None:
         raise ContractError("kind", f"{fit(record.kind, 60)!r} is not known")
-    if kind is Interruption:
-        raise ContractError("kind", "interruptions are not taken yet")
-    content = cast(RunRecord, load(kind, record.content, "content"))
+    content = load(kind, record.content, "content")
     _check_run(content.run)
     if isinstance(content, Protocol):
         plain(content.message.properties)
@@ -76,6 +77,8 @@ def read(record: Record) -> RunRecord:
         _check_protocol(content)
     elif isinstance(content, LetterOutcome) and content.result not in RESULTS:
         raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
+    elif isinstance(content, Interruption):
+        _check_interruption(content)
     elif isinstance(content, Closing):
         for name in ("records", "handled", "failed", "temporary", "restarts"):
             whole(getattr(content, name), f"content.{name}")
@@ -100,6 +103,16 @@ def _check_protocol(protocol: Protocol) -> None:
     whole(protocol.successes_before, "content.successes_before")
     if not math.isfinite(protocol.duration_seconds):
         raise ContractError("content.duration_seconds", "must be a finite number")
+
+
+def _check_interruption(interruption: Interruption) -> None:
+    if interruption.reason not in REASONS:
+        raise ContractError("content.reason", f"must be one of {', '.join(REASONS)}")
+    if len(interruption.evidence) > MAX_EVIDENCE:
+        raise ContractError("content.evidence", f"holds more than {MAX_EVIDENCE} ids")
+    whole(interruption.m, "content.m", least=1, most=BIGGEST_COUNT)
+    for name in ("same", "any"):
+        whole(getattr(interruption.counts, name), f"content.counts.{name}", most=BIGGEST_COUNT)
 
 
 def protocol_row(record: Record, spool: uuid.UUID, protocol: Protocol, known: Known, now: datetime) -> FailureProtocol:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -31,6 +31,19 @@ class Environment:
     lost_after_seconds: float
     log_level: str
     dla_address: str
+    email: "Email | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """A server that takes e-mail. `security`: "", "starttls" or "tls"."""
+
+    host: str
+    port: int
+    sender: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+    security: str = ""
 
 
 class _Reader:
@@ -47,12 +60,12 @@ class _Reader:
             return ""
         return value
 
-    def secret(self, name: str) -> str:
+    def secret(self, name: str, default: str | None = None) -> str:
         path = self.environ.get(f"{name}_FILE", "")
         if path and self.environ.get(name):
             self.problems.append(f"{name} and {name}_FILE are both set: keep one")
         if not path:
-            return self.text(name)
+            return self.text(name, default)
         try:
             value = Path(path).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -93,6 +106,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
+        email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
     )
     _refuse(reader.problems)
     return result
@@ -150,6 +164,35 @@ def parse_database(url: str) -> dict[str, Any]:
             "PORT": str(parts.port or ""),
         }
     raise ValueError("must begin with sqlite:// or postgresql://")
+
+
+EMAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+EMAIL_SECURITY = {"smtp": "", "smtp+starttls": "starttls", "smtps": "tls"}
+
+
+def parse_email(url: str) -> Email:
+    """`smtp://[user:password@]host[:port]/?from=ADDRESS`, also smtp+starttls:// and smtps://."""
+    parts = urlsplit(url)
+    if parts.scheme not in EMAIL_PORTS:
+        raise ValueError(f"must begin with {', '.join(f'{scheme}://' for scheme in EMAIL_PORTS)}")
+    query = parse_qs(parts.query)
+    sender = query.pop("from", [""])[-1]
+    if query or parts.path not in ("", "/"):
+        raise ValueError("takes nothing but ?from=ADDRESS after the host")
+    if "@" not in sender or not sender.isprintable():
+        raise ValueError("needs the address of the sender: smtp://host:port/?from=ma@example.org")
+    if not parts.hostname:
+        raise ValueError("needs a host: smtp://host:port/?from=ma@example.org")
+    if bool(parts.username) != bool(parts.password):
+        raise ValueError("takes a user and a password, or neither")
+    return Email(
+        host=parts.hostname,
+        port=parts.port or EMAIL_PORTS[parts.scheme],
+        sender=sender,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        security=EMAIL_SECURITY[parts.scheme],
+    )
 
 
 def _secret_key(text: str) -> str:

@@ -111,6 +111,19 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = "admin:login"
 
+# -- e-mail -------------------------------------------------------------------------------------------------------
+# Without a server that takes it, targets of notices by e-mail are refused.
+MA_EMAIL_READY = ENVIRONMENT.email is not None
+EMAIL_TIMEOUT = 10
+if ENVIRONMENT.email is not None:
+    EMAIL_HOST = ENVIRONMENT.email.host
+    EMAIL_PORT = ENVIRONMENT.email.port
+    EMAIL_HOST_USER = ENVIRONMENT.email.user
+    EMAIL_HOST_PASSWORD = ENVIRONMENT.email.password
+    EMAIL_USE_TLS = ENVIRONMENT.email.security == "starttls"
+    EMAIL_USE_SSL = ENVIRONMENT.email.security == "tls"
+    DEFAULT_FROM_EMAIL = ENVIRONMENT.email.sender
+
 # -- language and time --------------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("ru", _("Russian"))]

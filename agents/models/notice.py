@@ -1,5 +1,6 @@
 """Who is told of a trip, and how each telling went."""
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator, URLValidator
 from django.db import models
@@ -42,6 +43,10 @@ class NoticeTarget(models.Model):
         return f"{self.channel} {self.address}"
 
     def clean(self) -> None:
+        if self.channel == Channel.EMAIL and not settings.MA_EMAIL_READY:
+            raise ValidationError(
+                {"channel": _("This installation sends no e-mail: MA_EMAIL_URL is not set (docs/operations.md).")}
+            )
         check = EmailValidator() if self.channel == Channel.EMAIL else URLValidator(schemes=["http", "https"])
         try:
             check(self.address)

@@ -5,8 +5,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+
 from agents.models import Run, RunPhase, Server
-from contract.messages import RunReport
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.interruptions import mark_interrupted, note_interrupted
+from agents.services.trial import end_trial
+from contract.messages import RunReport, RunState
 
 BIGGEST = 2**31 - 1
 BIGGEST_TOTAL = 2**63 - 1
@@ -14,17 +19,37 @@ BIGGEST_TOTAL = 2**63 - 1
 
 def accept_claims(server: Server, reports: Sequence[RunReport], now: datetime) -> None:
     """Writes only what changed. A claim about a run that is unknown, lost, or not the newest here is left aside."""
-    runs = _newest(Run.objects.filter(server=server, activation__in={report.activation for report in reports}))
-    for report in reports:
-        run = runs.get(report.activation)
-        if run is None or run.epoch != report.epoch or run.state == RunPhase.LOST:
-            continue
-        changed = {name: value for name, value in _claimed(report, run).items() if getattr(run, name) != value}
-        # While it drains, each report counts as a sign of life, also one without news.
-        draining = not run.wanted and run.closed_at is None
-        if changed or draining or run.reported_at is None:
-            current = Run.objects.filter(pk=run.pk).exclude(state=RunPhase.LOST)
-            current.update(reported_at=now, **changed)
+    named = Run.objects.filter(server=server, activation__in={report.activation for report in reports})
+    runs = _newest(named.select_related("activation__setting", "server"))
+    known = [(run, report) for report in reports if (run := runs.get(report.activation)) is not None]
+    # In the order of the rows' keys, as the intake locks them.
+    for run, report in sorted(known, key=lambda pair: pair[0].pk):
+        if run.epoch == report.epoch and run.state != RunPhase.LOST:
+            _accept(run, report, now)
+
+
+def _accept(run: Run, report: RunReport, now: datetime) -> None:
+    changed = {name: value for name, value in _claimed(report).items() if getattr(run, name) != value}
+    # While it drains, each report counts as a sign of life, also one without news.
+    draining = not run.wanted and run.closed_at is None
+    if changed or draining or run.reported_at is None:
+        Run.objects.filter(pk=run.pk).exclude(state=RunPhase.LOST).update(reported_at=now, **changed)
+    _accept_state(run, report, now)
+    if report.handled and run.activation.trial:
+        activation = run.activation_id
+        transaction.on_commit(lambda: end_trial(activation, now), robust=True)
+
+
+def _accept_state(run: Run, report: RunReport, now: datetime) -> None:
+    """A run that was given up stays so under its epoch, also while its last handlers finish."""
+    if run.closed_at is not None or run.state == report.state.value or run.state == RunPhase.INTERRUPTED:
+        return
+    if report.state is RunState.INTERRUPTED:
+        if run.activation.state in OPEN_ACTIVATIONS and mark_interrupted(run, now):
+            note_interrupted(run, report.counts, now)
+        return
+    moving = Run.objects.filter(pk=run.pk, closed_at=None)
+    moving.exclude(state__in=(RunPhase.LOST, RunPhase.INTERRUPTED)).update(state=report.state.value, reported_at=now)
 
 
 def _newest(runs: Iterable[Run]) -> dict[UUID, Run]:
@@ -35,8 +60,8 @@ def _newest(runs: Iterable[Run]) -> dict[UUID, Run]:
     return newest
 
 
-def _claimed(report: RunReport, run: Run) -> dict[str, Any]:
-    values: dict[str, Any] = {
+def _claimed(report: RunReport) -> dict[str, Any]:
+    return {
         "handled": bounded(report.handled, BIGGEST_TOTAL),
         "restarts": bounded(report.restarts, BIGGEST_TOTAL),
         "in_progress": bounded(report.in_progress, BIGGEST),
@@ -46,9 +71,6 @@ def _claimed(report: RunReport, run: Run) -> dict[str, Any]:
         "any_count": bounded(report.counts.any, BIGGEST),
         "problem": report.problem[:2000],
     }
-    if run.closed_at is None:
-        values["state"] = report.state.value
-    return values
 
 
 def bounded(number: int, most: int) -> int:

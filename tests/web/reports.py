@@ -11,8 +11,10 @@ from agents.models import Activation, Destination, LaunchSetting, Pool, Provisio
 from agents.services.tokens import issue_api_token, issue_server_token
 from contract.messages import KIND_OF as KIND_NAMES
 from contract.messages import (
+    BreakerCounts,
     Closing,
     Content,
+    Interruption,
     LetterOutcome,
     MessageIdentity,
     Protocol,
@@ -76,6 +78,14 @@ def letter_outcome(
     occurred_at: datetime = AT + timedelta(minutes=5),
 ) -> LetterOutcome:
     return LetterOutcome(run=of, message=about, result=result, occurred_at=occurred_at)
+
+
+def interruption(of: RecordRun, **fields: Any) -> Interruption:
+    known: dict[str, Any] = {
+        "counts": BreakerCounts("builtins.KeyError", 3, 3), "reason": "same_type", "m": 10, "occurred_at": AT,
+        "evidence": (uuid.uuid4(), uuid.uuid4(), uuid.uuid4()),
+    }  # fmt: skip
+    return Interruption(run=of, **(known | fields))
 
 
 def closing(of: RecordRun, records: int, **fields: Any) -> Closing:

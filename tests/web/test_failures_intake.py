@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from agents.models import Run, RunPhase
-from contract.messages import MAX_RECORDS, RecordBatch, RunState
+from contract.messages import MAX_RECORDS, Content, RecordBatch, RunState
 from contract.wire import dump
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, SpoolMark
@@ -116,7 +116,11 @@ def test_a_person_may_not_report_and_neither_may_nobody(client: Client, run: Run
     ("kind", "content", "reason"),
     [
         ("poem", {}, "kind"),
-        ("interruption", {}, "not taken yet"),
+        ("interruption", {"reason": "mood"}, "content.reason"),
+        ("interruption", {"m": 0}, "content.m"),
+        ("interruption", {"m": 2**31}, "content.m"),
+        ("interruption", {"counts": {"same_type": "", "same": -1, "any": 0}}, "content.counts.same"),
+        ("interruption", {"evidence": [str(uuid.uuid4())] * 101}, "content.evidence"),
         ("protocol", {}, "content.run: is missing"),
         ("protocol", {"occurred_at": "yesterday"}, "content.occurred_at"),
         ("protocol", {"outcome": "returned"}, "leaves no protocol"),
@@ -131,7 +135,11 @@ def test_a_record_that_cannot_be_stored_is_refused_alone(
 ) -> None:
     spool, of = Spool(), reports.run_of(run)
     good = [spool.record(reports.protocol(of)) for _ in range(2)]
-    whole = dump(reports.letter_outcome(of, reports.message()) if kind == "letter_outcome" else reports.protocol(of))
+    made: dict[str, Content] = {
+        "letter_outcome": reports.letter_outcome(of, reports.message()),
+        "interruption": reports.interruption(of),
+    }
+    whole = dump(made.get(kind, reports.protocol(of)))
     assert isinstance(whole, dict)
     bad = dataclasses.replace(
         good[1], id=uuid.uuid4(), number=3, kind=kind, content=(whole | content) if content else {}

@@ -1,0 +1,103 @@
+"""Telling people of a trip: once per trip and target, tried again until it arrives or a day has passed.
+
+At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id of the trip
+in it lets a receiver see that."""
+
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from agents.models import BreakerTrip, Notice, NoticeState, NoticeTarget
+from agents.services.looking import send
+from agents.services.telling import deliver
+from agents.services.webhook import Undelivered
+
+log = structlog.get_logger(__name__)
+
+# After the first, second, … attempt; the one after the last pause is the last attempt, a day after the first.
+PAUSES = tuple(timedelta(minutes=minutes) for minutes in (0.5, 2, 10, 30, 120, 360, 900))
+MOST_ATTEMPTS = len(PAUSES) + 1
+MOST_AT_ONCE = 50
+
+
+def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
+    """Part of the transaction of the trip: a row per address of the setting and of its pool. A worker sends them."""
+    setting = trip.setting
+    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id))
+    # An address that both the setting and its pool name is told once.
+    different = {(target.channel, target.address): target for target in targets.order_by("-pk")}
+    notices = [
+        Notice(trip=trip, target=target, channel=target.channel, address=target.address, next_at=now, created_at=now)
+        for target in sorted(different.values(), key=lambda target: target.pk)
+    ]
+    Notice.objects.bulk_create(notices)
+    if notices:
+        transaction.on_commit(ask_for_sending, robust=True)
+    return notices
+
+
+def ask_for_sending() -> None:
+    """Best effort: what is due is found by the next `tend`."""
+    send("agents.send_notices", expires=60)
+
+
+def ask_if_due(now: datetime) -> None:
+    """Sending waits for others; `tend` does not."""
+    if Notice.objects.filter(state=NoticeState.PENDING, next_at__lte=now).exists():
+        ask_for_sending()
+
+
+def send_due(now: datetime) -> int:
+    """How many arrived. Several may call it at once: each notice is claimed by one of them."""
+    due = Notice.objects.filter(state=NoticeState.PENDING, next_at__lte=now).order_by("next_at")
+    return sum(_attempt(notice, now) for notice in due.select_related("target__setting")[:MOST_AT_ONCE])
+
+
+def send_test(target: NoticeTarget, by: object, now: datetime) -> Notice:
+    """Tried once and at once, so that the person sees how it went."""
+    notice = Notice.objects.create(
+        target=target,
+        channel=target.channel,
+        address=target.address,
+        # So nobody else takes it up, and a kill in between leaves what is true.
+        state=NoticeState.FAILED,
+        problem="not finished",
+        attempts=1,
+        next_at=now,
+        created_at=now,
+    )
+    log.info("notice tested", target=target.pk, by=str(by))
+    _deliver(notice, now, last=True)
+    notice.refresh_from_db()
+    return notice
+
+
+def pause_after(attempts: int) -> timedelta:
+    return PAUSES[min(attempts, len(PAUSES)) - 1]
+
+
+def _attempt(notice: Notice, now: datetime) -> bool:
+    """The claim moves `next_at` on before anything is sent: a kill costs a pause, never the notice."""
+    attempts = notice.attempts + 1
+    unclaimed = Notice.objects.filter(pk=notice.pk, state=NoticeState.PENDING, attempts=notice.attempts)
+    if attempts > MOST_ATTEMPTS:
+        unclaimed.update(state=NoticeState.FAILED)
+        return False
+    if unclaimed.update(attempts=attempts, next_at=now + pause_after(attempts)) != 1:
+        return False
+    return _deliver(notice, now, last=attempts == MOST_ATTEMPTS)
+
+
+def _deliver(notice: Notice, now: datetime, *, last: bool) -> bool:
+    row = Notice.objects.filter(pk=notice.pk).exclude(state=NoticeState.SENT)
+    try:
+        deliver(notice, now)
+    except Undelivered as error:
+        log.warning("notice not delivered", notice=notice.pk, channel=notice.channel, problem=str(error))
+        row.update(problem=str(error), state=NoticeState.FAILED if last else NoticeState.PENDING)
+        return False
+    row.update(state=NoticeState.SENT, sent_at=timezone.now(), problem="")
+    return True

@@ -1,0 +1,165 @@
+"""From what is interrupted now to a trip: the setting off, and its group, in one transaction.
+
+Rows are locked in the order group, setting, activation, runs, as everybody does who switches settings. On SQLite the
+transaction itself is the lock (IMMEDIATE)."""
+
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from agents.models import (
+    Activation,
+    ActivationState,
+    BreakerTrip,
+    BreakReason,
+    Interruption,
+    LaunchSetting,
+    Run,
+    RunPhase,
+    ScheduledGroup,
+    Spread,
+)
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.endings import end_activations
+from agents.services.groups import disable_group
+from agents.services.hearing import heard_for
+from agents.services.interrupted import interrupted_now
+from agents.services.notices import create_notices
+from agents.services.quorum import ALONE_AFTER, Facts, Quorum, decide
+from agents.services.reopening import reopen_trip
+from agents.services.switching import switch_off
+from contract.breaker import Counts, trips
+
+log = structlog.get_logger(__name__)
+
+Effect = dict[str, str]
+
+
+def evaluate(activation_id: UUID, now: datetime) -> BreakerTrip | None:
+    """The trip, if what is interrupted in this activation makes one and nobody else was first.
+
+    Called when a run was interrupted, resumed or lost, after that is committed, and every few seconds: a kill before
+    the commit here is made good by the next call; after it, the desired state says what stops, and each notice is a
+    row that waits to be sent.
+    """
+    activation = Activation.objects.select_related("setting__pool").filter(pk=activation_id).first()
+    if activation is None or activation.state not in OPEN_ACTIVATIONS:
+        return None
+    # Looked without locks first: mostly one of several servers is interrupted and the others go on.
+    if not quorum_of(activation, now).trips:
+        return None
+    with transaction.atomic():
+        trip = _trip(activation, now)
+    if trip is not None:
+        end_activations(now)
+    return trip
+
+
+def evaluate_open(now: datetime) -> int:
+    """How many tripped of all that have an interrupted run: time alone makes a quorum when the others went silent."""
+    interrupted = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, runs__state=RunPhase.INTERRUPTED)
+    found = list(interrupted.values_list("pk", flat=True).distinct())
+    return sum(evaluate(pk, now) is not None for pk in found)
+
+
+def quorum_of(activation: Activation, now: datetime) -> Quorum:
+    """How it stands with an activation, also for pages that explain why nothing was switched off."""
+    setting = activation.setting
+    runs = interrupted_now(activation.pk)
+    interrupted = tuple(run.server.name for run in runs)
+    others = setting.pool.servers.exclude(name__in=interrupted)
+    live = tuple(others.filter(last_seen_at__gt=now - ALONE_AFTER).values_list("name", flat=True))
+    return decide(
+        Facts(
+            many=setting.spread == Spread.MANY,
+            trial=_is_trial(activation, runs),
+            interrupted=interrupted,
+            live=live,
+            heard=heard_for(ALONE_AFTER, now) or not others.exists(),
+        )
+    )
+
+
+def _is_trial(activation: Activation, runs: list[Run]) -> bool:
+    """A run that gave up for another reason had its first success: the MA only has not heard of it yet."""
+    if not activation.trial:
+        return False
+    return not Interruption.objects.filter(run__in=runs).exclude(reason=BreakReason.TRIAL).exists()
+
+
+def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
+    """With the locks held everything is looked at anew: of two that come here at once the second finds it off."""
+    group = _locked_group(seen.setting)
+    setting = LaunchSetting.objects.select_for_update(no_key=True).get(pk=seen.setting_id)
+    activation = Activation.objects.select_for_update(no_key=True).get(pk=seen.pk)
+    if not setting.enabled or activation.state not in OPEN_ACTIVATIONS:
+        return None
+    activation.setting = setting
+    quorum = quorum_of(activation, now)
+    if not quorum.trips:
+        return None
+    runs = interrupted_now(activation.pk)
+    reason, exception_type = _cause(activation, runs)
+    text = _text(reason, exception_type, quorum)
+    effects = _switch_off(setting, group, text, now)
+    trip = reopen_trip(setting, activation) if activation.trial else None
+    if trip is None:
+        trip = BreakerTrip.objects.create(
+            setting=setting, activation=activation, group=group, reason=reason, exception_type=exception_type,
+            quorum=quorum.as_json(), at=now,
+        )  # fmt: skip
+        effects += [{"what": "notice", "name": notice.address} for notice in create_notices(trip, now)]
+    BreakerTrip.objects.filter(pk=trip.pk).update(effects=[*trip.effects, *effects])
+    trip.refresh_from_db()
+    Interruption.objects.filter(run__in=runs, trip=None).update(trip=trip)
+    log.warning("breaker tripped", setting=setting.key, trip=trip.pk, reason=reason, quorum=quorum.as_json())
+    return trip
+
+
+def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
+    """Its row is the gate for everything that is done with members: it is locked before any of them."""
+    found = ScheduledGroup.objects.filter(members__setting=setting).values_list("pk", flat=True).first()
+    if found is None:
+        return None
+    return ScheduledGroup.objects.select_for_update(no_key=True).filter(pk=found).first()
+
+
+def _switch_off(setting: LaunchSetting, group: ScheduledGroup | None, text: str, now: datetime) -> list[Effect]:
+    """What was done, in order. With a group all its members."""
+    wanted = Run.objects.filter(activation__setting=setting, wanted=True).order_by("server__name")
+    servers = list(wanted.values_list("server__name", flat=True))
+    members = LaunchSetting.objects.filter(membership__group=group, enabled=True).exclude(pk=setting.pk)
+    names = list(members.order_by("membership__position").values_list("key", flat=True)) if group else []
+    whole = group is not None and disable_group(group, None, f"{setting.key}: {text}", now, tripped=setting)
+    if not whole:
+        switch_off(setting, None, text, now, ended_as=ActivationState.INTERRUPTED)
+    effects = [{"what": "setting_disabled", "name": setting.key}]
+    effects += [{"what": "run_stopped", "name": name} for name in servers]
+    if group is not None and whole:
+        effects.append({"what": "group_disabled", "name": group.name})
+        effects += [{"what": "member_disabled", "name": name} for name in names]
+    return effects
+
+
+def _cause(activation: Activation, runs: list[Run]) -> tuple[str, str]:
+    """(reason, exception type): as the newest interruption says, else from what the heartbeats told of the runs."""
+    said = Interruption.objects.filter(run__in=runs).order_by("-received_at").first()
+    if said is not None:
+        return said.reason, said.same_type
+    run = max(runs, key=lambda run: run.any_count)
+    if activation.trial:
+        return BreakReason.TRIAL, run.same_type
+    tripped = trips(Counts(run.same_type, run.same_count, run.any_count), activation.setting.breaker_m)
+    return tripped.value if tripped else BreakReason.ANY_TYPE, run.same_type
+
+
+def _text(reason: str, exception_type: str, quorum: Quorum) -> str:
+    """The reason as it is stored with setting, activation and history."""
+    what = {
+        BreakReason.SAME_TYPE: f"failures of one type in a row ({exception_type})",
+        BreakReason.ANY_TYPE: f"failures in a row, last {exception_type}",
+        BreakReason.TRIAL: f"the message tried first failed ({exception_type})",
+    }
+    return f"breaker: {what[BreakReason(reason)]} on {', '.join(quorum.interrupted)}"

@@ -1,0 +1,47 @@
+"""When what was interrupted switches a setting off."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.services.quorum import Facts, Rule, decide
+
+NAMES = st.lists(st.sampled_from(["srv-1", "srv-2", "srv-3", "srv-4"]), unique=True).map(tuple)
+
+
+@pytest.mark.parametrize(
+    ("facts", "rule"),
+    [
+        (Facts(many=False), Rule.NOTHING),
+        (Facts(many=False, interrupted=("a",), live=("b",)), Rule.ANY),
+        (Facts(many=True, interrupted=("a",), live=("b",)), Rule.NOT_ENOUGH),
+        (Facts(many=True, interrupted=("a", "b"), live=("c",)), Rule.TWO_SERVERS),
+        (Facts(many=True, interrupted=("a",)), Rule.ALL_THERE_ARE),
+        (Facts(many=True, interrupted=("a",), heard=False), Rule.NOT_ENOUGH),
+        (Facts(many=True, trial=True, interrupted=("a",), live=("b", "c")), Rule.TRIAL),
+        (Facts(many=True, trial=True, live=("b",)), Rule.NOTHING),
+    ],
+)
+def test_the_rule(facts: Facts, rule: Rule) -> None:
+    decided = decide(facts)
+    assert (decided.rule, decided.trips) == (rule, rule not in (Rule.NOTHING, Rule.NOT_ENOUGH))
+
+
+def test_a_server_that_is_named_twice_is_one() -> None:
+    assert not decide(Facts(many=True, interrupted=("a", "a"), live=("b",))).trips
+
+
+def test_the_explanation_says_who_and_how_many_it_takes() -> None:
+    decided = decide(Facts(many=True, interrupted=("b",), live=("c", "a")))
+    assert decided.as_json() == {"needed": 2, "interrupted": ["b"], "live": ["a", "c"], "rule": "not_enough"}
+    assert decide(Facts(many=True, trial=True, interrupted=("b",))).needed == 1
+
+
+@given(st.booleans(), st.booleans(), NAMES, NAMES, st.booleans())
+def test_one_more_that_gives_up_never_keeps_a_setting_on(
+    many: bool, trial: bool, interrupted: tuple[str, ...], live: tuple[str, ...], heard: bool
+) -> None:
+    before = Facts(many, trial, interrupted, live, heard)
+    for name in live:
+        after = Facts(many, trial, (*interrupted, name), tuple(other for other in live if other != name), heard)
+        assert decide(after).trips >= decide(before).trips
