@@ -1,81 +1,30 @@
-"""/api/v1/settings/: launch settings, and switching them on and off."""
+"""/api/v1/settings/: launch settings, and what people do with them."""
 
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions, mixins, serializers
+from rest_framework import exceptions, mixins, serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ActivationSerializer
-from agents.api.errors import Conflict
+from agents.api.refusals import or_conflict
 from agents.api.rights import check_pool, check_right
-from agents.api.validation import CheckedModelSerializer
-from agents.models import Destination, LaunchSetting, Pool
+from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
+from agents.api.setting_fields import SettingSerializer
+from agents.models import Activation, LaunchSetting, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.rights import may_anywhere
+from agents.services.setting_removal import remove_setting
 from agents.services.settings import Refused, disable_setting, enable_setting
+from agents.services.starting import run_now, stop_activation
 from agents.services.wishes import save_setting
-
-CHOSEN = (
-    "key",
-    "agent",
-    "timing",
-    "spread",
-    "pool",
-    "destination",
-    "mode",
-    "concurrency",
-    "breaker_m",
-    "grace_seconds",
-    "handling_timeout_seconds",
-    "transaction_timeout_seconds",
-    "isolate",
-    "child_memory_mb",
-    "parameters",
-    "masked_properties",
-    "description",
-)
-MACHINE_FACTS = (
-    "enabled",
-    "state_since",
-    "disabled_reason",
-    "disabled_by",
-    "provision_state",
-    "provision_problem",
-    "provisioned_at",
-    "created_at",
-    "activation",
-)
-
-
-ACTIONS = ("create", "partial_update", "enable", "disable")
-
-
-class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
-    pool = serializers.SlugRelatedField(slug_field="name", queryset=Pool.objects.all())
-    destination = serializers.SlugRelatedField(slug_field="name", queryset=Destination.objects.all())
-    # No CharField with a default: an answer to PATCH would leave it out where it is empty.
-    disabled_by = serializers.SerializerMethodField()
-    activation = serializers.SerializerMethodField(help_text="The open activation of an enabled setting.")
-
-    class Meta:
-        model = LaunchSetting
-        fields = CHOSEN + MACHINE_FACTS
-        read_only_fields = MACHINE_FACTS
-
-    def get_disabled_by(self, setting: LaunchSetting) -> str | None:
-        return setting.disabled_by.get_username() if setting.disabled_by else None
-
-    def get_activation(self, setting: LaunchSetting) -> str | None:
-        if not setting.enabled:
-            return None
-        pk = setting.activations.filter(state__in=OPEN_ACTIVATIONS).values_list("pk", flat=True).first()
-        return str(pk) if pk else None
 
 
 class SettingFilter(filters.FilterSet):
@@ -84,11 +33,18 @@ class SettingFilter(filters.FilterSet):
 
     class Meta:
         model = LaunchSetting
-        fields = ("enabled", "agent", "pool", "destination", "provision_state")
+        fields = ("enabled", "agent", "kind", "timing", "pool", "destination", "provision_state")
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+
+
+class DisablingSerializer(ReasonSerializer):
+    """`until`: then it is enabled again by itself."""
+
+    ticket = serializers.CharField(max_length=200, required=False, default="", allow_blank=True)
+    until = serializers.DateTimeField(required=False, default=None, allow_null=True)
 
 
 class SettingViewSet(
@@ -100,14 +56,25 @@ class SettingViewSet(
 ):
     """Saving one stores the wish; a worker then makes address, queues and policy on the broker."""
 
-    queryset = LaunchSetting.objects.select_related("pool", "destination", "disabled_by").order_by("key")
+    queryset = LaunchSetting.objects.select_related(
+        "pool", "destination", "disabled_by", "schedule", "membership__group"
+    ).order_by("key")
     serializer_class = SettingSerializer
     lookup_field = "key"
     lookup_value_regex = "[^/]+"
-    http_method_names = ["get", "post", "patch", "head", "options"]
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
     filterset_class = SettingFilter
     # Whoever sees settings may ask; `rights` decides by action and pool.
-    action_permissions = dict.fromkeys(ACTIONS, ("agents.view_launchsetting",))
+    action_permissions = dict.fromkeys(
+        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "windows"),
+        ("agents.view_launchsetting",),
+    )
+
+    def for_action(self, action: str) -> LaunchSetting:
+        """404, or 403 with the right that is missing."""
+        setting = self.get_object()
+        check_right(self.request, action, setting)
+        return setting
 
     def create(self, request: Request, *args: Any, **options: Any) -> Response:
         """What is wrong with the fields is told only to those who may create one somewhere."""
@@ -116,47 +83,101 @@ class SettingViewSet(
         return super().create(request, *args, **options)
 
     def partial_update(self, request: Request, *args: Any, **options: Any) -> Response:
-        check_right(request, "edit", self.get_object())
+        self.for_action("edit")
         return super().partial_update(request, *args, **options)
 
     def perform_create(self, serializer: serializers.BaseSerializer[LaunchSetting]) -> None:
-        check_pool(self.request, serializer.validated_data["pool"])
-        serializer.instance = save_setting(LaunchSetting(**serializer.validated_data), by=self.request.user)
+        self._save(serializer, LaunchSetting(), dict(serializer.validated_data))
 
     def perform_update(self, serializer: serializers.BaseSerializer[LaunchSetting]) -> None:
-        setting = serializer.instance
-        assert setting is not None
-        pool = serializer.validated_data.get("pool", setting.pool)
-        if pool != setting.pool:
-            check_pool(self.request, pool)
-        for name, value in serializer.validated_data.items():
+        assert serializer.instance is not None
+        self._save(serializer, serializer.instance, dict(serializer.validated_data))
+
+    @transaction.atomic
+    def _save(
+        self, serializer: serializers.BaseSerializer[LaunchSetting], setting: LaunchSetting, values: dict[str, Any]
+    ) -> None:
+        """Setting and schedule, both or none."""
+        new = setting.pk is None
+        if "pool" in values and (new or values["pool"].pk != setting.pool_id):
+            check_pool(self.request, values["pool"])
+        has_schedule = "schedule" in values
+        schedule = values.pop("schedule", None)
+        for name, value in values.items():
             setattr(setting, name, value)
         save_setting(setting, by=self.request.user)
+        if has_schedule:
+            store_schedule(setting, schedule, self.request.user, partly=not new)
+        serializer.instance = self.get_queryset().get(pk=setting.pk)
 
-    def for_action(self, action: str) -> LaunchSetting:
-        setting = self.get_object()
-        check_right(self.request, action, setting)
-        return setting
+    @extend_schema(responses={204: None, 202: None})
+    def destroy(self, request: Request, key: str) -> Response:
+        """Removes its empty queues, then itself; protocols and letters stay with the key. 409 while it is enabled, has
+        not ended, is in a group, or a queue of it holds messages. 202: decided, and done within seconds."""
+        setting = self.for_action("delete")
+        with or_conflict(f"settings/{key}"):
+            gone = remove_setting(setting, request.user, timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
 
-    @extend_schema(request=None, responses=ActivationSerializer)
+    @extend_schema(request=None, responses={200: ActivationSerializer, 204: None})
     @action(detail=True, methods=["post"])
     def enable(self, request: Request, key: str) -> Response:
-        """Starts an activation; answers the open one when it is enabled already. 409 with the reason if refused."""
-        try:
-            activation = enable_setting(self.for_action("enable"), by=request.user, now=timezone.now())
-        except Refused as refused:
-            raise Conflict(
-                refused.reason, code=refused.code, where=f"settings/{key}", what_to_do=refused.what_to_do
-            ) from refused
-        return Response(ActivationSerializer(activation).data)
+        """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one that
+        is started by its schedule begins later. 409 with the reason if refused."""
+        setting = self.for_action("enable")
+        with or_conflict(f"settings/{key}"):
+            activation = enable_setting(setting, by=request.user, now=timezone.now())
+        return _started(activation)
 
-    @extend_schema(request=ReasonSerializer, responses=SettingSerializer)
+    @extend_schema(request=DisablingSerializer, responses=SettingSerializer)
     @action(detail=True, methods=["post"])
     def disable(self, request: Request, key: str) -> Response:
-        """Stops it on every server; its subscription keeps gathering. Nothing happens when it is off already."""
-        given = ReasonSerializer(data=request.data or {})
+        """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing happens
+        when it is off already."""
+        setting, given = self.for_action("disable"), DisablingSerializer(data=request.data or {})
         given.is_valid(raise_exception=True)
-        disable_setting(
-            self.for_action("disable"), by=request.user, reason=given.validated_data["reason"], now=timezone.now()
-        )
+        with or_conflict(f"settings/{key}"):
+            disable_setting(setting, by=request.user, now=timezone.now(), **given.validated_data)
         return Response(self.get_serializer(self.get_object()).data)
+
+    @extend_schema(request=None, responses={201: ActivationSerializer})
+    @action(detail=True, methods=["post"])
+    def run(self, request: Request, key: str) -> Response:
+        """Starts what is otherwise started by its schedule, or a standalone agent that ended. 409 if refused."""
+        setting = self.for_action("run")
+        with or_conflict(f"settings/{key}"):
+            activation = run_now(setting, by=request.user, now=timezone.now())
+        return Response(ActivationSerializer(activation).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=ReasonSerializer, responses={200: ActivationSerializer})
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, key: str) -> Response:
+        """Stops the activation that goes on; the setting stays enabled. 409 where nothing goes on, or only disabling
+        stops it."""
+        setting, given = self.for_action("stop"), ReasonSerializer(data=request.data or {})
+        given.is_valid(raise_exception=True)
+        with or_conflict(f"settings/{key}"):
+            activation = _going_on(setting)
+            stop_activation(activation, request.user, given.validated_data["reason"], timezone.now())
+        activation.refresh_from_db()
+        return Response(ActivationSerializer(activation).data)
+
+    @extend_schema(responses=WindowSerializer(many=True))
+    @action(detail=True, methods=["get"])
+    def windows(self, request: Request, key: str) -> Response:
+        """What was due and what became of it, newest first."""
+        return windows_answer(self, Window.objects.filter(schedule__setting=self.get_object()))
+
+
+def _going_on(setting: LaunchSetting) -> Activation:
+    """Raises Refused."""
+    activation = setting.activations.select_related("setting").filter(state__in=OPEN_ACTIVATIONS).first()
+    if activation is None:
+        raise Refused("nothing_runs", _("No activation of it goes on."), _("Nothing is to be done."))
+    return activation
+
+
+def _started(activation: Activation | None) -> Response:
+    if activation is None:
+        return Response(status=status.HTTP_204_NO_CONTENT)
+    return Response(ActivationSerializer(activation).data)

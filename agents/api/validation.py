@@ -23,10 +23,16 @@ class CheckedModelSerializer(serializers.ModelSerializer[M]):
             for name, value in values.items():
                 setattr(future, name, value)
         try:
+            future.clean_fields(exclude=self._left_out(model))
             future.clean()
         except ModelError as error:
             raise serializers.ValidationError(serializers.as_serializer_error(error)) from error
         return attrs
+
+    def _left_out(self, model: type[M]) -> set[str]:
+        """What nobody chooses here is not looked at."""
+        chosen = {field.source for field in self.fields.values() if not field.read_only}
+        return {field.name for field in model._meta.concrete_fields} - chosen
 
     def _refuse_unknown(self) -> None:
         writable = {name for name, field in self.fields.items() if not field.read_only}

@@ -12,7 +12,7 @@ from agents.models import LaunchSetting, ProvisionState, Spread
 from agents.services.broker import management
 from agents.services.history import note
 from agents.services.leases import lease, once_per
-from agents.services.wishes import wanted_hash
+from agents.services.wishes import REMOVING, wanted_hash
 from broker.errors import BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.topology import Difference, Step, apply, base_topology, differences, setting_topology
 
@@ -55,6 +55,7 @@ def provision_due(now: datetime) -> None:
         due |= Q(provision_state=ProvisionState.FAILED)
     else:
         due &= ~Q(provision_state=ProvisionState.FAILED)
+    due &= ~Q(wanted_hash=REMOVING)
     if not LaunchSetting.objects.filter(due).exists():
         return
     with lease("provision", LEASE) as free:
@@ -86,7 +87,7 @@ def topology_differences(setting: LaunchSetting | None = None) -> list[Differenc
 
 def _provision(rows: QuerySet[LaunchSetting]) -> None:
     base_done = False
-    for setting in rows.select_related("destination"):
+    for setting in rows.exclude(wanted_hash=REMOVING).select_related("destination"):
         try:
             if not base_done:
                 apply(management(), base_topology(settings.MA_DLA_ADDRESS))

@@ -35,8 +35,15 @@ ACTIONS = tuple(_ACTIONS)
 
 
 def may(user: Any, action: str, setting: LaunchSetting) -> bool:
-    """`action`: edit, delete, enable, disable, run or stop. Raises KeyError for another one."""
-    return may_in_pool(user, action, setting.pool_id)
+    """`action`: edit, delete, enable, disable, run or stop. Raises KeyError for another one.
+
+    Disabling a member disables its whole group: with grants alone the right is needed for each member."""
+    if user.has_perm(_ACTIONS[action].permission):
+        return True
+    if not may_in_pool(user, action, setting.pool_id):
+        return False
+    member = getattr(setting, "membership", None) if action == "disable" else None
+    return member is None or may_group(user, action, member.group)
 
 
 def may_create_in(user: Any, pool: Pool) -> bool:

@@ -11,6 +11,7 @@ from agents.services.notices import ask_if_due
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
 from agents.services.schedules import tend_schedules
+from agents.services.setting_removal import finish_removals
 from agents.services.signs import sign_of_life
 from agents.services.tripping import evaluate_open
 
@@ -31,4 +32,5 @@ def tend(now: datetime) -> None:
     ask_if_due(now)
     advance_groups(now)
     tend_schedules(now)
+    finish_removals(now)
     provision_due(now)

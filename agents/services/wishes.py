@@ -13,6 +13,8 @@ from agents.services.looking import look_after_commit, send
 
 # Grows when provisioning makes something more of the same fields: everything is then provisioned anew.
 TOPOLOGY_VERSION = 1
+# A wish for nothing, see `setting_removal`: whoever provisions leaves the setting alone.
+REMOVING = "removing"
 
 
 def wish_of(setting: LaunchSetting) -> dict[str, Any]:
@@ -46,8 +48,8 @@ def save_setting(setting: LaunchSetting, by: Any = None) -> LaunchSetting:
         facts = {field.name for field in LaunchSetting._meta.concrete_fields if not field.editable}
         chosen = {field.name for field in LaunchSetting._meta.concrete_fields} - facts - {"id"}
         setting.save(update_fields=sorted(chosen))
-        _store_wish(setting)
-    _provision_after_commit(setting)
+        store_wish(setting)
+    provision_after_commit(setting)
     look_after_commit(setting.pool.servers.values_list("name", flat=True))
     return setting
 
@@ -56,14 +58,15 @@ def save_setting(setting: LaunchSetting, by: Any = None) -> LaunchSetting:
 def save_destination(destination: Destination) -> Destination:
     """The policy belongs to the address: every setting that shares it gets a new wish."""
     destination.save()
-    for setting in destination.settings.select_related("destination", "pool"):
-        _store_wish(setting)
-        _provision_after_commit(setting)
+    for setting in destination.settings.exclude(wanted_hash=REMOVING).select_related("destination", "pool"):
+        store_wish(setting)
+        provision_after_commit(setting)
         look_after_commit(setting.pool.servers.values_list("name", flat=True))
     return destination
 
 
-def _store_wish(setting: LaunchSetting) -> None:
+def store_wish(setting: LaunchSetting) -> None:
+    """The wish of the fields as they are; where it is another one it is to be carried out."""
     setting.wanted_hash = wanted_hash(setting)
     row = LaunchSetting.objects.filter(pk=setting.pk)
     row.update(wanted_hash=setting.wanted_hash)
@@ -74,7 +77,7 @@ def _store_wish(setting: LaunchSetting) -> None:
         setting.provision_problem = ""
 
 
-def _provision_after_commit(setting: LaunchSetting) -> None:
+def provision_after_commit(setting: LaunchSetting) -> None:
     pk = setting.pk
     if setting.provision_state != ProvisionState.READY:
         transaction.on_commit(lambda: _ask_for_provisioning(pk), robust=True)

@@ -282,7 +282,7 @@ def test_an_address_that_does_not_exist_is_json_too(operating: APIClient, db: No
 
 
 def test_a_method_that_is_not_there_is_refused(operating: APIClient, setting: LaunchSetting) -> None:
-    answer = operating.delete("/api/v1/settings/orders/")
+    answer = operating.delete("/api/v1/destinations/demo.orders/")
 
     assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
 

@@ -1,0 +1,15 @@
+"""A service that refuses is a conflict: 409 with its reason and what helps."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agents.api.errors import Conflict
+from agents.services.switching import Refused
+
+
+@contextmanager
+def or_conflict(where: str) -> Iterator[None]:
+    try:
+        yield
+    except Refused as refused:
+        raise Conflict(refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do) from refused

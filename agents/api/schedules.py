@@ -1,0 +1,86 @@
+"""A schedule inside its setting or group, and the windows that were decided."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError as ModelError
+from django.db.models import QuerySet
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.api.pagination import KeysetPages
+from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
+from agents.services.schedules import delete_schedule, save_schedule, upcoming
+
+CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
+
+
+class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
+    """Either `crontab` with `time_zone`, or `every_seconds`. `next_due`: the next instants, whether or not the owner
+    is enabled; in lists left out (null)."""
+
+    next_due = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Schedule
+        fields = (*CHOSEN, "next_due")
+
+    def get_next_due(self, schedule: Schedule) -> list[str] | None:
+        if isinstance(self.root, serializers.ListSerializer):
+            return None
+        return [each.isoformat() for each in upcoming(schedule, timezone.now())]
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        given = self.initial_data if hasattr(self, "initial_data") else {}
+        if unknown := sorted(set(given) - set(self.fields)):
+            raise serializers.ValidationError({unknown[0]: f"There is no such field; there are: {sorted(CHOSEN)}."})
+        return attrs
+
+
+class WindowSerializer(serializers.ModelSerializer[Window]):
+    class Meta:
+        model = Window
+        fields = ("due_at", "result", "reason", "activation", "group_activation", "decided_at")
+        read_only_fields = fields
+
+
+class NewestWindows(KeysetPages):
+    ordering = ("-due_at",)
+
+
+def windows_answer(view: APIView, rows: QuerySet[Window]) -> Response:
+    """A page of them by key."""
+    pages = NewestWindows()
+    found = pages.paginate_queryset(rows.order_by("-due_at"), view.request, view=view)
+    return pages.get_paginated_response(WindowSerializer(found, many=True).data)
+
+
+def store_schedule(
+    owner: LaunchSetting | ScheduledGroup, values: Mapping[str, Any] | None, by: Any, *, partly: bool
+) -> None:
+    """`values` None deletes it. `partly`: what is not named stays, but crontab and interval, which exclude each other.
+    Raises ValidationError at `schedule`; to be called inside the transaction that saves the owner."""
+    schedule = Schedule.objects.filter(**_of(owner)).first()
+    if values is None:
+        if schedule is not None:
+            delete_schedule(schedule, by, timezone.now())
+        return
+    if schedule is None or not partly:
+        schedule = Schedule(pk=schedule.pk if schedule else None, **_of(owner))
+    chosen = dict(values)
+    if chosen.get("crontab"):
+        chosen.setdefault("every_seconds", None)
+    elif chosen.get("every_seconds"):
+        chosen.setdefault("crontab", "")
+    for name, value in chosen.items():
+        setattr(schedule, name, value)
+    try:
+        save_schedule(schedule, by, timezone.now())
+    except ModelError as error:
+        raise serializers.ValidationError({"schedule": serializers.as_serializer_error(error)}) from error
+
+
+def _of(owner: LaunchSetting | ScheduledGroup) -> dict[str, Any]:
+    return {"group" if isinstance(owner, ScheduledGroup) else "setting": owner}

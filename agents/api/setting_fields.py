@@ -1,0 +1,99 @@
+"""A launch setting as JSON: what people choose, its schedule inside, and the facts of the MA."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+
+from agents.api.schedules import ScheduleSerializer
+from agents.api.validation import CheckedModelSerializer
+from agents.models import Destination, LaunchSetting, Pool
+from agents.models.activation import OPEN_ACTIVATIONS
+
+DERIVED = ("n", "N", "breaker_n")
+# The schedule is a row of its own, stored in the same transaction.
+CHOSEN = (
+    "key",
+    "agent",
+    "kind",
+    "timing",
+    "spread",
+    "pool",
+    "destination",
+    "schedule",
+    "mode",
+    "concurrency",
+    "breaker_m",
+    "count_once",
+    "try_one_first",
+    "drain_idle_seconds",
+    "drain_wait_seconds",
+    "drain_limit_messages",
+    "drain_limit_minutes",
+    "restart_seconds",
+    "grace_seconds",
+    "handling_timeout_seconds",
+    "transaction_timeout_seconds",
+    "isolate",
+    "child_memory_mb",
+    "parameters",
+    "masked_properties",
+    "description",
+)
+MACHINE_FACTS = (
+    "enabled",
+    "state_since",
+    "disabled_reason",
+    "disabled_by",
+    "disabled_ticket",
+    "disabled_until",
+    "group",
+    "provision_state",
+    "provision_problem",
+    "provisioned_at",
+    "created_at",
+    "activation",
+)
+
+
+class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
+    pool = serializers.SlugRelatedField(slug_field="name", queryset=Pool.objects.all())
+    destination = serializers.SlugRelatedField(
+        slug_field="name", queryset=Destination.objects.all(), required=False, allow_null=True
+    )
+    schedule = ScheduleSerializer(required=False, allow_null=True)
+    group = serializers.SerializerMethodField(help_text="The scheduled group it is a member of.")
+    # No CharField with a default: an answer to PATCH would leave it out where it is empty.
+    disabled_by = serializers.SerializerMethodField()
+    activation = serializers.SerializerMethodField(help_text="The open activation of an enabled setting.")
+
+    class Meta:
+        model = LaunchSetting
+        fields = CHOSEN + MACHINE_FACTS
+        read_only_fields = MACHINE_FACTS
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and not {"n", "N", "breaker_n"}.isdisjoint(data):
+            name = next(name for name in ("n", "N", "breaker_n") if name in data)
+            text = _("N cannot be chosen: it is derived, N = M / 3 rounded down, at least 1. Set M (breaker_m).")
+            raise serializers.ValidationError({name: text})
+        return super().to_internal_value(data)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The schedule has rules of its own, which are looked at when it is stored."""
+        own = {name: value for name, value in attrs.items() if name != "schedule"}
+        super().validate(own)
+        return attrs
+
+    def get_group(self, setting: LaunchSetting) -> str | None:
+        member = getattr(setting, "membership", None)
+        return member.group.name if member else None
+
+    def get_disabled_by(self, setting: LaunchSetting) -> str | None:
+        return setting.disabled_by.get_username() if setting.disabled_by else None
+
+    def get_activation(self, setting: LaunchSetting) -> str | None:
+        if not setting.enabled:
+            return None
+        pk = setting.activations.filter(state__in=OPEN_ACTIVATIONS).values_list("pk", flat=True).first()
+        return str(pk) if pk else None

@@ -1,0 +1,195 @@
+"""Removing a launch setting: decided by a mark in its row, carried out as often as needed.
+
+The mark is a wish that no broker can fulfil (`wanted_hash`): from then on it cannot be enabled, and nobody makes its
+queues again. Then go, in this order: the queues, the ended activations, the row. A kill before the mark leaves
+everything as it was; after it, wherever, the next `tend` goes on from what it finds, because each step does nothing
+where it was done. Protocols, letters and replays stay, with the key.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models import ProtectedError
+from django.utils.translation import gettext as _
+
+from agents.models import Activation, LaunchSetting, ProvisionState, Schedule
+from agents.services.broker import management
+from agents.services.history import note
+from agents.services.leases import lease
+from agents.services.provisioning import LEASE
+from agents.services.schedules import delete_schedule
+from agents.services.switching import Refused
+from agents.services.wishes import REMOVING, provision_after_commit, store_wish
+from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
+from broker.port import Management
+from broker.rows import find
+from broker.topology import remove_setting as remove_queues
+from contract.properties import dead_letter_queue
+
+log = structlog.get_logger(__name__)
+
+# So many activations with their runs and changes in one transaction: others must not wait long for the write lock.
+AT_ONCE = 200
+
+
+def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
+    """Why it cannot be removed now, as far as the rows tell, or None."""
+    if setting.enabled:
+        return Refused("enabled", _("It is enabled."), _("Disable it first."))
+    if Activation.objects.filter(setting=setting, ended_at=None).exists():
+        text = _("An activation of it has not ended yet.")
+        return Refused("not_ended", text, _("Wait until every run of it is closed."))
+    if member := getattr(setting, "membership", None):
+        text = _("It is a member of the group “%(group)s”.") % {"group": member.group.name}
+        return Refused("in_group", text, _("Take it out of the group first."))
+    return None
+
+
+def refusal_by_broker(setting: LaunchSetting) -> Refused | None:
+    """Why the broker keeps it from being removed: what its queues hold must not be lost. Nothing is asked for a
+    standalone agent."""
+    if not setting.takes_messages:
+        return None
+    try:
+        return _held(management(), setting)
+    except BrokerError as error:
+        return _broker_refusal(error)
+
+
+def removal_refusal(setting: LaunchSetting) -> Refused | None:
+    return refusal_by_rows(setting) or refusal_by_broker(setting)
+
+
+def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
+    """Whether it is gone already; else `tend` does the rest in a moment. Raises Refused: then nothing was removed."""
+    if refused := removal_refusal(setting):
+        raise refused
+    _decide(setting, by, now)
+    with lease("provision", LEASE) as free:
+        gone = free and _carry_out(setting.pk, now)
+    return gone
+
+
+def finish_removals(now: datetime) -> int:
+    """What was decided and not carried out yet. Answers how many are gone now."""
+    keys = list(LaunchSetting.objects.filter(wanted_hash=REMOVING).values_list("pk", flat=True))
+    if not keys:
+        return 0
+    with lease("provision", LEASE) as free:
+        return sum(_finished(pk, now) for pk in keys) if free else 0
+
+
+def _finished(setting_id: int, now: datetime) -> bool:
+    try:
+        return _carry_out(setting_id, now)
+    except Refused as refused:
+        log.warning("setting not removed", setting=setting_id, reason=refused.reason)
+        return False
+
+
+@transaction.atomic
+def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
+    """An enabling that came first is seen here, after the wait for its lock; one that comes later finds the mark."""
+    current = LaunchSetting.objects.select_for_update(of=("self",)).get(pk=setting.pk)
+    if refused := refusal_by_rows(current):
+        raise refused
+    # Taken back, nothing counts as made: whoever takes it back has everything looked at anew.
+    values = {"provisioned_hash": "", "provision_state": ProvisionState.PENDING, "provision_problem": ""}
+    LaunchSetting.objects.filter(pk=setting.pk).update(wanted_hash=REMOVING, **values)
+    note(setting, "setting", "disabled", "removing", now=now, by=by)
+    log.info("setting to be removed", setting=setting.key, by=str(by or ""))
+
+
+def _carry_out(setting_id: int, now: datetime) -> bool:
+    """Under the lease of provisioning: nobody makes queues meanwhile. Raises Refused, and then takes the mark back."""
+    setting = LaunchSetting.objects.filter(pk=setting_id, wanted_hash=REMOVING).select_related("destination").first()
+    if setting is None:
+        return False
+    try:
+        _remove_queues(setting)
+        while _remove_some_activations(setting):
+            pass
+        return _remove_row(setting, now)
+    except BrokerUnavailable as error:
+        # It stays decided: the broker was there a moment ago, and half of it may be done.
+        log.warning("broker away, removal waits", setting=setting.key, reason=str(error))
+        return False
+    except (Refused, BrokerError) as error:
+        refused = error if isinstance(error, Refused) else _broker_refusal(error)
+        _take_back(setting, now, refused)
+        raise refused from error
+
+
+def _remove_queues(setting: LaunchSetting) -> None:
+    """Empty queues only. What is published between the broker's last count and the removal finds a subscription that
+    is being removed, as what is published a moment later does."""
+    if not setting.takes_messages:
+        return
+    broker = management()
+    if refused := _held(broker, setting):
+        raise refused
+    if _is_ours(broker, setting):
+        remove_queues(broker, setting.key)
+
+
+def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
+    if not _is_ours(broker, setting):
+        return None
+    for queue, text in (
+        (setting.key, _("Its subscription %(queue)s holds messages on the broker: %(n)s.")),
+        (dead_letter_queue(setting.key), _("Its dead-letter queue %(queue)s holds messages on the broker: %(n)s.")),
+    ):
+        found = find(broker, "listQueues", queue)
+        if found is not None and found["messageCount"] != "0":
+            told = text % {"queue": queue, "n": found["messageCount"]}
+            return Refused("holds_messages", told, _("Let them be handled, or remove them on the broker."))
+    return None
+
+
+def _is_ours(broker: Management, setting: LaunchSetting) -> bool:
+    """A queue of this name at another address was never made for this setting (then provisioning failed)."""
+    found = find(broker, "listQueues", setting.key)
+    return found is None or found["address"] == setting.subscribed.name
+
+
+def _remove_some_activations(setting: LaunchSetting) -> bool:
+    ids = list(Activation.objects.filter(setting=setting).values_list("pk", flat=True)[:AT_ONCE])
+    if ids:
+        Activation.objects.filter(pk__in=ids).delete()
+    return bool(ids)
+
+
+def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
+    """Saved meanwhile: somebody wants it again, so it stays, and its queues are made anew."""
+    try:
+        with transaction.atomic():
+            marked = LaunchSetting.objects.select_for_update(of=("self",))
+            current = marked.filter(pk=setting.pk, wanted_hash=REMOVING).first()
+            if current is None:
+                return False
+            schedule = Schedule.objects.filter(setting=current).first()
+            if schedule is not None:
+                delete_schedule(schedule, None, now)
+            current.delete()
+    except ProtectedError as error:
+        text = _("It was put into a group at the same time.")
+        raise Refused("in_group", text, _("Take it out of the group first.")) from error
+    log.info("setting removed", setting=setting.key)
+    return True
+
+
+@transaction.atomic
+def _take_back(setting: LaunchSetting, now: datetime, refused: Refused) -> None:
+    store_wish(setting)
+    provision_after_commit(setting)
+    note(setting, "setting", "removing", "disabled", now=now, reason=refused.reason)
+
+
+def _broker_refusal(error: BrokerError) -> Refused:
+    if isinstance(error, ManagementFailed):
+        text = _("The broker did not let its queues be removed: %(problem)s") % {"problem": error}
+        return Refused("broker_refused", text, _("Remove the cause, then try again."))
+    text = _("The broker does not answer, and what its queues hold is not known: %(problem)s") % {"problem": error}
+    return Refused("broker_away", text, _("Try again when the broker is back."))
