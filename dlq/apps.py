@@ -11,10 +11,13 @@ class DlqConfig(AppConfig):
         from dlq.endings import deaths
         from dlq.pages import urls
         from dlq.replay.joining import outcomes_arrived
+        from dlq.returned import handled_well
         from failures.known_attempts import register_endings
         from failures.sinks import register_letter_outcome, register_protocols
+        from failures.unresolved import register_returned
 
         urls.register()
         register_letter_outcome(outcomes_arrived)
         register_protocols(protocols_arrived)
         register_endings(deaths)
+        register_returned(handled_well)

@@ -8,8 +8,11 @@ class FailuresConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import known_attempts as provided
+        from agents import unresolved as counted
         from failures.known_attempts import known_attempts
         from failures.pages import urls
+        from failures.unresolved import unresolved
 
         urls.register()
         provided.register(known_attempts)
+        counted.register(unresolved)
