@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # Where the services of this machine listen and are reached; only the site itself may listen elsewhere (MA_HOST).
 LOOPBACK = "127.0.0.1"
 
-DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.bench"
+DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone,kma.samples.bench"
 
 # Settings of the site and the KMAs that `ma` hands on when the person who starts it has set them.
 HANDED_ON = (

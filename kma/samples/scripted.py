@@ -43,9 +43,9 @@ class Scripted(Agent):
         truth = context.parameters.get("truth_file")
         if truth:
             write_truth(str(truth), message)
-        for step in _steps(message.json()):
-            if message.attempt <= _number(step, "first", message.attempt):
-                _act(step)(step, context)
+        for step in steps_of(message.json()):
+            if message.attempt <= number_of(step, "first", message.attempt):
+                act(step)(step, context)
 
 
 def write_truth(path: str, message: Message) -> None:
@@ -68,26 +68,29 @@ def write_truth(path: str, message: Message) -> None:
 
 def _note(body: Any) -> Any:
     try:
-        return _steps(json.loads(body))[0].get("note")
+        return steps_of(json.loads(body))[0].get("note")
     except (ValueError, TypeError, IndexError, InvalidMessage):
         return None
 
 
-def _steps(script: Any) -> list[Step]:
+def steps_of(script: Any) -> list[Step]:
+    """One step or a list of them. Raises InvalidMessage."""
     steps = script if isinstance(script, list) else [script]
     if not all(isinstance(step, dict) for step in steps):
         raise InvalidMessage("a step is an object with `do`")
     return steps
 
 
-def _act(step: Step) -> Callable[[Step, Context], None]:
-    act = _ACTS.get(step.get("do", ""))
-    if act is None:
+def act(step: Step) -> Callable[[Step, Context], None]:
+    """What does the step. Raises InvalidMessage when nothing does."""
+    found = _ACTS.get(step.get("do", ""))
+    if found is None:
         raise InvalidMessage(f"`do` is one of {', '.join(_ACTS)}, not {step.get('do')!r}")
-    return act
+    return found
 
 
-def _number(step: Step, name: str, default: float) -> float:
+def number_of(step: Step, name: str, default: float) -> float:
+    """Raises InvalidMessage."""
     value = step.get(name, default)
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         raise InvalidMessage(f"`{name}` is a number, not {value!r}")
@@ -119,7 +122,7 @@ def _invalid(step: Step, context: Context) -> None:
 
 
 def _exit(step: Step, context: Context) -> None:
-    os._exit(int(_number(step, "code", 1)))
+    os._exit(int(number_of(step, "code", 1)))
 
 
 def _kill(step: Step, context: Context) -> None:
@@ -132,18 +135,18 @@ def _kill(step: Step, context: Context) -> None:
 
 
 def _sleep(step: Step, context: Context) -> None:
-    time.sleep(_number(step, "seconds", 1))
+    time.sleep(number_of(step, "seconds", 1))
 
 
 def _allocate(step: Step, context: Context) -> None:
     # Written to, page by page: memory that is only reserved counts for nothing.
-    block = bytearray(int(_number(step, "mb", 1)) * _MEGABYTE)
+    block = bytearray(int(number_of(step, "mb", 1)) * _MEGABYTE)
     block[::4096] = b"\1" * len(range(0, len(block), 4096))
     Scripted.kept.append(block)
 
 
 def _send(step: Step, context: Context) -> None:
-    for index in range(int(_number(step, "count", 1))):
+    for index in range(int(number_of(step, "count", 1))):
         context.send(str(step.get("destination", "")), str(step.get("body", "")), {"index": index})
 
 

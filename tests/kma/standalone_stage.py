@@ -1,0 +1,113 @@
+"""A run of `demo.scripted-standalone` with real processes, in a folder of its own."""
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from broker.port import Outgoing
+from contract.messages import AgentKind, DesiredRun
+from kma.lease import boottime_ns
+from kma.ledger import Ledger
+from kma.run import Surroundings
+from kma.spool import Spool
+from kma.spool_file import SpoolFile
+from kma.standalone_run import StandaloneRun
+from tests.kma.fakes import eventually, wanted
+
+MODULE = "kma.samples.standalone"
+
+
+class FakePublisher:
+    """Takes what is sent; `problem` is raised instead, `gate` is waited for first."""
+
+    def __init__(self) -> None:
+        self.sent: list[Outgoing] = []
+        self.problem: Exception | None = None
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        self.gate.wait(20)
+        if self.problem is not None:
+            raise self.problem
+        self.sent.extend(messages)
+
+    def close(self) -> None:
+        pass
+
+
+class StandaloneStage:
+    """`script`: the parameter of the agent; the truth is in `starts`."""
+
+    def __init__(self, folder: Path, script: Any = None, **desired: Any) -> None:
+        self.folder = folder
+        self.truth = folder / "truth"
+        self.file = SpoolFile(folder / "spool.sqlite3")
+        self.spool = Spool(self.file, desired.pop("spool_bytes", 10_000_000))
+        self.ledger = Ledger(self.file)
+        self.publisher = FakePublisher()
+        modules = desired.pop("modules", (MODULE,))
+        self.around = Surroundings(
+            "srv-1", self.spool, self.ledger, folder, modules, no_link, publisher=lambda: self.publisher
+        )
+        self.desired = standalone(self.truth, script, **desired)
+        self.run = StandaloneRun(self.desired, "1", self.around)
+
+    def start(self) -> "StandaloneStage":
+        self.run.start()
+        return self
+
+    def answered(self) -> None:
+        self.run.answered(boottime_ns())
+
+    def lines(self, note: str | None = None) -> list[dict[str, Any]]:
+        found = [json.loads(line) for line in self.truth.read_text().splitlines()] if self.truth.exists() else []
+        return [line for line in found if line["note"] == note]
+
+    def began(self, times: int = 1) -> dict[str, Any]:
+        """The truth of this start, once there is one."""
+        eventually(lambda: len(self.lines()) >= times, f"{times} starts; {self.run.report()}")
+        return self.lines()[times - 1]
+
+    def over(self, seconds: float = 20) -> None:
+        self.run.join(seconds)
+        assert not self.run.alive, self.run.report()
+
+    def records(self, kind: str = "") -> list[dict[str, Any]]:
+        return [dict(one.content) for one in self.spool.head(1000, 1 << 30) if not kind or one.kind == kind]
+
+    def kinds(self) -> list[str]:
+        return [one.kind for one in self.spool.head(1000, 1 << 30)]
+
+    def end(self) -> None:
+        if self.run.alive:
+            self.run.stop(close=True, reason="test")
+            self.over(40)
+        self.file.close()
+
+
+def no_link(*_: Any) -> Any:
+    raise AssertionError("a standalone agent needs no link")
+
+
+def standalone(truth: Path, script: Any = None, **fields: Any) -> DesiredRun:
+    values = {
+        "agent": "demo.scripted-standalone",
+        "kind": AgentKind.STANDALONE,
+        "setting": "nightly",
+        "destination": "",
+        "queue": "",
+        "parameters": {"truth_file": str(truth), "script": script or {"do": "ok"}},
+    }
+    return wanted(**{**values, **fields})
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
