@@ -30,7 +30,7 @@ class SettingForm(ModelForm):
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
             "agent": _("The name under which servers offer it; those offered now are suggested."),
-            "breaker_m": _("The breaker only counts so far: nothing is switched off by it."),
+            "breaker_m": _("M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."),
         }
 
 

@@ -13,7 +13,7 @@ from agents import panels
 from agents.models import Activation, Run
 from agents.pages.consoles import link, needs, page
 from agents.pages.runs import run_rows
-from agents.pages.shown import ACTIVATIONS
+from agents.pages.shown import ACTIVATIONS, partial
 
 VIEW = "agents.view_activation"
 
@@ -33,7 +33,7 @@ def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     rows = Activation.objects.select_related("setting__destination", "setting__pool", "started_by")
     activation = get_object_or_404(rows, pk=pk)
     setting = activation.setting
-    runs = list(activation.runs.select_related("server").order_by("server__name", "epoch"))
+    runs = list(activation.runs.select_related("server", "activation__setting").order_by("server__name", "epoch"))
     before = setting.activations.filter(started_at__lt=activation.started_at).order_by("-started_at").first()
     after = setting.activations.filter(started_at__gt=activation.started_at).order_by("started_at").first()
     return page(
@@ -45,6 +45,7 @@ def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         activation=activation,
         setting=setting,
         state=ACTIVATIONS[activation.state],
+        partial=activation.ended_at is None and partial(runs, timezone.now()),
         lasted=(activation.ended_at or timezone.now()) - activation.started_at,
         totals=totals(runs),
         runs=run_rows(runs, setting, timezone.now()),

@@ -49,11 +49,11 @@ def figures_of(setting: LaunchSetting) -> Figures:
 
 
 def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
-    """By setting key; asks the broker for what is not fresh, within the budget."""
+    """By setting key; asks the broker for what is not fresh, within the budget. A standalone agent has no queue."""
     wanted = list(settings)
     deadline = time.monotonic() + BUDGET_SECONDS
     now = timezone.now()
-    for setting in sorted(wanted, key=_age_first):
+    for setting in sorted((each for each in wanted if each.takes_messages), key=_age_first):
         if time.monotonic() >= deadline or time.monotonic() < _away_until:
             break
         known = _known.get(setting.key)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.contrib.admin import site
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -21,10 +22,11 @@ from agents.models import (
 )
 from agents.pages.buttons import group_buttons
 from agents.pages.consoles import Text, link, needs, page
-from agents.pages.rows import open_runs
-from agents.pages.scheduled import in_words, scheduled
+from agents.pages.rows import facts_of, open_runs
+from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, Shown, setting_shown
 from agents.services.rights import may_group
+from agents.services.schedule_words import describe
 
 VIEW = "agents.view_scheduledgroup"
 PASSES = 15
@@ -87,7 +89,7 @@ def group_list(request: HttpRequest) -> HttpResponseBase:
         title=_("Groups"),
         section="groups",
         rows=[_row(group, open_trips.get(group.pk)) for group in found],
-        may_add=request.user.has_perm("agents.add_scheduledgroup"),
+        may_add=site.is_registered(ScheduledGroup) and request.user.has_perm("agents.add_scheduledgroup"),
     )
 
 
@@ -98,7 +100,7 @@ def _row(group: ScheduledGroup, trip: BreakerTrip | None) -> GroupRow:
         group=group,
         state=group_state(group, trip),
         members=len(group.members.all()),
-        words=in_words(schedule) if schedule else _("no schedule"),
+        words=describe(schedule) if schedule else _("no schedule"),
         last=last,
         last_state=PASS_STATES[last.state] if last else None,
     )
@@ -126,7 +128,7 @@ def group_page(request: HttpRequest, name: str) -> HttpResponseBase:
         current=passes[0] if passes else None,
         passes=passes,
         buttons=group_buttons(request, group, members, passes[0].run if passes else None),
-        may_change=request.user.has_perm("agents.change_scheduledgroup"),
+        may_change=site.is_registered(ScheduledGroup) and request.user.has_perm("agents.change_scheduledgroup"),
         may_reorder=len(members) > 1 and may_group(request.user, "edit", group, members),
     )
 
@@ -137,9 +139,14 @@ def _members(group: ScheduledGroup) -> list[LaunchSetting]:
 
 
 def _member_rows(members: list[LaunchSetting], now: datetime) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
-    runs = open_runs([each.pk for each in members])
+    keys = [each.pk for each in members]
+    runs, facts = open_runs(keys), facts_of(keys)
     return [
-        (each, setting_shown(each, runs.get(each.pk, []), now), each.activations.order_by("-started_at").first())
+        (
+            each,
+            setting_shown(each, runs.get(each.pk, []), now, facts[each.pk]),
+            each.activations.order_by("-started_at").first(),
+        )
         for each in members
     ]
 

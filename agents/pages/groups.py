@@ -7,10 +7,11 @@ from datetime import timedelta
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import Destination, LaunchSetting, OfferedAgent, Server, Spread
+from agents.models import Destination, LaunchSetting, OfferedAgent, Server, Spread, Timing
 from agents.models.setting import AckMode
 from agents.pages import amounts
-from agents.pages.consoles import Text
+from agents.pages.fact import Fact, Group
+from agents.pages.timing import when
 from contract.breaker import same_limit
 from contract.properties import dead_letter_queue
 from contract.redelivery import PlannedDelivery, schedule
@@ -19,49 +20,28 @@ FEW_FAILURES = 6
 SHOWN_ATTEMPTS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """`follows` is the consequence of the value; `warns` when somebody should think about it."""
-
-    name: Text
-    value: Text
-    follows: Text = ""
-    warns: bool = False
-    code: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    title: Text
-    facts: list[Fact]
-
-
 def groups(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAgent]) -> list[Group]:
     """`servers` are the pool's, `offered` what these offer under the agent's name."""
     return [
         Group(_("What"), _what(setting, servers, offered)),
-        Group(_("When"), [Fact(_("Timing"), setting.get_timing_display(), _timing(setting))]),
+        Group(_("When"), when(setting)),
         Group(_("Where"), _where(setting, servers)),
         Group(_("Limits"), _limits(setting)),
         Group(_("After a failure"), after_failure(setting)),
     ]
 
 
-def _timing(setting: LaunchSetting) -> str:
-    if setting.enabled:
-        return _("Handles messages as they come, until it is switched off.")
-    return _("It is off: its messages wait in its subscription, and a new activation goes on with them.")
-
-
 def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAgent]) -> list[Fact]:
     facts = [Fact(_("Agent"), setting.agent, *_offers(servers, offered), code=True)]
     if setting.description:
         facts.append(Fact(_("Description"), setting.description))
+    facts.append(Fact(_("Kind"), setting.get_kind_display(), _kind(setting)))
     modes = {
         AckMode.TRANSACTED.value: _("The message and all that the agent sends commit or roll back together."),
         AckMode.AUTO.value: _("Acknowledged when the agent returns; what it sent before a failure stays sent."),
     }
-    facts.append(Fact(_("Acknowledgement"), setting.get_mode_display(), modes.get(setting.mode, "")))
+    if setting.takes_messages:
+        facts.append(Fact(_("Acknowledgement"), setting.get_mode_display(), modes.get(setting.mode, "")))
     if setting.isolate:
         facts.append(Fact(_("Isolation"), _("a new process after each failure"), _("Safer and slower.")))
     if setting.parameters:
@@ -72,6 +52,12 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
             Fact(_("Masked properties"), masked, _("Their values are never stored with a failure."), code=True)
         )
     return facts
+
+
+def _kind(setting: LaunchSetting) -> str:
+    if setting.takes_messages:
+        return _("Called once for each message.")
+    return _("Called once for each activation; it takes no messages.")
 
 
 def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bool]:
@@ -89,24 +75,33 @@ def _offers(servers: list[Server], offered: list[OfferedAgent]) -> tuple[str, bo
 
 
 def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
-    fenced = _("The broker feeds one server at a time; another takes over when that one is lost.")
-    every = _("Every live server of the pool takes messages; each message goes to one of them.")
+    names = ", ".join(server.name for server in servers) or _("no server")
+    pool = Fact(_("Pool"), f"{setting.pool.name}: {names}")
+    spread = Fact(_("Spread"), setting.get_spread_display(), _spread(setting))
+    if not setting.takes_messages:
+        return [pool, spread]
     handlers = setting.concurrency * (len(servers) if setting.spread == Spread.MANY else 1)
     at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
-    names = ", ".join(server.name for server in servers) or _("no server")
     subscription = _(
         "Made on the broker when the setting was saved: it gathers messages from then on, also while it is off."
     )
-    broker = [
+    return [
         Fact(_("Destination"), setting.subscribed.name, code=True),
         Fact(_("Subscription"), setting.key, subscription, code=True),
-    ]
-    return [
-        *(broker if setting.takes_messages else []),
-        Fact(_("Pool"), f"{setting.pool.name}: {names}"),
-        Fact(_("Spread"), setting.get_spread_display(), fenced if setting.spread == Spread.ANY else every),
+        pool,
+        spread,
         Fact(_("Handlers per server"), amounts.number(setting.concurrency), at_once % {"n": amounts.number(handlers)}),
     ]
+
+
+def _spread(setting: LaunchSetting) -> str:
+    if setting.takes_messages:
+        if setting.spread == Spread.ANY:
+            return _("The broker feeds one server at a time; another takes over when that one is lost.")
+        return _("Every live server of the pool takes messages; each message goes to one of them.")
+    if setting.spread == Spread.ANY:
+        return _("It runs on one server; another takes over when that one was not heard for so long that it has ended.")
+    return _("It runs on every live server of the pool.")
 
 
 def _limits(setting: LaunchSetting) -> list[Fact]:
@@ -120,7 +115,7 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
             else _("A handler that hangs is never ended."),
         )
     ]
-    if setting.mode == AckMode.TRANSACTED:
+    if setting.takes_messages and setting.mode == AckMode.TRANSACTED:
         facts.append(Fact(_("Transaction timeout"), _seconds(transaction)))
     facts.append(
         Fact(
@@ -143,7 +138,7 @@ def _seconds(value: float) -> str:
 
 def after_failure(setting: LaunchSetting) -> list[Fact]:
     if not setting.takes_messages:
-        return [_breaker(setting)]
+        return [*_restart(setting), *_breaker(setting)]
     policy = setting.subscribed.policy
     attempts = _("without end") if policy.max_attempts < 0 else amounts.number(policy.max_attempts)
     queue = dead_letter_queue(setting.key)
@@ -157,8 +152,14 @@ def after_failure(setting: LaunchSetting) -> list[Fact]:
             _delay(setting.subscribed),
             _("Belongs to the destination: settings that share it share the delays."),
         ),
-        _breaker(setting),
+        *_breaker(setting),
     ]
+
+
+def _restart(setting: LaunchSetting) -> list[Fact]:
+    if setting.timing == Timing.DELAYED:
+        return []
+    return [Fact(_("Started again"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})]
 
 
 def _delay(destination: Destination) -> str:
@@ -173,39 +174,69 @@ def _delay(destination: Destination) -> str:
     return text
 
 
-def _breaker(setting: LaunchSetting) -> Fact:
+def _breaker(setting: LaunchSetting) -> list[Fact]:
     limit, m = same_limit(setting.breaker_m), setting.breaker_m
     value = _("%(same)s of one type, or %(any)s of any, in a row") % {
         "same": amounts.number(limit),
         "any": amounts.number(m),
     }
-    follows = _("Counts are kept and shown on this page; nothing is switched off by them yet.")
-    return Fact(_("Breaker"), value, follows)
+    facts = [Fact(_("Breaker"), value, _at_the_limit(setting))]
+    if setting.count_once:
+        facts.append(
+            Fact(_("Counts"), _("each message once"), _("Repeated failures of one message are one for the breaker."))
+        )
+    if setting.try_one_first:
+        follows = _("It succeeds: full speed. It fails: off again, by the same trip.")
+        facts.append(Fact(_("After switching on"), _("one message is tried first"), follows))
+    return facts
+
+
+def _at_the_limit(setting: LaunchSetting) -> str:
+    if setting.spread == Spread.MANY:
+        return _("A server that reaches it gives the setting up; two different servers switch it off everywhere.")
+    return _("Then it is switched off, and stays off until a person switches it on. Its messages wait.")
 
 
 def breaker_warnings(setting: LaunchSetting) -> list[str]:
-    """What the breaker of this setting would do to a quiet queue, and how little trips it."""
+    """What the breaker of this setting does to a quiet queue, and how little trips it."""
+    return [warning for warning in (_alone(setting), _few(setting)) if warning]
+
+
+def _alone(setting: LaunchSetting) -> str:
+    """One message that always fails, on a queue without others, counts as often as it is tried."""
+    if not setting.takes_messages or setting.count_once:
+        return ""
+    limit, attempts = same_limit(setting.breaker_m), setting.subscribed.max_attempts
+    if 0 <= attempts < limit:
+        return ""
+    if setting.spread == Spread.MANY:
+        text = ngettext(
+            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s attempt, "
+            "before it is dead.",
+            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s attempts, "
+            "before it is dead.",
+            limit,
+        )
+    else:
+        text = ngettext(
+            "One bad message alone on a quiet queue switches this setting off after %(n)s attempt, before it is dead.",
+            "One bad message alone on a quiet queue switches this setting off after %(n)s attempts, before it is dead.",
+            limit,
+        )
+    ways = _("Ways out: count each message once, a larger limit, or fewer attempts at the destination.")
+    return f"{text % {'n': amounts.number(limit)}} {ways}"
+
+
+def _few(setting: LaunchSetting) -> str:
+    if setting.breaker_m >= FEW_FAILURES:
+        return ""
     limit = same_limit(setting.breaker_m)
-    attempts = setting.subscribed.max_attempts if setting.takes_messages else 0
-    warnings = []
-    if attempts < 0 or limit <= attempts:
-        text = ngettext(
-            "One bad message alone on a quiet queue reaches the breaker's limit after %(n)s attempt, "
-            "before it is dead.",
-            "One bad message alone on a quiet queue reaches the breaker's limit after %(n)s attempts, "
-            "before it is dead.",
-            limit,
-        )
-        ways = _("Ways out: a larger limit, or fewer attempts at the destination.")
-        warnings.append(f"{text % {'n': amounts.number(limit)}} {ways}")
-    if setting.breaker_m < FEW_FAILURES:
-        text = ngettext(
-            "With this limit already %(n)s failure of one type in a row counts as a trip.",
-            "With this limit already %(n)s failures of one type in a row count as a trip.",
-            limit,
-        )
-        warnings.append(text % {"n": amounts.number(limit)})
-    return warnings
+    text = ngettext(
+        "With this limit already %(n)s failure of one type trips the breaker.",
+        "With this limit already %(n)s failures of one type in a row trip the breaker.",
+        limit,
+    )
+    return text % {"n": amounts.number(limit)}
 
 
 @dataclass(frozen=True, slots=True)

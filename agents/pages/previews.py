@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
-from agents.models import Destination, LaunchSetting, Pool
+from agents.models import Destination, LaunchSetting, Pool, Spread
 from agents.models.setting import KEY
 from agents.pages import groups
 from agents.pages.consoles import needs
@@ -15,7 +15,7 @@ from agents.pages.offers import offer_warning
 
 POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
 Policy = forms.modelform_factory(Destination, fields=POLICY_FIELDS)
-Breaker = forms.modelform_factory(LaunchSetting, fields=("breaker_m",))
+Breaker = forms.modelform_factory(LaunchSetting, fields=("breaker_m", "count_once", "try_one_first", "spread"))
 
 
 @require_safe
@@ -37,7 +37,7 @@ def setting_preview(request: HttpRequest) -> HttpResponseBase:
 
     The form of an existing setting does not send its key and its destination, which cannot change: `setting` names it.
     """
-    form = Breaker(request.GET)
+    form = Breaker({"spread": Spread.ANY, **request.GET.dict()})
     if not form.is_valid():
         return TemplateResponse(request, "agents/preview_none.html")
     stored = request.GET.get("setting", "")
@@ -46,9 +46,7 @@ def setting_preview(request: HttpRequest) -> HttpResponseBase:
     context: dict[str, Any] = {"warnings": [warning] if warning else []}
     if destination:
         key = stored or request.GET.get("key", "")
-        wished = LaunchSetting(
-            key=key if KEY.fullmatch(key) else "…", breaker_m=form.cleaned_data["breaker_m"], destination=destination
-        )
+        wished = LaunchSetting(key=key if KEY.fullmatch(key) else "…", destination=destination, **form.cleaned_data)
         context["warnings"] += groups.breaker_warnings(wished)
         context |= {"preview": groups.preview(destination), "facts": groups.after_failure(wished)}
     return TemplateResponse(request, "agents/preview_setting.html", context)

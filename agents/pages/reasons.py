@@ -1,29 +1,51 @@
 """Reasons that the services keep in rows, in the reader's language. One that is not known here is shown as it is."""
 
 import re
+from typing import Any
 
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
-_PATTERNS = (
-    re.compile(r"^epoch (?P<n>\d+)$"),
-    re.compile(r"^The pool “(?P<pool>[^”]*)” has no server\.$"),
-    re.compile(r"^No server of the pool “(?P<pool>[^”]*)” is alive\.$"),
-    re.compile(r"^No live server of the pool “(?P<pool>[^”]*)” offers the agent “(?P<agent>[^”]*)”\.$"),
-    re.compile(r"^the server is silent$"),
-    re.compile(r"^the server left the pool or no longer offers the agent$"),
+from agents.models import ActivationState
+
+# What is stored, and how it is said. A group named `state` is the value of an activation's state, one named `reason`
+# is itself a reason.
+_TEXTS: tuple[tuple[str, Any], ...] = (
+    (r"epoch (?P<n>\d+)", _("epoch %(n)s")),
+    (r"The pool “(?P<pool>[^”]*)” has no server\.", _("The pool “%(pool)s” has no server.")),
+    (r"No server of the pool “(?P<pool>[^”]*)” is alive\.", _("No server of the pool “%(pool)s” is alive.")),
+    (
+        r"No live server of the pool “(?P<pool>[^”]*)” offers the agent “(?P<agent>[^”]*)”\.",
+        _("No live server of the pool “%(pool)s” offers the agent “%(agent)s”."),
+    ),
+    (r"the server is silent", _("the server is silent")),
+    (
+        r"the server left the pool or no longer offers the agent",
+        _("the server left the pool or no longer offers the agent"),
+    ),
+    (r"a later window was due at the same time", _("a later window was due at the same time")),
+    (r"missed: nobody could start it then", _("missed: nobody could start it then")),
+    (
+        r"missed: (?P<count>\d+\+?) windows from (?P<first>.*) to (?P<last>.*), nobody could start them then",
+        _("missed: %(count)s windows from %(first)s to %(last)s, nobody could start them then"),
+    ),
+    (r"started late, once for all missed windows", _("started late, once for all missed windows")),
+    (r"(?P<key>\S+) did not finish well: (?P<state>[a-z]+)", _("%(key)s did not finish well: %(state)s")),
+    (r"(?P<key>\S+) is not there any more", _("%(key)s is not there any more")),
+    (r"(?P<key>\S+) could not be started: (?P<reason>.+)", _("%(key)s could not be started: %(reason)s")),
 )
+_PATTERNS = tuple((re.compile(pattern, re.DOTALL), text) for pattern, text in _TEXTS)
 
 
 def in_words(reason: str) -> str:
-    texts = (
-        _("epoch %(n)s"),
-        _("The pool “%(pool)s” has no server."),
-        _("No server of the pool “%(pool)s” is alive."),
-        _("No live server of the pool “%(pool)s” offers the agent “%(agent)s”."),
-        _("the server is silent"),
-        _("the server left the pool or no longer offers the agent"),
-    )
-    for pattern, text in zip(_PATTERNS, texts, strict=True):
-        if match := pattern.match(reason):
-            return text % match.groupdict()
+    for pattern, text in _PATTERNS:
+        if match := pattern.fullmatch(reason):
+            return str(text) % _facts(match.groupdict())
     return reason
+
+
+def _facts(facts: dict[str, str]) -> dict[str, str]:
+    if facts.get("state") in ActivationState:
+        facts["state"] = str(ActivationState(facts["state"]).label)
+    if "reason" in facts:
+        facts["reason"] = in_words(facts["reason"])
+    return facts

@@ -3,14 +3,24 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agents.models import Run
+from agents.models import Activation, BreakerTrip, Run
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.pages.shown import Facts
 
 
 def open_runs(settings: Iterable[int]) -> dict[int, list[Run]]:
     """The runs of the open activations of these settings that are wanted or not closed yet, by setting."""
     runs = Run.objects.filter(activation__setting__in=list(settings), activation__state__in=OPEN_ACTIVATIONS)
     found: dict[int, list[Run]] = defaultdict(list)
-    for run in runs.select_related("server", "activation").order_by("server__name", "epoch"):
+    for run in runs.select_related("server", "activation__setting").order_by("server__name", "epoch"):
         found[run.activation.setting_id].append(run)
     return found
+
+
+def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
+    """Whether each was started and whether its breaker switched it off, in two queries."""
+    wanted = list(settings)
+    started = Activation.objects.filter(setting__in=wanted, state__in=OPEN_ACTIVATIONS)
+    tripped = set(BreakerTrip.objects.filter(setting__in=wanted, ended_at=None).values_list("setting", flat=True))
+    running = set(started.order_by().values_list("setting", flat=True))
+    return {pk: Facts(pk in running, pk in tripped) for pk in wanted}

@@ -16,9 +16,9 @@ from agents.models import Activation, LaunchSetting, OfferedAgent, Run
 from agents.pages import groups
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import figures_of
-from agents.pages.rows import open_runs
+from agents.pages.rows import facts_of, open_runs
 from agents.pages.runs import run_rows
-from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
+from agents.pages.shown import ACTIVATIONS, PROVISIONED, partial, setting_shown
 from agents.services.rights import may, why_not
 from agents.services.settings import Refused, disable_setting, enable_setting, refusal
 from contract.text import storable
@@ -37,6 +37,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     offered = list(OfferedAgent.objects.filter(name=setting.agent, server__in=servers))
     current = setting.activations.order_by("-started_at").first()
     runs = open_runs([setting.pk]).get(setting.pk, [])
+    facts = facts_of([setting.pk])[setting.pk]
     return page(
         request,
         "agents/setting.html",
@@ -44,7 +45,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         section="settings",
         crumbs=[(_("Settings"), link("settings"))],
         setting=setting,
-        state=setting_shown(setting, runs, now),
+        state=setting_shown(setting, runs, now, facts),
+        partial=partial(runs, now),
         provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),

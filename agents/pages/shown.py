@@ -1,11 +1,22 @@
 """How states look: icon + word + colour, always the three together."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import ActivationState, LaunchSetting, ProvisionState, Run, RunPhase, Server, ServerState
+from agents.models import (
+    ActivationState,
+    Duty,
+    LaunchSetting,
+    ProvisionState,
+    Run,
+    RunPhase,
+    Server,
+    ServerState,
+    Timing,
+)
 from agents.pages.consoles import Text
 
 
@@ -18,22 +29,65 @@ class Shown:
     icon: str
 
 
-def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime) -> Shown:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`: its
+    breaker switched it off and nobody has switched it on again."""
+
+    started: bool = True
+    tripped: bool = False
+
+
+def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, facts: Facts = Facts()) -> Shown:
     """What an operator needs first: is it off, can it run, does it run."""
     if setting.provision_state == ProvisionState.FAILED:
         return Shown(_("not on the broker"), "bad", "warn")
     if not setting.enabled:
-        return Shown(_("off"), "off", "off")
+        return Shown(_("off by breaker"), "bad", "off") if facts.tripped else Shown(_("off"), "off", "off")
+    if not facts.started:
+        return _not_started(setting)
     wanted = [run for run in open_runs if run.wanted]
     if not wanted:
-        return Shown(_("waiting for a server"), "warn", "wait")
+        return _nothing_wanted(open_runs)
     if any(run.problem for run in wanted):
         return Shown(_("has a problem"), "bad", "warn")
     if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
         return Shown(_("server silent"), "bad", "silent")
-    if any(run.state == RunPhase.RUNNING and run.connected for run in wanted):
+    if any(_runs(run) for run in wanted):
         return Shown(_("running"), "ok", "play")
     return Shown(_("starting"), "info", "wait")
+
+
+def _not_started(setting: LaunchSetting) -> Shown:
+    if setting.timing == Timing.DELAYED:
+        return Shown(_("waits for its schedule"), "info", "wait")
+    if not setting.takes_messages:
+        return Shown(_("ended by itself"), "info", "ok")
+    return Shown(_("waiting for a server"), "warn", "wait")
+
+
+def _nothing_wanted(open_runs: list[Run]) -> Shown:
+    if any(run.state == RunPhase.INTERRUPTED for run in open_runs):
+        return Shown(_("given up"), "bad", "bad")
+    if open_runs:
+        return Shown(_("ending"), "info", "wait")
+    return Shown(_("waiting for a server"), "warn", "wait")
+
+
+def _runs(run: Run) -> bool:
+    """A standalone agent has no connection to the broker."""
+    return run.state == RunPhase.RUNNING and (run.connected or not run.activation.setting.takes_messages)
+
+
+def partial(runs: Iterable[Run], now: datetime) -> bool:
+    """Whether servers differ: it runs on some, and on others it should but does not, or was given up there."""
+    newest: dict[int, Run] = {}
+    for run in runs:
+        if run.server_id not in newest or run.epoch > newest[run.server_id].epoch:
+            newest[run.server_id] = run
+    counting = [run for run in newest.values() if run.wanted or run.state == RunPhase.INTERRUPTED]
+    well = sum(1 for run in counting if run.wanted and _runs(run) and run.server.state(now) is ServerState.ALIVE)
+    return 0 < well < len(counting)
 
 
 PROVISIONED: dict[str, Shown] = {
@@ -63,6 +117,13 @@ RUNS: dict[str, Shown] = {
     RunPhase.FAILED: Shown(RunPhase.FAILED.label, "bad", "bad"),
     RunPhase.INTERRUPTED: Shown(RunPhase.INTERRUPTED.label, "bad", "bad"),
     RunPhase.LOST: Shown(RunPhase.LOST.label, "bad", "silent"),
+}
+
+
+DUTIES: dict[str, Shown] = {
+    Duty.ACTIVE: Shown(Duty.ACTIVE.label, "ok", "ok"),
+    Duty.CORDONED: Shown(Duty.CORDONED.label, "warn", "pause"),
+    Duty.DRAINING: Shown(Duty.DRAINING.label, "warn", "down"),
 }
 
 

@@ -50,7 +50,9 @@ class QueueRow:
         return self.exact in (0, None) and self.since is None
 
 
-def queue_rows(settings: list[LaunchSetting]) -> list[QueueRow]:
+def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
+    """Of those that take messages: the others have no dead-letter queue."""
+    settings = [setting for setting in every if setting.takes_messages]
     figures = figures_for(settings)
     running: dict[str, list[ReplayJob]] = {}
     for job in ReplayJob.objects.filter(state__in=OPEN_JOBS):

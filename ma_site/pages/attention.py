@@ -1,37 +1,26 @@
 """What needs a person now, worst first, each with what can be done about it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import ProvisionState, ServerState
-from agents.pages.amounts import coarse, duration, number
-from agents.pages.consoles import Text, link
+from agents.models import Duty, ProvisionState, Server, ServerState
+from agents.pages.amounts import ago, coarse, duration, number
+from agents.pages.consoles import link
+from agents.pages.reasons import in_words
 from agents.pages.servers import ServerRow
 from agents.services.rights import may
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.overview import QueueRow
 from ma_site.pages.health import Part
+from ma_site.pages.launching import of_groups, of_trips
+from ma_site.pages.need import Need
 from ma_site.pages.table import SettingRow
 
 WORST_FIRST = ("bad", "warn", "info", "off")
-MOST = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """`acts` are the buttons: text and address."""
-
-    tone: str
-    icon: str
-    who: str
-    why: Text
-    url: str
-    acts: Sequence[tuple[Text, str]] = ()
+MOST = 16
 
 
 def needs_of(
@@ -42,7 +31,9 @@ def needs_of(
     gone for good, by deleting it."""
     found = [
         *_of_parts(parts),
+        *of_trips(request, now),
         *_of_settings(request, settings, now),
+        *of_groups(request, now),
         *_of_servers(servers, now),
         *_of_dead(request, dead, now),
     ]
@@ -70,6 +61,8 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     if setting.provision_state == ProvisionState.FAILED:
         why = _("could not be made on the broker: %(problem)s") % {"problem": setting.provision_problem}
         return Need("bad", "warn", setting.key, why, row.url, [look])
+    if row.facts.tripped and not setting.enabled:
+        return None  # told by its trip
     waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
     if not setting.enabled and waiting:
         return _off(request, row, waiting, now)
@@ -85,7 +78,7 @@ def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> 
     text = ngettext("off for %(time)s, %(n)s message waits", "off for %(time)s, %(n)s messages wait", waiting)
     why = text % {"time": coarse(now - setting.state_since), "n": number(waiting)}
     if setting.disabled_reason:
-        why += f" · {setting.disabled_reason}"
+        why += f" · {in_words(setting.disabled_reason)}"
     acts = [(_("Look"), row.url)]
     if may(request.user, "enable", setting):
         acts.append((_("Switch on…"), link("setting_enable", setting.key)))
@@ -105,6 +98,8 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
         elif server.state(now) is ServerState.SILENT:
             why = _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)}
             found.append(Need("bad", "silent", server.name, why, url, look))
+        elif server.duty != Duty.ACTIVE:
+            found.append(_on_other_duty(server, url, now))
         elif server.spool_full:
             found.append(Need("bad", "warn", server.name, _("its spool is full: it takes no more messages"), url, look))
         elif server.problems:
@@ -115,6 +110,19 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
             }
             found.append(Need("warn", "wait", server.name, why, url, look))
     return found
+
+
+def _on_other_duty(server: Server, url: str, now: datetime) -> Need:
+    why = server.get_duty_display()
+    if server.duty_since:
+        why = _("%(duty)s for %(time)s") % {"duty": why, "time": coarse(now - server.duty_since)}
+    if server.duty_by:
+        why += f" · {server.duty_by}"
+    if server.duty_reason:
+        why += f" · {server.duty_reason}"
+    if server.duty_until:
+        why += " · " + _("back %(when)s") % {"when": ago(server.duty_until, now)}
+    return Need("info", "pause", server.name, why, url, [(_("Look"), url)])
 
 
 def _of_dead(request: HttpRequest, rows: list[QueueRow], now: datetime) -> list[Need]:

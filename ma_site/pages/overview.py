@@ -49,6 +49,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         alive=sum(1 for row in servers if row.server.state(now) is ServerState.ALIVE),
         on=sum(1 for row in rows if row.setting.enabled),
         off=sum(1 for row in rows if not row.setting.enabled),
+        tripped=sum(1 for row in rows if row.facts.tripped and not row.setting.enabled),
         dead=_dead_total(dead, request, now),
         latest=_latest(request),
         may_add=may_anywhere(request.user, "add"),
@@ -90,7 +91,7 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
         "ma_site/settings.html",
         title=_("Settings"),
         section="settings",
-        rows=[row for row in every if chosen in ("", row.group)],
+        rows=[row for row in every if not chosen or row.is_in(chosen)],
         tabs=tabs,
         every=len(every),
         chosen=chosen,
@@ -99,4 +100,4 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
 
 
 def _count(rows: list[SettingRow], group: str) -> int:
-    return sum(1 for row in rows if row.group == group)
+    return sum(1 for row in rows if row.is_in(group))

@@ -8,8 +8,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from agents.models import LaunchSetting, Run, RunPhase, ServerState
 from agents.pages.consoles import link
 from agents.pages.figures import Figures, figures_for
-from agents.pages.rows import open_runs
-from agents.pages.shown import Shown, setting_shown
+from agents.pages.rows import facts_of, open_runs
+from agents.pages.shown import Facts, Shown, partial, setting_shown
 from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url
@@ -27,18 +27,20 @@ class Dot:
 class SettingRow:
     setting: LaunchSetting
     state: Shown
+    facts: Facts
+    partial: bool
     dots: list[Dot]
     runs: list[Run]
     figures: Figures
     failed_at: datetime | None
     dead_since: datetime | None
 
-    @property
-    def group(self) -> str:
-        """`off`, `problem` or `on`: what the list is filtered by."""
-        if self.state.tone in ("bad", "warn"):
-            return "problem"
-        return "on" if self.setting.enabled else "off"
+    def is_in(self, group: str) -> bool:
+        """What the list is filtered by: `off`, `problem` (off by its breaker is both), or `on` and well."""
+        problem = self.state.tone in ("bad", "warn")
+        if group == "off":
+            return not self.setting.enabled
+        return problem if group == "problem" else self.setting.enabled and not problem
 
     @property
     def url(self) -> str:
@@ -77,9 +79,12 @@ class SettingRow:
 def setting_rows(now: datetime) -> list[SettingRow]:
     """Everything that is not of the broker comes from rows; its figures from `figures_for`, as old as they are."""
     settings = list(_settings())
-    runs = open_runs(setting.pk for setting in settings)
+    keys = [setting.pk for setting in settings]
+    runs, facts = open_runs(keys), facts_of(keys)
     figures = figures_for(settings)
-    return [_row(setting, runs.get(setting.pk, []), figures[setting.key], now) for setting in settings]
+    return [
+        _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now) for setting in settings
+    ]
 
 
 def _settings() -> QuerySet[LaunchSetting]:
@@ -90,11 +95,13 @@ def _settings() -> QuerySet[LaunchSetting]:
     )
 
 
-def _row(setting: LaunchSetting, runs: list[Run], figures: Figures, now: datetime) -> SettingRow:
+def _row(setting: LaunchSetting, runs: list[Run], facts: Facts, figures: Figures, now: datetime) -> SettingRow:
     return SettingRow(
         setting=setting,
-        state=setting_shown(setting, runs, now),
-        dots=[_dot(run, now) for run in runs if run.wanted],
+        state=setting_shown(setting, runs, now, facts),
+        facts=facts,
+        partial=partial(runs, now),
+        dots=[_dot(run, now) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED],
         runs=runs,
         figures=figures,
         failed_at=getattr(setting, "failed_at", None),
@@ -107,5 +114,7 @@ def _dot(run: Run, now: datetime) -> Dot:
     if state is not ServerState.ALIVE:
         return Dot("bad", f"{run.server.name}: {state.label}")
     phase = RunPhase(run.state)
-    running = phase is RunPhase.RUNNING and run.connected
+    if phase is RunPhase.INTERRUPTED:
+        return Dot("bad", f"{run.server.name}: {phase.label}")
+    running = phase is RunPhase.RUNNING and (run.connected or not run.activation.setting.takes_messages)
     return Dot("ok" if running else "warn", f"{run.server.name}: {phase.label}")

@@ -42,6 +42,7 @@ from dlq.models import (
     Scope,
 )
 from failures.models import FailureProtocol, RecoveredMessage
+from tests.web.launches import Launches, make_launches
 
 PASSWORD = "correct horse battery"
 SPOOL = UUID(int=77)
@@ -74,6 +75,7 @@ class World:
     protocols: list[FailureProtocol] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     job: ReplayJob | None = None
+    launches: Launches | None = None
     dice: Random = field(default_factory=lambda: Random(7))
     number: int = 0
 
@@ -96,6 +98,7 @@ def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
     _servers(world)
     _settings(world)
     _activations(world)
+    world.launches = make_launches(world)
     _protocols(world)
     _letters(world, letters)
     _replay(world)
@@ -224,6 +227,7 @@ FAILURES = [
     ("invoices", "requests.exceptions.ConnectionError", "HTTPSConnectionPool(host='tax.example', port=443)", 31, True),
     ("invoices", "kma.agent.InvalidMessage", "not JSON: line 1 column 1", 9, False),
     ("mail-send", "ValueError", HOSTILE, 3, False),
+    ("returns", "IndexError", "list index out of range", 7, False),
 ]
 
 

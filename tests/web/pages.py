@@ -15,7 +15,8 @@ def every_page(world: World) -> dict[str, str]:
     key = "orders-export"
     setting, activation = world.settings[key], world.activations[key]
     hostile = next(each for each in world.protocols if each.exception_type == "ValueError")
-    assert world.job
+    assert world.job and world.launches
+    trip, group = world.launches.trip, world.launches.group
     return {
         "overview": "/",
         "settings": "/settings/",
@@ -25,6 +26,20 @@ def every_page(world: World) -> dict[str, str]:
         "setting that is off": "/settings/stock-sync/",
         "switch off": f"/settings/{key}/disable/",
         "switch on": "/settings/stock-sync/enable/",
+        "setting off by its breaker": f"/settings/{trip.setting.key}/",
+        "member of a group": "/settings/night-sum/",
+        "what if": f"/settings/{key}/what-if/?m=4",
+        "what if, wrongly asked": f"/settings/{key}/what-if/?m=x",
+        "activations": "/activations/",
+        "filtered activations": f"/activations/?setting={key}&state=running&span=7d",
+        "trips": "/trips/",
+        "filtered trips": f"/trips/?setting={trip.setting.key}&state=open",
+        "trip": f"/trips/{trip.pk}/",
+        "groups": "/groups/",
+        "group": f"/groups/{group.name}/",
+        "group switch off": f"/groups/{group.name}/disable/",
+        "group switch on": f"/groups/{group.name}/enable/",
+        "group run": f"/groups/{group.name}/run/",
         "activation": f"/activations/{activation.pk}/",
         "servers": "/servers/",
         "silent servers": "/servers/?state=silent",

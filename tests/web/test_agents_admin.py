@@ -158,7 +158,7 @@ def test_a_setting_that_is_not_saved_has_no_state_and_offered_agents_are_suggest
 
     assert "Since:" not in page and "being made on the broker" not in page
     assert '<datalist id="offered-agents"><option value="demo.orders">srv-1, srv-2</option></datalist>' in page
-    assert 'list="offered-agents"' in page and "nothing is switched off by it" in page
+    assert 'list="offered-agents"' in page and "N is derived and no field" in page
     assert "Since:" in client.get(reverse("admin:agents_launchsetting_change", args=[setting.pk])).content.decode()
 
 

@@ -9,7 +9,10 @@ from dlq.models import ReplayJob
 from tests.web.factories import World
 from tests.web.pages import every_page, signed_in
 
-FOR_OPERATORS = ("switch off", "switch on", "give back all", "give back some", "new setting")
+FOR_OPERATORS = (
+    "switch off", "switch on", "give back all", "give back some", "new setting",
+    "group switch off", "group switch on", "group run",
+)  # fmt: skip
 # The operations overview and the list of records say themselves that there is nothing for an outsider.
 OPEN = ("overview", "records")
 
@@ -59,7 +62,7 @@ def test_only_operators_change_anything(world: World, name: str) -> None:
         assert client.post(path, data).status_code == 403, path
     assert ReplayJob.objects.count() == 1
     assert set(LaunchSetting.objects.filter(enabled=True).values_list("key", flat=True)) == {
-        "orders-export", "orders-archive", "invoices", "mail-send",
+        "orders-export", "orders-archive", "invoices", "mail-send", "night-load", "night-sum", "night-mail",
     }  # fmt: skip
 
 

@@ -6,11 +6,13 @@ from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 
 
-def test_the_breaker_is_said_not_to_switch_anything_off_yet(world: World) -> None:
+def test_what_the_breaker_does_at_its_limit_is_said(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
     assert "3 of one type, or 10 of any, in a row" in text
-    assert "nothing is switched off by them yet" in text
+    assert "two different servers switch it off everywhere" in text
+    of_any = looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
+    assert "stays off until a person switches it on" in of_any
     assert "2 of 3 KeyError" in text and "4 of 10" in text
 
 
@@ -24,15 +26,25 @@ def test_the_schedule_is_drawn_with_its_band_and_the_time_to_the_dead_letter_que
 def test_one_bad_message_alone_is_warned_of(world: World) -> None:
     client = signed_in(world, "viewer")
 
-    assert "reaches the breaker's limit after 3 attempts" in looked_at(client, "/settings/orders-export/").text
-    assert "reaches the breaker's limit" not in looked_at(client, "/settings/invoices/").text
+    many = looked_at(client, "/settings/orders-export/").text
+    assert "can make a server give this setting up after 3 attempts, before it is dead" in many
+    any_one = looked_at(client, "/settings/mail-send/").text
+    assert "switches this setting off after 3 attempts, before it is dead" in any_one
+    assert "count each message once, a larger limit, or fewer attempts" in any_one
+    assert "One bad message" not in looked_at(client, "/settings/invoices/").text
+
+
+def test_a_message_that_counts_once_is_not_warned_of(world: World) -> None:
+    LaunchSetting.objects.filter(key="mail-send").update(count_once=True)
+
+    assert "One bad message" not in looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
 
 
 def test_few_failures_that_trip_are_told() -> None:
     setting = LaunchSetting(key="k", breaker_m=5, destination=Destination(name="a", max_attempts=3))
     warnings = groups.breaker_warnings(setting)
 
-    assert len(warnings) == 2 and "1 failure of one type" in warnings[1]
+    assert len(warnings) == 2 and "1 failure of one type trips" in warnings[1]
 
 
 def test_a_policy_without_end_never_ends_in_the_drawing() -> None:
