@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from agents.services.drains import watch_drains
 from agents.services.notices import send_due
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import tick
@@ -12,6 +13,11 @@ from agents.services.tending import tend
 @shared_task(name="agents.tend")
 def tend_task() -> None:
     tend(timezone.now())
+
+
+@shared_task(name="agents.watch_drains")
+def watch_drains_task() -> None:
+    watch_drains(timezone.now())
 
 
 @shared_task(name="agents.provision")

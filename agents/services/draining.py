@@ -1,0 +1,67 @@
+"""When an activation that drains its subscription is done. Pure: what the broker says now, what was seen before.
+
+Drained: nothing was in the subscription, and nothing new came, for the idle time. Delayed messages and those in
+delivery are in it. New messages are handled as long as it goes on; only its limits end it while they keep coming.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from agents.models import Ending
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the broker counts in a subscription. `total` contains `delayed` (waiting for their redelivery) and
+    `in_delivery`; `added` counts every message that ever came, redeliveries aside."""
+
+    total: int
+    delayed: int
+    in_delivery: int
+    added: int
+
+    @property
+    def only_delayed(self) -> bool:
+        return self.total > 0 and self.delayed >= self.total and self.in_delivery == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`idle_since`: seen empty, and nothing came since. `delayed_since`: nothing was left but delayed messages, and
+    nothing came since. `added`: as it was seen last; None before the first look."""
+
+    idle_since: datetime | None = None
+    delayed_since: datetime | None = None
+    added: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`idle`: so long empty. `wait`: so long for delayed messages, all of them together. `longest`: zero = no limit."""
+
+    idle: timedelta
+    wait: timedelta
+    longest: timedelta = timedelta()
+
+
+def follow(look: Look, before: Progress, now: datetime) -> Progress:
+    """What is known after this look. A message that came and was handled between two looks also starts the idle time
+    anew; a delayed one that is tried again meanwhile and fails does not start the waiting anew."""
+    came = look.added != before.added
+    known = Progress() if came else before
+    idle_since = (known.idle_since or now) if look.total == 0 else None
+    delayed_since = known.delayed_since or (now if look.only_delayed else None)
+    return Progress(idle_since, delayed_since if look.total else None, look.added)
+
+
+def verdict(look: Look, progress: Progress, patience: Patience, now: datetime) -> Ending | None:
+    """Whether it is done by what was seen. A delayed message that is tried again now may succeed."""
+    if progress.idle_since is not None and now - progress.idle_since >= patience.idle:
+        return Ending.DRAINED
+    if look.only_delayed and progress.delayed_since is not None and now - progress.delayed_since >= patience.wait:
+        return Ending.WAITED
+    return None
+
+
+def time_is_up(started_at: datetime, longest: timedelta, now: datetime) -> bool:
+    return bool(longest) and now - started_at >= longest

@@ -1,0 +1,98 @@
+"""When an activation that drains its subscription is done."""
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.services.draining import Look, Patience, Progress, follow, time_is_up, verdict
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+PATIENCE = Patience(idle=timedelta(seconds=5), wait=timedelta(seconds=60))
+EMPTY = Look(0, 0, 0, added=30)
+DELAYED = Look(2, 2, 0, added=30)
+BUSY = Look(7, 2, 3, added=30)
+
+
+def watch(*looks: Look, every: int = 2) -> list[str | None]:
+    """The verdicts of looks at equal distances."""
+    progress, verdicts = Progress(), []
+    for number, look in enumerate(looks):
+        now = START + timedelta(seconds=number * every)
+        progress = follow(look, progress, now)
+        verdicts.append(verdict(look, progress, PATIENCE, now))
+    return verdicts
+
+
+def test_empty_for_the_idle_time_is_drained() -> None:
+    assert watch(EMPTY, EMPTY, EMPTY, EMPTY) == [None, None, None, "drained"]
+
+
+def test_messages_start_the_idle_time_anew() -> None:
+    assert watch(EMPTY, EMPTY, BUSY, EMPTY, EMPTY, EMPTY, EMPTY) == [None] * 6 + ["drained"]
+
+
+def test_a_message_that_came_and_went_between_two_looks_starts_it_anew_too() -> None:
+    later = Look(0, 0, 0, added=31)
+
+    assert watch(EMPTY, EMPTY, later, later, later, later) == [None] * 5 + ["drained"]
+
+
+def test_what_is_in_delivery_is_not_drained() -> None:
+    assert set(watch(*[Look(1, 0, 1, added=30)] * 100)) == {None}
+
+
+def test_delayed_messages_are_waited_for_so_long_and_no_longer() -> None:
+    verdicts = watch(*[DELAYED] * 31)
+
+    assert verdicts == [None] * 30 + ["waited"]
+
+
+def test_a_delayed_message_that_is_tried_again_and_fails_does_not_start_the_waiting_anew() -> None:
+    tried = Look(2, 1, 1, added=30)
+    looks = [DELAYED] * 20 + [tried] + [DELAYED] * 10
+
+    assert watch(*looks) == [None] * 30 + ["waited"]
+
+
+def test_while_one_is_tried_nothing_is_given_up() -> None:
+    tried = Look(1, 0, 1, added=30)
+
+    assert watch(*[DELAYED] * 25, *[tried] * 10, EMPTY, EMPTY, EMPTY, EMPTY)[-5:] == [None] * 4 + ["drained"]
+
+
+def test_a_new_message_starts_the_waiting_anew() -> None:
+    more = Look(3, 2, 0, added=31)
+    delayed = Look(2, 2, 0, added=31)
+
+    assert set(watch(*[DELAYED] * 25, more, *[delayed] * 25)) == {None}
+
+
+def test_no_waiting_at_all_gives_up_at_once() -> None:
+    patience = Patience(idle=timedelta(seconds=5), wait=timedelta())
+
+    assert verdict(DELAYED, follow(DELAYED, Progress(), START), patience, START) == "waited"
+
+
+def test_the_time_is_up_after_the_longest_time_and_never_without_one() -> None:
+    assert time_is_up(START, timedelta(minutes=1), START + timedelta(minutes=1))
+    assert not time_is_up(START, timedelta(minutes=1), START + timedelta(seconds=59))
+    assert not time_is_up(START, timedelta(), START + timedelta(days=9))
+
+
+looks = st.builds(
+    lambda delayed, delivering, waiting, added: Look(delayed + delivering + waiting, delayed, delivering, added),
+    *[st.integers(0, 2)] * 3,
+    st.integers(0, 3),
+)
+
+
+@given(st.lists(looks, max_size=40))
+def test_drained_means_that_it_was_empty_in_every_look_of_the_idle_time(seen: list[Look]) -> None:
+    verdicts = watch(*seen)
+    for number, said in enumerate(verdicts):
+        if said == "drained":
+            idle = seen[number - 3 : number + 1]
+            assert len(idle) == 4 and all(look == Look(0, 0, 0, seen[number].added) for look in idle)
+        if said == "waited":
+            assert seen[number].only_delayed
