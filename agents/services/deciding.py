@@ -12,7 +12,7 @@ from agents.services.windows import Timetable, due_windows, last_window
 
 # A restart of the MA does not miss the window of the day.
 ON_TIME = timedelta(minutes=5)
-# More than so many missed windows become one row that says how many; past COUNTED it says "more than".
+# More than so many missed windows become one row that says how many; past COUNTED it says so.
 ROWS = 20
 COUNTED = 1000
 
@@ -56,7 +56,7 @@ class _Missed:
     def __init__(self, timetable: Timetable, after: datetime, until: datetime) -> None:
         self.first = due_windows(timetable, after, until, COUNTED + 1) if after < until else []
         overflow = len(self.first) > COUNTED
-        self.count = f"more than {COUNTED}" if overflow else str(len(self.first))
+        self.count = f"{COUNTED}+" if overflow else str(len(self.first))
         self.newest = last_window(timetable, after, until) if overflow else self.first[-1] if self.first else None
 
     def skips(self, but: datetime | None = None) -> tuple[Skip, ...]:

@@ -48,7 +48,9 @@ def reorder(group: ScheduledGroup, keys: Sequence[str], by: Any, now: datetime) 
 
 
 def _checked(group: ScheduledGroup, before: Sequence[str], keys: Sequence[str]) -> list[LaunchSetting]:
-    found = {setting.key: setting for setting in LaunchSetting.objects.filter(key__in=keys)}
+    # Locked: nobody enables one of them alone meanwhile.
+    asked = LaunchSetting.objects.select_for_update(no_key=True).filter(key__in=keys).order_by("key")
+    found = {setting.key: setting for setting in asked}
     for place, key in enumerate(keys):
         if key in keys[:place]:
             raise _problem("twice", _("The setting “%(key)s” is named twice."), key=key)

@@ -18,13 +18,15 @@ from agents.models import (
     GroupActivationState,
     GroupMember,
     LaunchSetting,
+    Schedule,
     ScheduledGroup,
 )
 from agents.services.endings import end_activations
 from agents.services.followers import register
 from agents.services.group_steps import MEMBER_ENDED, advance, start_group
+from agents.services.history import note
 from agents.services.switching import Refused, refusal, switch_off, switch_on
-from agents.services.wake_ups import follow_owner
+from agents.services.wake_ups import drop_wake_up, follow_owner
 
 log = structlog.get_logger(__name__)
 
@@ -84,6 +86,20 @@ def run_group_now(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivat
     """Raises Refused."""
     with transaction.atomic():
         return start_group(ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk), by, now)
+
+
+def delete_group(group: ScheduledGroup, by: Any, now: datetime) -> None:
+    """With its schedule and its passes; its members stay, disabled. Raises Refused while it is enabled."""
+    with transaction.atomic():
+        current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
+        if current.enabled:
+            text = _("The group “%(name)s” is enabled.") % {"name": current.name}
+            raise Refused("enabled", text, _("Disable it first."))
+        for setting in _members(current):
+            note(setting, "group", current.name, "", now=now, by=by)
+        for pk in Schedule.objects.filter(group=current).values_list("pk", flat=True):
+            drop_wake_up(pk)
+        current.delete()
 
 
 def advance_groups(now: datetime) -> int:

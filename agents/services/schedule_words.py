@@ -38,10 +38,10 @@ def crontab_in_words(crontab: str, time_zone: str) -> str:
     """`crontab` is valid."""
     fields = crontabs.fields_of(crontab)
     days, times, months = _days(fields), _times(fields), _months(fields)
-    text = times if not days else _("%(days)s %(times)s") % {"days": days, "times": times}
+    text = f"{days} {times}" if days else times
     if months:
         text = _("%(text)s, only in %(months)s") % {"text": text, "months": months}
-    return _("%(text)s, %(zone)s") % {"text": text, "zone": time_zone}
+    return f"{text}, {time_zone}"
 
 
 def _times(fields: Fields) -> str:
@@ -72,7 +72,7 @@ def _days(fields: Fields) -> str:
         return days or _("on %(weekdays)s") % {"weekdays": weekdays}
     clock_times = len(fields.minutes) * len(fields.hours) <= CLOCK_TIMES
     often = fields.hours == crontabs.ALL_HOURS or (sorted(fields.minutes) == [0] and _step(sorted(fields.hours), 24))
-    return _("every day") if clock_times and not often else ""
+    return _every_days(1) if clock_times and not often else ""
 
 
 def _days_of_month(fields: Fields) -> str:
@@ -137,13 +137,22 @@ def _ranges(numbers: Collection[int], names: Sequence[str] = ()) -> str:
     return ", ".join(words)
 
 
+# One is a word of its own: in Russian the form for 1 serves 21 and 31 too.
+
+
 def _every_minutes(count: int) -> str:
-    return ngettext("every minute", "every %(count)s minutes", count) % {"count": count}
+    if count == 1:
+        return _("every minute")
+    return ngettext("every %(count)s minute", "every %(count)s minutes", count) % {"count": count}
 
 
 def _every_hours(count: int) -> str:
-    return ngettext("every hour", "every %(count)s hours", count) % {"count": count}
+    if count == 1:
+        return _("every hour")
+    return ngettext("every %(count)s hour", "every %(count)s hours", count) % {"count": count}
 
 
 def _every_days(count: int) -> str:
-    return ngettext("every day", "every %(count)s days", count) % {"count": count}
+    if count == 1:
+        return _("every day")
+    return ngettext("every %(count)s day", "every %(count)s days", count) % {"count": count}

@@ -22,11 +22,13 @@ def enable_setting(setting: LaunchSetting, by: Any, now: datetime) -> Activation
 
     Of two at once one starts the activation: exactly one row changes from off to on.
     """
-    if (group := group_of(setting)) is not None:
-        text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
-        raise Refused("in_group", text, _("Enable the group: its members are enabled together."))
     with transaction.atomic():
-        current = LaunchSetting.objects.select_for_update().select_related("pool").get(pk=setting.pk)
+        locked = LaunchSetting.objects.select_for_update(of=("self",), no_key=True)
+        current = locked.select_related("pool").get(pk=setting.pk)
+        # With the lock: who adds it to a group at this moment holds it too.
+        if (group := group_of(current)) is not None:
+            text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
+            raise Refused("in_group", text, _("Enable the group: its members are enabled together."))
         if not current.enabled:
             switch_on(current, by, now)
     activation = Activation.objects.filter(setting=current, state__in=OPEN_ACTIVATIONS).first()

@@ -31,6 +31,14 @@ def quick_passwords(settings: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
+def begins_in_english() -> None:
+    """Whatever language the last request of the test before was answered in."""
+    from django.utils import translation
+
+    translation.activate("en")
+
+
+@pytest.fixture(autouse=True)
 def fresh_cache() -> None:
     """Counts of the throttles end with the test."""
     from django.core.cache import cache

@@ -4,11 +4,14 @@ from datetime import timedelta
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.utils import translation
+from django_celery_beat.models import PeriodicTask
 
 from agents.models import Activation, GroupActivation, LaunchSetting, Pool, ScheduledGroup, StateChange, Trigger
+from agents.pages.reasons import in_words
 from agents.services import group_steps
 from agents.services.group_members import reorder, save_members
-from agents.services.groups import advance_groups, disable_group, enable_group, run_group_now
+from agents.services.groups import advance_groups, delete_group, disable_group, enable_group, run_group_now
 from agents.services.schedules import tick
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.switching import Refused
@@ -237,3 +240,23 @@ def test_members_come_and_go_only_while_the_group_is_disabled(night: ScheduledGr
     delayed(pool, "four")
     with pytest.raises(ValidationError, match="disable the group"):
         save_members(night, ["one", "two", "three", "four"], None, NOW)
+
+
+def test_a_group_is_deleted_once_it_is_disabled(night: ScheduledGroup) -> None:
+    scheduled(night)
+    with pytest.raises(Refused) as refused:
+        delete_group(night, None, NOW)
+    assert refused.value.code == "enabled"
+    disable_group(night, None, "", NOW)
+    delete_group(night, None, NOW)
+    assert not ScheduledGroup.objects.exists()
+    assert LaunchSetting.objects.filter(enabled=False).count() == 3
+    assert not PeriodicTask.objects.filter(task="agents.tick").exists()
+
+
+def test_why_a_pass_failed_is_said_in_russian(night: ScheduledGroup) -> None:
+    passing = run_group_now(night, None, NOW)
+    end(newest(), LATER, "interrupted")
+    passing.refresh_from_db()
+    with translation.override("ru"):
+        assert in_words(passing.reason) == "one: завершение с ошибкой (прервано)"

@@ -89,7 +89,7 @@ def test_a_year_away_leaves_one_row_that_says_how_many(pool: Pool) -> None:
     tick(minutely.pk, NOW + timedelta(days=365))
     (missed, *late) = windows(minutely)
     assert missed[0] == NOW + timedelta(minutes=1)
-    assert "more than 1000 windows" in missed[2]
+    assert "1000+ windows" in missed[2]
     # The last five minutes are no longer missed: the newest of them starts.
     assert [result for _due, result, _reason in late] == ["skipped"] * 4 + ["started"]
     assert Window.objects.get(result="started").due_at == NOW + timedelta(days=365)
