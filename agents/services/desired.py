@@ -6,6 +6,7 @@ import json
 from agents import known_attempts
 from agents.models import LaunchSetting, Run, RunPhase, Server, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.carrying import carried_counts
 from agents.services.hearing import LEASE_SECONDS, leased
 from contract import wire
 from contract.messages import AgentKind, DesiredRun, DesiredState, Mode
@@ -37,6 +38,8 @@ def _desired_run(run: Run) -> DesiredRun:
         agent=setting.agent,
         kind=AgentKind(setting.kind),
         count_once=setting.count_once,
+        try_one_first=run.activation.trial,
+        carried_counts=carried_counts(run),
         limit_messages=setting.drain_limit_messages if setting.timing == Timing.DELAYED else 0,
         restart_seconds=_restart_seconds(setting),
         lease_seconds=LEASE_SECONDS if leased(setting) else 0.0,

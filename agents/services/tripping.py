@@ -45,7 +45,7 @@ def evaluate(activation_id: UUID, now: datetime) -> BreakerTrip | None:
     row that waits to be sent.
     """
     activation = Activation.objects.select_related("setting__pool").filter(pk=activation_id).first()
-    if activation is None or activation.state not in OPEN_ACTIVATIONS:
+    if activation is None or not _counts(activation, activation.setting):
         return None
     # Looked without locks first: mostly one of several servers is interrupted and the others go on.
     if not quorum_of(activation, now).trips:
@@ -94,7 +94,7 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
     group = _locked_group(seen.setting)
     setting = LaunchSetting.objects.select_for_update(no_key=True).get(pk=seen.setting_id)
     activation = Activation.objects.select_for_update(no_key=True).get(pk=seen.pk)
-    if not setting.enabled or activation.state not in OPEN_ACTIVATIONS:
+    if not _counts(activation, setting):
         return None
     activation.setting = setting
     quorum = quorum_of(activation, now)
@@ -116,6 +116,11 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
     Interruption.objects.filter(run__in=runs, trip=None).update(trip=trip)
     log.warning("breaker tripped", setting=setting.key, trip=trip.pk, reason=reason, quorum=quorum.as_json())
     return trip
+
+
+def _counts(activation: Activation, setting: LaunchSetting) -> bool:
+    """An activation of before the setting was enabled, which only waits for its last records, trips nothing."""
+    return setting.enabled and activation.state in OPEN_ACTIVATIONS and activation.started_at >= setting.state_since
 
 
 def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
