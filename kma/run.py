@@ -1,6 +1,5 @@
 """One run in a thread of its own, from the first child process to the closing record."""
 
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -29,11 +28,6 @@ from kma.spool import New, Spool
 Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
 LIMIT = "limit"  # why a run has ended that has handled as many messages as it shall
 _COMMIT_SECONDS = 10.0  # beyond the grace period: for transactions under way and a spool that cannot be written
-
-
-# Link and children are served by a thread each, and both go through a system call per message: with Python's 5 ms the
-# one that comes back from its call waits that long for the other to let go of the interpreter.
-SWITCH_SECONDS = 0.00002
 
 
 def no_publisher() -> Publisher:
@@ -94,7 +88,6 @@ class Run:
     # -- any thread -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        sys.setswitchinterval(SWITCH_SECONDS)
         self._thread.start()
 
     def stop(self, *, close: bool, reason: str = "") -> None:

@@ -1,6 +1,6 @@
 """How many deliveries a run takes in advance: enough to keep its children busy for a second, bounded in bytes."""
 
-PER_CHILD = 25
+PER_CHILD = 100
 BOUND_BYTES = 64 * 1024 * 1024
 PERIOD = 0.25  # seconds between two looks at the rate
 LEAST_DEPTH, MOST_DEPTH = 2, 8

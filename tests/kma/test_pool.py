@@ -119,11 +119,11 @@ def test_the_window_follows_the_rate_and_shrinks_at_once_for_large_messages() ->
     assert window.size == 4
     window.saw(500)
     assert not window.handled(5, now=100.0), "slow handlings: what waits here is kept from other servers"
-    assert window.handled(500, now=101.0) and window.size == 100
+    assert window.handled(500, now=101.0) and window.size == 400
     assert not window.handled(1000, now=101.1), "not looked at for every message"
     assert window.saw(100_000) and window.size == 10
     assert window.saw(20_000_000) and window.size == 4, "each child has one"
     for _ in range(2000):
         window.saw(500)
-    assert window.size == 100
+    assert window.size == 400
     assert window.handled(1, now=2000.0) and window.size == 4
