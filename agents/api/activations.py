@@ -1,16 +1,25 @@
 """/api/v1/activations/: starts of settings with their runs."""
 
 from typing import Any
+from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers
+from rest_framework.decorators import action
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.pagination import KeysetPages
+from agents.api.refusals import or_conflict
+from agents.api.rights import check_right
 from agents.models import Activation, ActivationState, Run
 from agents.services.listing import Listed, activations
+from agents.services.starting import stop_activation
+from agents.services.switching import Refused
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
@@ -74,6 +83,10 @@ class ActivationSerializer(serializers.ModelSerializer[Activation]):
         read_only_fields = fields
 
 
+class ReasonSerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+
+
 class ActivationQuery(serializers.Serializer[Any]):
     """What the list may be narrowed to."""
 
@@ -109,6 +122,19 @@ class ActivationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Generi
     lookup_value_converter = "uuid"
     pagination_class = NewestActivations
     filter_backends = ()
+    action_permissions = {"stop": ("agents.view_activation",)}
+
+    @extend_schema(request=ReasonSerializer, responses=ActivationSerializer)
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, pk: UUID) -> Response:
+        """The setting stays enabled. 409 where it ended, or only disabling stops it."""
+        activation, given = self.get_object(), ReasonSerializer(data=request.data or {})
+        check_right(request, "stop", activation.setting)
+        given.is_valid(raise_exception=True)
+        with or_conflict(f"activations/{pk}"):
+            if not stop_activation(activation, request.user, given.validated_data["reason"], timezone.now()):
+                raise Refused("over", _("It has ended, or is ending already."), _("Nothing is to be done."))
+        return Response(self.get_serializer(self.get_object()).data)
 
     def listed(self) -> Listed:
         query = ActivationQuery(data=self.request.query_params)

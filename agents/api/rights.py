@@ -1,5 +1,7 @@
 """403 with the right that is missing."""
 
+from collections.abc import Sequence
+
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
@@ -20,9 +22,19 @@ def check_pool(request: Request, pool: Pool) -> None:
         raise _forbidden(missing("add", pool.name), "pool")
 
 
-def check_group(request: Request, action: str, group: ScheduledGroup) -> None:
-    if reason := why_not_group(request.user, action, group):
-        raise _forbidden(reason, f"groups/{group.name}")
+def check_group(
+    request: Request, action: str, group: ScheduledGroup, members: Sequence[LaunchSetting] | None = None
+) -> None:
+    """`members`: those that it shall have; without them the present ones. Raises Forbidden."""
+    if reason := why_not_group(request.user, action, group, members):
+        raise _forbidden(reason, f"groups/{group.name}" if group.name else "members")
+
+
+def check_permission(request: Request, permission: str, name: str, where: str) -> None:
+    """For what belongs to no pool. Raises Forbidden."""
+    if not request.user.has_perm(permission):
+        text = _("You may not do that. Ask for the permission “%(permission)s”.")
+        raise _forbidden(text % {"permission": name}, where)
 
 
 def _forbidden(reason: str, where: str) -> Forbidden:

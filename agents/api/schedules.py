@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -32,11 +33,10 @@ class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
             return None
         return [each.isoformat() for each in upcoming(schedule, timezone.now())]
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        given = self.initial_data if hasattr(self, "initial_data") else {}
-        if unknown := sorted(set(given) - set(self.fields)):
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and (unknown := sorted(set(data) - set(CHOSEN))):
             raise serializers.ValidationError({unknown[0]: f"There is no such field; there are: {sorted(CHOSEN)}."})
-        return attrs
+        return super().to_internal_value(data)
 
 
 class WindowSerializer(serializers.ModelSerializer[Window]):
@@ -79,7 +79,10 @@ def store_schedule(
     try:
         save_schedule(schedule, by, timezone.now())
     except ModelError as error:
-        raise serializers.ValidationError({"schedule": serializers.as_serializer_error(error)}) from error
+        problems = error.message_dict
+        if NON_FIELD_ERRORS in problems:
+            problems["non_field_errors"] = problems.pop(NON_FIELD_ERRORS)
+        raise serializers.ValidationError({"schedule": problems}) from error
 
 
 def _of(owner: LaunchSetting | ScheduledGroup) -> dict[str, Any]:

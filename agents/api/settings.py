@@ -13,13 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.activations import ActivationSerializer
+from agents.api.activations import ActivationSerializer, ReasonSerializer, RunSerializer
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_pool, check_right
 from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
 from agents.api.setting_fields import SettingSerializer
-from agents.models import Activation, LaunchSetting, Window
+from agents.models import Activation, LaunchSetting, Server, Window
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.resuming import resume_on_server
 from agents.services.rights import may_anywhere
 from agents.services.setting_removal import remove_setting
 from agents.services.settings import Refused, disable_setting, enable_setting
@@ -36,15 +37,15 @@ class SettingFilter(filters.FilterSet):
         fields = ("enabled", "agent", "kind", "timing", "pool", "destination", "provision_state")
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
-    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
-
-
 class DisablingSerializer(ReasonSerializer):
     """`until`: then it is enabled again by itself."""
 
     ticket = serializers.CharField(max_length=200, required=False, default="", allow_blank=True)
     until = serializers.DateTimeField(required=False, default=None, allow_null=True)
+
+
+class ServerNameSerializer(serializers.Serializer[Any]):
+    server = serializers.SlugRelatedField(slug_field="name", queryset=Server.objects.all())
 
 
 class SettingViewSet(
@@ -66,7 +67,7 @@ class SettingViewSet(
     filterset_class = SettingFilter
     # Whoever sees settings may ask; `rights` decides by action and pool.
     action_permissions = dict.fromkeys(
-        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "windows"),
+        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "resume", "windows"),
         ("agents.view_launchsetting",),
     )
 
@@ -161,6 +162,16 @@ class SettingViewSet(
             stop_activation(activation, request.user, given.validated_data["reason"], timezone.now())
         activation.refresh_from_db()
         return Response(ActivationSerializer(activation).data)
+
+    @extend_schema(request=ServerNameSerializer, responses={201: RunSerializer})
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, key: str) -> Response:
+        """A new run on the server whose run tripped alone: its counts begin anew. 409 if refused."""
+        setting, given = self.for_action("enable"), ServerNameSerializer(data=request.data or {})
+        given.is_valid(raise_exception=True)
+        with or_conflict(f"settings/{key}"):
+            run = resume_on_server(setting, given.validated_data["server"], request.user, timezone.now())
+        return Response(RunSerializer(run).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(responses=WindowSerializer(many=True))
     @action(detail=True, methods=["get"])

@@ -5,6 +5,8 @@ from rest_framework.routers import SimpleRouter
 
 from agents.api import schema as schema  # registers the authentication schemes
 from agents.api.activations import ActivationViewSet
+from agents.api.grants import GrantViewSet
+from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
 from agents.api.places import DestinationViewSet, PoolViewSet, ServerViewSet
 from agents.api.queues import QueueView
@@ -12,6 +14,8 @@ from agents.api.settings import SettingViewSet
 
 router = SimpleRouter()
 router.register("settings", SettingViewSet, basename="api-setting")
+router.register("groups", GroupViewSet, basename="api-group")
+router.register("grants", GrantViewSet, basename="api-grant")
 router.register("destinations", DestinationViewSet, basename="api-destination")
 router.register("pools", PoolViewSet, basename="api-pool")
 router.register("servers", ServerViewSet, basename="api-server")

@@ -94,8 +94,10 @@ def why_not(user: Any, action: str, setting: LaunchSetting) -> str:
     return "" if may(user, action, setting) else missing(action, setting.pool.name)
 
 
-def why_not_group(user: Any, action: str, group: ScheduledGroup) -> str:
-    if may_group(user, action, group):
+def why_not_group(
+    user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None
+) -> str:
+    if may_group(user, action, group, members):
         return ""
     text = _("You may not do that with every member. Ask for the permission “%(permission)s”.")
     return text % {"permission": _ACTIONS[action].named}

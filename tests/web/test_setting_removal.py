@@ -16,6 +16,7 @@ from agents.services.tending import tend
 from agents.services.wishes import REMOVING, save_destination
 from broker.memory_adapter import MemoryBroker
 from broker.port import Message, Outgoing
+from broker.rows import find
 from contract.typed import Typed
 from failures.models import FailureProtocol
 from tests.web.rows import NOW, api_client, make_person, make_setting
@@ -47,7 +48,7 @@ def admin(db: None) -> User:
 
 def queues() -> set[str]:
     names = ("orders", "DLQ.orders")
-    return {name for name in names if setting_removal.find(broker_service.management(), "listQueues", name)}
+    return {name for name in names if find(broker_service.management(), "listQueues", name)}
 
 
 def ended_activation(setting: LaunchSetting, server: Server) -> Activation:
@@ -201,7 +202,7 @@ def test_a_queue_of_somebody_else_is_left_alone(memory: MemoryBroker, made: Laun
     broker_service.management().call("broker", "createQueue", json.dumps(wanted), True)
     assert remove_setting(other, None, NOW)
 
-    found = setting_removal.find(broker_service.management(), "listQueues", "taken")
+    found = find(broker_service.management(), "listQueues", "taken")
     assert found is not None and found["address"] == "foreign"
 
 

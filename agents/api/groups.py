@@ -1,0 +1,222 @@
+"""/api/v1/groups/: scheduled groups, their members in order, and what people do with them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.exceptions import ValidationError as ModelError
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from agents.api.activations import ReasonSerializer
+from agents.api.refusals import or_conflict
+from agents.api.rights import check_group
+from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
+from agents.api.validation import CheckedModelSerializer
+from agents.models import Activation, GroupActivation, GroupActivationState, LaunchSetting, ScheduledGroup, Window
+from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.group_members import save_members
+from agents.services.groups import delete_group, disable_group, enable_group, run_group_now
+from agents.services.starting import stop_activation
+from agents.services.switching import Refused
+
+FACTS = ("enabled", "state_since", "disabled_reason", "disabled_by", "created_at", "activation")
+
+
+class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
+    """`members`: keys of settings, in the order in which they run."""
+
+    members = serializers.ListField(child=serializers.CharField(max_length=61), required=False, max_length=200)
+    schedule = ScheduleSerializer(required=False, allow_null=True)
+    disabled_by = serializers.SerializerMethodField()
+    activation = serializers.SerializerMethodField(help_text="The pass through the members that goes on.")
+
+    class Meta:
+        model = ScheduledGroup
+        fields = ("name", "description", "members", "schedule", *FACTS)
+        read_only_fields = FACTS
+
+    def get_disabled_by(self, group: ScheduledGroup) -> str | None:
+        return group.disabled_by.get_username() if group.disabled_by else None
+
+    def get_activation(self, group: ScheduledGroup) -> str | None:
+        running = group.activations.filter(state=GroupActivationState.RUNNING)
+        pk = running.values_list("pk", flat=True).first() if group.enabled else None
+        return str(pk) if pk else None
+
+    def to_representation(self, group: ScheduledGroup) -> dict[str, Any]:
+        schedule = getattr(group, "schedule", None)
+        keys = [member.setting.key for member in group.members.all()]
+        own = ("name", "description", "enabled", "state_since", "disabled_reason", "created_at")
+        return {name: getattr(group, name) for name in own} | {
+            "members": keys,
+            "schedule": self.fields["schedule"].to_representation(schedule) if schedule else None,
+            "disabled_by": self.get_disabled_by(group),
+            "activation": self.get_activation(group),
+        }
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Members and schedule have rules of their own, which are looked at when they are stored."""
+        super().validate({name: value for name, value in attrs.items() if name not in ("members", "schedule")})
+        if self.instance is not None and attrs.get("name", self.instance.name) != self.instance.name:
+            raise serializers.ValidationError({"name": "The name cannot be changed."})
+        return attrs
+
+
+class PassSerializer(serializers.ModelSerializer[GroupActivation]):
+    """One pass through the members: `plan` as it was frozen, `step` the index of the member that runs."""
+
+    group = serializers.CharField(source="group.name", read_only=True)
+    started_by = serializers.CharField(source="started_by.username", read_only=True, default=None)
+
+    class Meta:
+        model = GroupActivation
+        fields = ("id", "group", "state", "plan", "step", "started_by", "started_at", "ended_at", "reason")
+        read_only_fields = fields
+
+
+class GroupViewSet(
+    mixins.ListModelMixin,
+    mixins.CreateModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.UpdateModelMixin,
+    GenericViewSet[ScheduledGroup],
+):
+    """A right is needed for every member: a group is switched and run as a whole."""
+
+    queryset = (
+        ScheduledGroup.objects.select_related("disabled_by", "schedule")
+        .prefetch_related("members__setting")
+        .order_by("name")
+    )
+    serializer_class = GroupSerializer
+    lookup_field = "name"
+    lookup_value_regex = "[^/]+"
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]
+    action_permissions = dict.fromkeys(
+        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "windows"),
+        ("agents.view_scheduledgroup",),
+    )
+
+    def for_action(self, action: str) -> ScheduledGroup:
+        group = self.get_object()
+        check_group(self.request, action, group)
+        return group
+
+    def partial_update(self, request: Request, *args: Any, **options: Any) -> Response:
+        self.for_action("edit")
+        return super().partial_update(request, *args, **options)
+
+    def create(self, request: Request, *args: Any, **options: Any) -> Response:
+        given = request.data.get("members") if isinstance(request.data, dict) else None
+        self._check_members(given if isinstance(given, list) else [])
+        return super().create(request, *args, **options)
+
+    def perform_create(self, serializer: serializers.BaseSerializer[ScheduledGroup]) -> None:
+        self._save(serializer, ScheduledGroup(), dict(serializer.validated_data))
+
+    def perform_update(self, serializer: serializers.BaseSerializer[ScheduledGroup]) -> None:
+        assert serializer.instance is not None
+        if "members" in serializer.validated_data:
+            self._check_members(serializer.validated_data["members"])
+        self._save(serializer, serializer.instance, dict(serializer.validated_data))
+
+    def _check_members(self, keys: Sequence[Any]) -> None:
+        """The right to edit each setting that shall be in it."""
+        named = LaunchSetting.objects.filter(key__in=[key for key in keys if isinstance(key, str)])
+        check_group(self.request, "edit", ScheduledGroup(), list(named))
+
+    @transaction.atomic
+    def _save(
+        self, serializer: serializers.BaseSerializer[ScheduledGroup], group: ScheduledGroup, values: dict[str, Any]
+    ) -> None:
+        """Group, members and schedule: all or none."""
+        now, new = timezone.now(), group.pk is None
+        members, has_schedule = values.pop("members", None), "schedule" in values
+        schedule = values.pop("schedule", None)
+        for name, value in values.items():
+            setattr(group, name, value)
+        # Whether it is enabled is written by others.
+        group.save(update_fields=None if new else ["description"])
+        if members is not None:
+            try:
+                save_members(group, members, self.request.user, now)
+            except ModelError as error:
+                raise serializers.ValidationError(serializers.as_serializer_error(error)) from error
+        if has_schedule:
+            store_schedule(group, schedule, self.request.user, partly=not new)
+        serializer.instance = self.get_queryset().get(pk=group.pk)
+
+    @extend_schema(responses={204: None})
+    def destroy(self, request: Request, name: str) -> Response:
+        """Its members stay, disabled. 409 while it is enabled or a pass goes on."""
+        group = self.for_action("edit")
+        with or_conflict(f"groups/{name}"):
+            delete_group(group, request.user, timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=None, responses=GroupSerializer)
+    @action(detail=True, methods=["post"])
+    def enable(self, request: Request, name: str) -> Response:
+        """All members or none. 409 with the reason if refused."""
+        group = self.for_action("enable")
+        with or_conflict(f"groups/{name}"):
+            enable_group(group, request.user, timezone.now())
+        return self._shown()
+
+    @extend_schema(request=ReasonSerializer, responses=GroupSerializer)
+    @action(detail=True, methods=["post"])
+    def disable(self, request: Request, name: str) -> Response:
+        """Stops the member that runs; nothing after it starts."""
+        group, reason = self.for_action("disable"), self._reason()
+        with or_conflict(f"groups/{name}"):
+            disable_group(group, request.user, reason, timezone.now())
+        return self._shown()
+
+    @extend_schema(request=None, responses={201: PassSerializer})
+    @action(detail=True, methods=["post"])
+    def run(self, request: Request, name: str) -> Response:
+        """One pass through the members now. 409 if refused."""
+        group = self.for_action("run")
+        with or_conflict(f"groups/{name}"):
+            started = run_group_now(group, request.user, timezone.now())
+        return Response(PassSerializer(started).data, status=status.HTTP_201_CREATED)
+
+    @extend_schema(request=ReasonSerializer, responses=GroupSerializer)
+    @action(detail=True, methods=["post"])
+    def stop(self, request: Request, name: str) -> Response:
+        """Stops the member that runs, and with it the pass; the group stays enabled. 409 where none runs."""
+        group, reason = self.for_action("stop"), self._reason()
+        with or_conflict(f"groups/{name}"):
+            stop_activation(_running_member(group), request.user, reason, timezone.now())
+        return self._shown()
+
+    @extend_schema(responses=WindowSerializer(many=True))
+    @action(detail=True, methods=["get"])
+    def windows(self, request: Request, name: str) -> Response:
+        """What was due and what became of it, newest first."""
+        return windows_answer(self, Window.objects.filter(schedule__group=self.get_object()))
+
+    def _reason(self) -> str:
+        given = ReasonSerializer(data=self.request.data or {})
+        given.is_valid(raise_exception=True)
+        return str(given.validated_data["reason"])
+
+    def _shown(self) -> Response:
+        return Response(self.get_serializer(self.get_object()).data)
+
+
+def _running_member(group: ScheduledGroup) -> Activation:
+    """Raises Refused."""
+    going_on = Activation.objects.select_related("setting").filter(state__in=OPEN_ACTIVATIONS)
+    passes = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING)
+    activation = going_on.filter(group_activation__in=passes).first()
+    if activation is None:
+        raise Refused("nothing_runs", _("No member of it runs."), _("Nothing is to be done."))
+    return activation
