@@ -77,9 +77,14 @@ class Question:
 
 
 def ask(
-    request: HttpRequest, question: Question, act: Callable[[Any], Text], form: type[forms.Form] | None = None
+    request: HttpRequest,
+    question: Question,
+    act: Callable[[Any], Text],
+    form: type[forms.Form] | None = None,
+    **shown: Any,
 ) -> HttpResponseBase:
-    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back."""
+    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back.
+    `shown` goes to the page that asks."""
     bound = form(request.POST) if form is not None and request.method == "POST" else form() if form else None
     if request.method != "POST" or (bound is not None and not bound.is_valid()):
         return page(
@@ -90,6 +95,7 @@ def ask(
             crumbs=question.crumbs,
             question=question,
             form=bound,
+            **shown,
         )
     try:
         messages.success(request, str(act(bound)))

@@ -11,11 +11,11 @@ from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, 
 from agents.pages.amounts import number
 from agents.pages.runs import RunRow, run_rows
 from agents.pages.trip_words import cause, trip_cause
+from agents.services.quorum import NEEDED_OF_MANY
 from contract.breaker import same_limit
 
 MOST_RUNS = 400
 SHOWN_INTERRUPTIONS = 20
-NEEDED_OF_MANY = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,23 @@
-"""The pages of one launch setting: it whole, and switching it on and off."""
+"""The page of one launch setting: it whole, with what can be done."""
 
-from dataclasses import dataclass
-from typing import Any
-
-from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from agents import panels
-from agents.models import Activation, LaunchSetting, OfferedAgent, Run
+from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run
 from agents.pages import groups
+from agents.pages.buttons import setting_buttons
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import figures_of
 from agents.pages.rows import facts_of, open_runs
 from agents.pages.runs import run_rows
+from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, partial, setting_shown
-from agents.services.rights import may, why_not
-from agents.services.settings import Refused, disable_setting, enable_setting, refusal
-from contract.text import storable
+from agents.services.groups import group_of
+from agents.services.rights import may
 
 VIEW = "agents.view_launchsetting"
 SHOWN_CHANGES = 15
@@ -56,7 +52,11 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         current=current,
         activations=[(each, ACTIVATIONS[each.state]) for each in setting.activations.all()[:SHOWN_ACTIVATIONS]],
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
-        switch=switch_of(request, setting),
+        buttons=setting_buttons(request, setting),
+        group=group_of(setting),
+        schedule=scheduled(setting, now),
+        pending=pending_reason(current),
+        trip=setting.trips.filter(ended_at=None).first() if not setting.enabled else None,
         live_panels=panels.render("setting_live", request, setting),
         whole_panels=panels.render("setting_whole", request, setting),
         panels=panels.render("setting", request, setting),
@@ -72,71 +72,8 @@ def _setting(key: str) -> LaunchSetting:
     return get_object_or_404(LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key)
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """The button that switches a setting on or off; `refusal` says why it cannot be pressed."""
-
-    on: bool
-    url: str
-    refusal: str = ""
-
-
-def switch_of(request: HttpRequest, setting: LaunchSetting) -> Switch:
-    if setting.enabled:
-        return Switch(False, link("setting_disable", setting.key), why_not(request.user, "disable", setting))
-    url = link("setting_enable", setting.key)
-    if missing := why_not(request.user, "enable", setting):
-        return Switch(True, url, missing)
-    refused = refusal(setting, timezone.now())
-    return Switch(True, url, f"{refused.reason} {refused.what_to_do}" if refused else "")
-
-
-def setting_for(request: HttpRequest, key: str, action: str) -> LaunchSetting:
-    """The setting this person wants to act on: 404, or 403 without the right, whatever the page showed."""
-    setting = _setting(key)
-    if not may(request.user, action, setting):
-        raise PermissionDenied
-    return setting
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@needs(VIEW)
-def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    setting = setting_for(request, key, "enable")
-    if request.method != "POST":
-        return _confirm(request, setting, on=True)
-    try:
-        enable_setting(setting, by=request.user, now=timezone.now())
-    except Refused as refused:
-        messages.error(request, f"{refused.reason} {refused.what_to_do}")
-    else:
-        messages.success(request, _("Switched on: %(key)s") % {"key": setting.key})
-    return HttpResponseRedirect(link("setting", setting.key))
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@needs(VIEW)
-def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    setting = setting_for(request, key, "disable")
-    if request.method != "POST":
-        return _confirm(request, setting, on=False)
-    reason = storable(request.POST.get("reason", "").strip()[:2000])
-    disable_setting(setting, by=request.user, reason=reason, now=timezone.now())
-    messages.success(request, _("Switched off: %(key)s") % {"key": setting.key})
-    return HttpResponseRedirect(link("setting", setting.key))
-
-
-def _confirm(request: HttpRequest, setting: LaunchSetting, *, on: bool) -> HttpResponseBase:
-    texts: dict[str, Any] = {"key": setting.key}
-    title = _("Switch %(key)s on?") % texts if on else _("Switch %(key)s off?") % texts
-    return page(
-        request,
-        "agents/setting_switch.html",
-        title=title,
-        section="settings",
-        crumbs=[(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))],
-        setting=setting,
-        switch=switch_of(request, setting),
-        on=on,
-        figures=figures_of(setting),
-    )
+def pending_reason(activation: Activation | None) -> str:
+    """Why the activation that is open does not run anywhere yet; empty for any other."""
+    if activation is None or activation.state != ActivationState.PENDING:
+        return ""
+    return activation.reason

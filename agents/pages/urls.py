@@ -2,7 +2,17 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.pages import activation, activations, group_actions, group_pages, previews, servers, settings, trips
+from agents.pages import (
+    activation,
+    activations,
+    group_actions,
+    group_pages,
+    previews,
+    servers,
+    setting_actions,
+    settings,
+    trips,
+)
 from agents.pages.consoles import Tab, add_page, add_tab
 
 
@@ -15,8 +25,11 @@ def register() -> None:
     add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activation.VIEW))
     add_tab(Tab("trips", _("Trips"), "admin:trips", 55, trips.VIEW))
     add_page("settings/<slug:key>/", settings.setting_page, "setting")
-    add_page("settings/<slug:key>/enable/", settings.enable_page, "setting_enable")
-    add_page("settings/<slug:key>/disable/", settings.disable_page, "setting_disable")
+    add_page("settings/<slug:key>/enable/", setting_actions.enable_page, "setting_enable")
+    add_page("settings/<slug:key>/disable/", setting_actions.disable_page, "setting_disable")
+    add_page("settings/<slug:key>/run/", setting_actions.run_page, "setting_run")
+    add_page("settings/<slug:key>/stop/", setting_actions.stop_page, "setting_stop")
+    add_page("settings/<slug:key>/resume/<str:name>/", setting_actions.resume_page, "setting_resume")
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
     add_page("activations/<uuid:pk>/", activation.activation_page, "activation")

@@ -9,12 +9,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import LaunchSetting
+from agents.models import LaunchSetting, RunPhase, Timing
 from agents.pages.amounts import number
 from agents.pages.breaker import Standing, interruption_cause, standing
+from agents.pages.consoles import link
 from agents.pages.runs import RunRow
 from agents.pages.trip_words import effects, quorum_text, trip_cause
 from agents.panels import Panel
+from agents.services.rights import may, why_not
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW
 from failures.tally import Failure, Step, Tally, Verdict, story
@@ -49,12 +51,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ServerStrip:
-    """`carried`: counted in an activation before this one. `left_out`: older failures that are not drawn."""
+    """`carried`: counted in an activation before this one. `left_out`: older failures that are not drawn. `resume`:
+    where a person lets it go on, for a server that gave it up alone."""
 
     row: RunRow
     marks: list[Mark]
     left_out: bool
     carried: int
+    resume: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "stands": stands,
         "strips": strips,
         "legend": _legend(strips, kinds),
+        "may_resume": may(request.user, "enable", setting),
+        "why_not_resume": why_not(request.user, "enable", setting) if any(each.resume for each in strips) else "",
         "explained": _explained(steps),
         "said": [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])],
         "trip": stands.trip,
@@ -146,8 +152,16 @@ def _strip(setting: LaunchSetting, row: RunRow, steps: list[Step], kinds: dict[s
         row=row,
         marks=[_mark(step, kinds) for step in shown],
         left_out=len(steps) > len(shown),
-        carried=carried if setting.timing == "DELAYED" else 0,
+        carried=carried if setting.timing == Timing.DELAYED else 0,
+        resume=_resume(setting, row),
     )
+
+
+def _resume(setting: LaunchSetting, row: RunRow) -> str:
+    """Only while the setting is on: enabling begins anew everywhere."""
+    if not setting.enabled or row.run.state != RunPhase.INTERRUPTED:
+        return ""
+    return link("setting_resume", setting.key, row.run.server.name)
 
 
 LOOKS = {Verdict.COUNTED: "full", Verdict.TEMPORARY: "hollow", Verdict.NOT_THE_AGENT: "hollow"}

@@ -16,9 +16,9 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Activation, LaunchSetting, Spread
 from agents.pages.amounts import number
-from agents.pages.breaker import NEEDED_OF_MANY
 from agents.pages.consoles import link, needs, page
 from agents.panels import Panel
+from agents.services.quorum import NEEDED_OF_MANY
 from contract.breaker import same_limit
 from failures.models import FailureProtocol
 from failures.pages.breaker import READ, failure_of

@@ -11,7 +11,7 @@ from tests.web.pages import every_page, signed_in
 
 FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
-    "group switch off", "group switch on", "group run",
+    "run now", "stop", "resume", "group switch off", "group switch on", "group run",
 )  # fmt: skip
 # The operations overview and the list of records say themselves that there is nothing for an outsider.
 OPEN = ("overview", "records")
@@ -56,6 +56,13 @@ def test_only_operators_change_anything(world: World, name: str) -> None:
     for path, data in [
         ("/settings/orders-export/disable/", {"reason": "no"}),
         ("/settings/stock-sync/enable/", {}),
+        ("/settings/night-sum/run/", {}),
+        ("/settings/night-sum/stop/", {}),
+        ("/settings/orders-export/resume/srv-3/", {}),
+        ("/groups/nightly/enable/", {}),
+        ("/groups/nightly/disable/", {}),
+        ("/groups/nightly/run/", {}),
+        ("/groups/nightly/move/", {"member": "night-sum", "to": "up"}),
         ("/dead-letters/orders-export/give-back/", {"all": "1"}),
         ("/dead-letters/orders-export/give-back/", {"letter": str(letter)}),
     ]:
@@ -72,6 +79,13 @@ def test_a_form_of_another_site_changes_nothing(world: World) -> None:
     for path, data in [
         ("/settings/orders-export/disable/", {}),
         ("/settings/stock-sync/enable/", {}),
+        ("/settings/night-sum/run/", {}),
+        ("/settings/night-sum/stop/", {}),
+        ("/settings/orders-export/resume/srv-3/", {}),
+        ("/groups/nightly/enable/", {}),
+        ("/groups/nightly/disable/", {}),
+        ("/groups/nightly/run/", {}),
+        ("/groups/nightly/move/", {"member": "night-sum", "to": "up"}),
         ("/dead-letters/orders-export/give-back/", {"all": "1"}),
     ]:
         assert client.post(path, data).status_code == 403, path

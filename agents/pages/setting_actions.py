@@ -1,0 +1,192 @@
+"""What people do with a setting: switch it on or off, run it now, stop its activation, let one server go on."""
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from agents.models import Activation, LaunchSetting, Server, Spread
+from agents.pages.asking import Question, ReasonForm, SwitchOffForm, ask
+from agents.pages.buttons import enable_refusal, open_activation, told
+from agents.pages.consoles import Text, link, needs
+from agents.pages.figures import figures_of
+from agents.services.groups import group_of
+from agents.services.resuming import resume_on_server
+from agents.services.rights import may
+from agents.services.settings import disable_setting, enable_setting
+from agents.services.starting import run_now, start_refusal, stop_activation, stop_refusal
+
+VIEW = "agents.view_launchsetting"
+ASKED = ["GET", "HEAD", "POST"]
+
+
+def setting_for(request: HttpRequest, key: str, action: str) -> LaunchSetting:
+    """The setting this person wants to act on: 404, or 403 without the right, whatever the page showed."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key)
+    if not may(request.user, action, setting):
+        raise PermissionDenied
+    return setting
+
+
+def _frame(setting: LaunchSetting) -> dict[str, Any]:
+    crumbs: list[tuple[Text, str]] = [(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))]
+    return {"section": "settings", "back": link("setting", setting.key), "crumbs": crumbs}
+
+
+def _figures(setting: LaunchSetting) -> dict[str, Any]:
+    return {"figures": figures_of(setting)} if setting.takes_messages else {}
+
+
+@require_http_methods(ASKED)
+@needs(VIEW)
+def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "enable")
+    texts: list[Text] = [_what_starts(setting)]
+    if setting.try_one_first and setting.takes_messages:
+        texts.append(_("One message is tried first: when it is handled well all begin, when it fails it is off again."))
+    question = Question(
+        title=_("Switch %(key)s on?") % {"key": key},
+        texts=[*texts, _("The breaker's counts begin at 0.")],
+        button=_("Switch on"),
+        icon="play",
+        refusal="" if setting.enabled else enable_refusal(setting),
+        **_frame(setting),
+    )
+
+    def act(_form: Any) -> Text:
+        enable_setting(setting, by=request.user, now=timezone.now())
+        return _("Switched on: %(key)s") % {"key": key}
+
+    return ask(request, question, act, **_figures(setting))
+
+
+def _what_starts(setting: LaunchSetting) -> str:
+    facts = {"agent": setting.agent, "pool": setting.pool.name}
+    if setting.timing == "DELAYED":
+        return _("Its schedule, or a person, starts %(agent)s in the pool %(pool)s from then on.") % facts
+    if not setting.takes_messages:
+        return _("A new activation begins: %(agent)s is started in the pool %(pool)s.") % facts
+    text = _("A new activation begins: %(agent)s is started in the pool %(pool)s and goes on with what waits.")
+    return text % facts
+
+
+@require_http_methods(ASKED)
+@needs(VIEW)
+def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "disable")
+    group = group_of(setting)
+    texts: list[Text] = [_what_stops(setting)]
+    if group is not None:
+        text = _("It belongs to the group %(name)s: the whole group is switched off with it.")
+        texts.append(text % {"name": group.name})
+    question = Question(
+        title=_("Switch %(key)s off?") % {"key": key},
+        texts=texts,
+        button=_("Switch off"),
+        icon="off",
+        tone="danger",
+        **_frame(setting),
+    )
+
+    def act(form: Any) -> Text:
+        now, said = timezone.now(), form.cleaned_data
+        until = form.until(now) if group is None else None
+        disable_setting(setting, request.user, said["reason"], now, ticket=said.get("ticket", ""), until=until)
+        return _("Switched off: %(key)s") % {"key": key}
+
+    form = SwitchOffForm if group is None else ReasonForm
+    return ask(request, question, act, form, **_figures(setting))
+
+
+def _what_stops(setting: LaunchSetting) -> str:
+    if not setting.takes_messages:
+        return _("It is stopped on every server: the agent is told to stop, and ended after the grace period.")
+    return _(
+        "It is stopped on every server. Messages at hand may finish within the grace period, the rest goes back "
+        "without an attempt spent. New messages wait in its subscription until it is switched on again; nothing is "
+        "lost."
+    )
+
+
+@require_http_methods(ASKED)
+@needs(VIEW)
+def run_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "run")
+    handles = _("It handles what waits in its subscription, and ends.")
+    question = Question(
+        title=_("Run %(key)s now?") % {"key": key},
+        texts=[handles if setting.takes_messages else _("The agent runs once, and the activation ends with it.")],
+        button=_("Run now"),
+        icon="run",
+        refusal=told(start_refusal(setting)),
+        **_frame(setting),
+    )
+
+    def act(_form: Any) -> Text:
+        run_now(setting, request.user, timezone.now())
+        return _("Started: %(key)s") % {"key": key}
+
+    return ask(request, question, act, **_figures(setting))
+
+
+@require_http_methods(ASKED)
+@needs(VIEW)
+def stop_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "stop")
+    activation = open_activation(setting)
+    question = Question(
+        title=_("Stop the activation of %(key)s?") % {"key": key},
+        texts=[
+            _(
+                "What is at hand may finish within the grace period. The setting stays on: its schedule starts it again."
+            ),
+        ],
+        button=_("Stop"),
+        icon="off",
+        tone="danger",
+        refusal=_stop_refusal(activation),
+        **_frame(setting),
+    )
+
+    def act(form: Any) -> Text:
+        if activation and stop_activation(activation, request.user, form.cleaned_data["reason"], timezone.now()):
+            return _("It is being stopped: %(key)s") % {"key": key}
+        return _("It had ended already: %(key)s") % {"key": key}
+
+    return ask(request, question, act, ReasonForm)
+
+
+def _stop_refusal(activation: Activation | None) -> str:
+    return told(stop_refusal(activation)) if activation else _("No activation of it goes on.")
+
+
+@require_http_methods(ASKED)
+@needs(VIEW)
+def resume_page(request: HttpRequest, key: str, name: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "enable")
+    server = Server.objects.filter(name=name).first()
+    if server is None:
+        raise Http404
+    facts = {"key": key, "server": name}
+    texts: list[Text] = [
+        _("A new run begins on that server alone, its counts at 0. Its failures so far stay as they are.")
+    ]
+    if setting.spread == Spread.MANY:
+        texts.append(_("If it gives the setting up again while another has too, it is switched off everywhere."))
+    question = Question(
+        title=_("Let %(key)s go on on %(server)s?") % facts,
+        texts=texts,
+        button=_("Resume on this server"),
+        icon="run",
+        **_frame(setting),
+    )
+
+    def act(_form: Any) -> Text:
+        resume_on_server(setting, server, request.user, timezone.now())
+        return _("It goes on on %(server)s: %(key)s") % facts
+
+    return ask(request, question, act)
