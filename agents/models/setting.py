@@ -237,15 +237,23 @@ class LaunchSetting(models.Model):
             )
         if self.timing != stored.timing and (refused := self._timing_problem(stored)):
             problems["timing"] = refused
-        if self.spread != stored.spread and stored.enabled:
-            problems["spread"] = _("Disable the setting first.")
+        if self.spread != stored.spread and (refused := self._in_use(stored)):
+            problems["spread"] = refused
         if problems:
             raise ValidationError(problems)
 
-    def _timing_problem(self, stored: "LaunchSetting") -> Any:
-        """Why the timing cannot change now, or None."""
+    def _in_use(self, stored: "LaunchSetting") -> Any:
+        """Why nothing can change now that its runs rely on, or None."""
         if stored.enabled:
             return _("Disable the setting first.")
+        if stored.activations.filter(ended_at=None).exists():
+            return _("Its activation before has not ended yet: wait until its servers have reported the end.")
+        return None
+
+    def _timing_problem(self, stored: "LaunchSetting") -> Any:
+        """Why the timing cannot change now, or None."""
+        if refused := self._in_use(stored):
+            return refused
         if hasattr(stored, "membership"):
             return _("It belongs to a group, whose members are started by schedule: take it out of the group first.")
         if hasattr(stored, "schedule"):

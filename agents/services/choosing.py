@@ -82,8 +82,10 @@ def plan_any(
         return Plan()
     pool = {candidate.server: candidate for candidate in candidates}
     able = sorted((c for c in candidates if c.able), key=lambda c: (c.load, c.name))
-    if any(_stays(pool[run.server], bool(able)) for run in current if run.server in pool):
-        return Plan()
+    staying = [run.run for run in current if run.server in pool and _stays(pool[run.server], bool(able))]
+    if staying:
+        # More than one is left by a setting that was MANY until now, or by nothing that we know of.
+        return Plan(withdraw=tuple(run.run for run in current if run.run != max(staying)))
     gone = tuple(run.run for run in current if run.server not in pool)
     if not able:
         return Plan(withdraw=gone, waiting=_waiting(candidates))

@@ -45,7 +45,7 @@ def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     return _provision_refusal(setting) or _pool_refusal(setting, now)
 
 
-def switch_on(setting: LaunchSetting, by: Any, now: datetime) -> None:
+def switch_on(setting: LaunchSetting, by: Any, now: datetime, *, why: str = "") -> None:
     """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a schedule
     does not. Raises Refused."""
     if refused := refusal(setting, now):
@@ -60,7 +60,7 @@ def switch_on(setting: LaunchSetting, by: Any, now: datetime) -> None:
     end_trip(setting, by, now)
     asap = setting.timing == Timing.ASAP
     activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None
-    note(setting, "setting", "disabled", "enabled", now=now, by=by, activation=activation)
+    note(setting, "setting", "disabled", "enabled", now=now, reason=why, by=by, activation=activation)
     follow_owner(setting, True, now)
 
 

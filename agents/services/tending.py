@@ -5,9 +5,11 @@ from datetime import datetime
 import structlog
 
 from agents.services.closing import lose_unreachable_runs
+from agents.services.duty import expire_duties
 from agents.services.endings import end_activations
 from agents.services.groups import advance_groups
 from agents.services.notices import ask_if_due
+from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
 from agents.services.schedules import tend_schedules
@@ -24,6 +26,8 @@ def tend(now: datetime) -> None:
     sign_of_life("beat", now)
     # Before anything is planned: what is given up must not be taken up elsewhere.
     tripped = evaluate_open(now)
+    expire_duties(now)
+    end_pauses(now)
     changed = plan_open_activations(now)
     lost = lose_unreachable_runs(now)
     ended = end_activations(now)

@@ -40,13 +40,16 @@ def wanted_hash(setting: LaunchSetting) -> str:
 
 @transaction.atomic
 def save_setting(setting: LaunchSetting, by: Any = None) -> LaunchSetting:
-    """Saves the fields that people choose; machine facts are left to their own writers."""
+    """Saves the fields that people choose; machine facts are left to their own writers. Raises ValidationError for a
+    change that is refused now, though it was allowed when it was checked: somebody enabled the setting meanwhile."""
     if setting._state.adding:
         setting.wanted_hash = wanted_hash(setting)
         setting.save()
     else:
         facts = {field.name for field in LaunchSetting._meta.concrete_fields if not field.editable}
         chosen = {field.name for field in LaunchSetting._meta.concrete_fields} - facts - {"id"}
+        LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
+        setting.clean()
         setting.save(update_fields=sorted(chosen))
         store_wish(setting)
     provision_after_commit(setting)

@@ -1,0 +1,45 @@
+"""Settings that were disabled for a time are enabled again by themselves."""
+
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from agents.models import BreakerTrip, GroupMember, LaunchSetting
+from agents.services.settings import enable_setting
+from agents.services.switching import Refused
+
+log = structlog.get_logger(__name__)
+
+# Stored with the history; agents.pages.reasons says it in the reader's language.
+OVER = "its time was over"
+
+
+def end_pauses(now: datetime) -> int:
+    """How many were enabled. What cannot be enabled now is tried again; its page says what keeps it off.
+
+    Never after a trip, and never a member of a group alone: it is enabled with its group."""
+    return sum(_end(pk, now) for pk in _over(now).values_list("pk", flat=True))
+
+
+def _over(now: datetime) -> QuerySet[LaunchSetting]:
+    tripped = BreakerTrip.objects.filter(setting=OuterRef("pk"), ended_at=None)
+    member = GroupMember.objects.filter(setting=OuterRef("pk"))
+    return LaunchSetting.objects.filter(~Exists(tripped), ~Exists(member), enabled=False, disabled_until__lte=now)
+
+
+def _end(pk: int, now: datetime) -> bool:
+    """Looked again with the lock: a person may have disabled it for longer meanwhile."""
+    try:
+        with transaction.atomic():
+            LaunchSetting.objects.select_for_update(no_key=True).get(pk=pk)
+            setting = _over(now).filter(pk=pk).first()
+            if setting is None:
+                return False
+            enable_setting(setting, None, now, why=OVER)
+    except Refused as refused:
+        log.info("pause over, not enabled", setting=pk, reason=refused.reason)
+        return False
+    log.info("pause over", setting=setting.key)
+    return True
