@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from agents.api.errors import Forbidden
 from agents.models import LaunchSetting, Pool, ScheduledGroup
-from agents.services.rights import may_create_in, missing, why_not, why_not_group
+from agents.services.rights import may_create_in, may_in_pool, missing, why_not, why_not_group
 
 
 def check_right(request: Request, action: str, setting: LaunchSetting) -> None:
@@ -20,6 +20,12 @@ def check_pool(request: Request, pool: Pool) -> None:
     """For a setting that is made in this pool or moved into it."""
     if not may_create_in(request.user, pool):
         raise _forbidden(missing("add", pool.name), "pool")
+
+
+def check_edit_in(request: Request, pool: Pool) -> None:
+    """For what belongs to all settings of a pool. Raises Forbidden."""
+    if not may_in_pool(request.user, "edit", pool.pk):
+        raise _forbidden(missing("edit", pool.name), "pool")
 
 
 def check_group(

@@ -8,9 +8,11 @@ from agents.api.activations import ActivationViewSet
 from agents.api.grants import GrantViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
+from agents.api.notice_targets import TargetViewSet
 from agents.api.places import DestinationViewSet, PoolViewSet, ServerViewSet
 from agents.api.queues import QueueView
 from agents.api.settings import SettingViewSet
+from agents.api.trips import TripViewSet
 
 router = SimpleRouter()
 router.register("settings", SettingViewSet, basename="api-setting")
@@ -20,6 +22,8 @@ router.register("destinations", DestinationViewSet, basename="api-destination")
 router.register("pools", PoolViewSet, basename="api-pool")
 router.register("servers", ServerViewSet, basename="api-server")
 router.register("activations", ActivationViewSet, basename="api-activation")
+router.register("trips", TripViewSet, basename="api-trip")
+router.register("notice-targets", TargetViewSet, basename="api-notice-target")
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("heartbeat/", HeartbeatView.as_view(), name="api-heartbeat"),

@@ -1,0 +1,107 @@
+"""/api/v1/notice-targets/: addresses that are told when a breaker trips, of one setting or of a whole pool."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import mixins, serializers, status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from agents.api.errors import ApiProblem
+from agents.api.rights import check_edit_in, check_right
+from agents.api.trips import NoticeSerializer
+from agents.api.validation import CheckedModelSerializer
+from agents.models import Channel, LaunchSetting, NoticeTarget, Pool
+from agents.services.notice_targets import renew_secret, save_target
+from agents.services.notices import send_test
+
+
+class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
+    """Exactly one of `setting` and `pool`."""
+
+    setting = serializers.SlugRelatedField(
+        slug_field="key", queryset=LaunchSetting.objects.all(), required=False, allow_null=True, default=None
+    )
+    pool = serializers.SlugRelatedField(
+        slug_field="name", queryset=Pool.objects.all(), required=False, allow_null=True, default=None
+    )
+
+    class Meta:
+        model = NoticeTarget
+        fields: tuple[str, ...] = ("id", "setting", "pool", "channel", "address", "created_at")
+        read_only_fields: tuple[str, ...] = ("id", "created_at")
+
+
+class SecretSerializer(TargetSerializer):
+    """`secret` signs what a webhook gets. It is in this answer and in no other; empty for e-mail."""
+
+    secret = serializers.CharField(read_only=True)
+
+    class Meta(TargetSerializer.Meta):
+        fields = (*TargetSerializer.Meta.fields, "secret")
+        read_only_fields = ("id", "created_at", "secret")
+
+
+class TargetViewSet(
+    mixins.ListModelMixin,
+    mixins.RetrieveModelMixin,
+    mixins.DestroyModelMixin,
+    GenericViewSet[NoticeTarget],
+):
+    """Made and removed by who may edit the setting, or the settings of the pool. To change one, make another."""
+
+    queryset = NoticeTarget.objects.select_related("setting__pool", "pool").order_by("pk")
+    serializer_class = TargetSerializer
+    filterset_fields = ("setting__key", "pool__name", "channel")
+    lookup_value_converter = "int"
+    http_method_names = ["get", "post", "delete", "head", "options"]
+    # Whoever sees targets may ask; the right to edit decides by setting and pool.
+    action_permissions = dict.fromkeys(("create", "destroy", "test", "renew_secret"), ("agents.view_noticetarget",))
+
+    @extend_schema(request=TargetSerializer, responses={201: SecretSerializer})
+    @transaction.atomic
+    def create(self, request: Request) -> Response:
+        """The answer holds the secret of a webhook, this once."""
+        given = TargetSerializer(data=request.data, context=self.get_serializer_context())
+        given.is_valid(raise_exception=True)
+        target = NoticeTarget(**given.validated_data)
+        self._check(target)
+        save_target(target)
+        return Response(SecretSerializer(target).data, status=status.HTTP_201_CREATED)
+
+    def perform_destroy(self, instance: NoticeTarget) -> None:
+        self._check(instance)
+        instance.delete()
+
+    @extend_schema(request=None, responses=NoticeSerializer)
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, pk: int) -> Response:
+        """Sends one now and answers how it went; `problem` says what was wrong."""
+        target = self.get_object()
+        self._check(target)
+        return Response(NoticeSerializer(send_test(target, request.user, timezone.now())).data)
+
+    @extend_schema(request=None, responses=SecretSerializer)
+    @action(detail=True, methods=["post"], url_path="renew-secret")
+    def renew_secret(self, request: Request, pk: int) -> Response:
+        """A new secret, shown this once; the one before signs nothing any more."""
+        target = self.get_object()
+        self._check(target)
+        if target.channel != Channel.WEBHOOK:
+            raise ApiProblem(
+                _("Only what a webhook gets is signed."), where="channel", what_to_do=_("Nothing is to be done.")
+            )
+        renew_secret(target)
+        return Response(SecretSerializer(target).data)
+
+    def _check(self, target: NoticeTarget) -> None:
+        request: Any = self.request
+        if target.setting is not None:
+            check_right(request, "edit", target.setting)
+        elif target.pool is not None:
+            check_edit_in(request, target.pool)

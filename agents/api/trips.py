@@ -1,0 +1,142 @@
+"""/api/v1/trips/: what the breaker switched off, on what evidence, what was done, and who was told."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from rest_framework import mixins, serializers
+from rest_framework.viewsets import GenericViewSet
+
+from agents.api.pagination import KeysetPages
+from agents.models import BreakerTrip, Interruption, Notice
+
+MOST_ROWS = 200
+
+
+class InterruptionSerializer(serializers.ModelSerializer[Interruption]):
+    """`effective`: it was of the newest epoch on its server when it came. `evidence`: ids of protocols."""
+
+    server = serializers.CharField(source="server.name", read_only=True)
+    activation = serializers.UUIDField(source="activation_uuid", read_only=True)
+
+    class Meta:
+        model = Interruption
+        fields = (
+            "id",
+            "server",
+            "activation",
+            "epoch",
+            "effective",
+            "reason",
+            "limit_m",
+            "same_type",
+            "same_count",
+            "any_count",
+            "evidence",
+            "occurred_at",
+            "received_at",
+        )
+        read_only_fields = fields
+
+
+class NoticeSerializer(serializers.ModelSerializer[Notice]):
+    class Meta:
+        model = Notice
+        fields = ("id", "channel", "address", "state", "attempts", "next_at", "problem", "created_at", "sent_at")
+        read_only_fields = fields
+
+
+class TripSerializer(serializers.ModelSerializer[BreakerTrip]):
+    setting = serializers.CharField(source="setting.key", read_only=True)
+    group = serializers.SerializerMethodField()
+    ended_by = serializers.SerializerMethodField()
+
+    class Meta:
+        model = BreakerTrip
+        fields: tuple[str, ...] = (
+            "id",
+            "setting",
+            "group",
+            "activation",
+            "reason",
+            "exception_type",
+            "quorum",
+            "effects",
+            "at",
+            "ended_at",
+            "ended_by",
+            "reopened",
+        )
+        read_only_fields = fields
+
+    def get_group(self, trip: BreakerTrip) -> str | None:
+        return trip.group.name if trip.group else None
+
+    def get_ended_by(self, trip: BreakerTrip) -> str | None:
+        return trip.ended_by.get_username() if trip.ended_by else None
+
+
+class WholeTripSerializer(TripSerializer):
+    """With at most 200 interruptions and notices, newest first."""
+
+    interruptions = serializers.SerializerMethodField()
+    notices = serializers.SerializerMethodField()
+
+    class Meta(TripSerializer.Meta):
+        fields = (*TripSerializer.Meta.fields, "interruptions", "notices")
+        read_only_fields = fields
+
+    @extend_schema_field(InterruptionSerializer(many=True))
+    def get_interruptions(self, trip: BreakerTrip) -> Any:
+        rows = trip.interruptions.select_related("server").order_by("-received_at")[:MOST_ROWS]
+        return InterruptionSerializer(rows, many=True).data
+
+    @extend_schema_field(NoticeSerializer(many=True))
+    def get_notices(self, trip: BreakerTrip) -> Any:
+        return NoticeSerializer(trip.notices.order_by("-pk")[:MOST_ROWS], many=True).data
+
+
+class TripQuery(serializers.Serializer[Any]):
+    """What the list may be narrowed to."""
+
+    setting = serializers.CharField(source="setting__key", required=False, max_length=61, help_text="Key of a setting.")
+    open = serializers.BooleanField(
+        required=False, allow_null=True, default=None, help_text="Whether its setting is still off through it."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
+        if unknown := sorted(set(self.initial_data) - known):
+            raise serializers.ValidationError(
+                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
+            )
+        return attrs
+
+
+class NewestTrips(KeysetPages):
+    ordering = ("-at", "-id")
+
+
+@extend_schema_view(list=extend_schema(parameters=[TripQuery]), retrieve=extend_schema(responses=WholeTripSerializer))
+class TripViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[BreakerTrip]):
+    """Newest first, in pages by key. It ends when a person enables the setting."""
+
+    queryset = BreakerTrip.objects.select_related("setting", "group", "ended_by")
+    lookup_value_converter = "int"
+    pagination_class = NewestTrips
+    filter_backends = ()
+
+    def get_serializer_class(self) -> type[TripSerializer]:
+        return WholeTripSerializer if self.action == "retrieve" else TripSerializer
+
+    def get_queryset(self) -> QuerySet[BreakerTrip]:
+        rows = super().get_queryset()
+        if self.action != "list":
+            return rows
+        query = TripQuery(data=self.request.query_params)
+        query.is_valid(raise_exception=True)
+        wanted = dict(query.validated_data)
+        is_open = wanted.pop("open")
+        if is_open is not None:
+            wanted["ended_at__isnull"] = is_open
+        return rows.filter(**wanted)
