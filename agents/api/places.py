@@ -1,11 +1,20 @@
 """/api/v1/servers/, pools/ and destinations/."""
 
+from collections.abc import Callable
+
 from django.utils import timezone
+from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
+from agents.api.activations import ReasonSerializer
+from agents.api.refusals import or_conflict
 from agents.api.validation import CheckedModelSerializer
 from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
+from agents.services.duty import back, cordon, drain
 from agents.services.wishes import save_destination
 
 
@@ -18,6 +27,7 @@ class OfferedAgentSerializer(serializers.ModelSerializer[OfferedAgent]):
 
 class ServerSerializer(serializers.ModelSerializer[Server]):
     state = serializers.SerializerMethodField()
+    duty_by = serializers.SerializerMethodField()
     pools: serializers.SlugRelatedField[Pool] = serializers.SlugRelatedField(
         slug_field="name", many=True, read_only=True
     )
@@ -38,22 +48,64 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
             "spool_limit_bytes",
             "spool_full",
             "problems",
+            "duty",
+            "duty_reason",
+            "duty_since",
+            "duty_until",
+            "duty_by",
             "pools",
             "agents",
         )
         read_only_fields = fields
 
+    def get_duty_by(self, server: Server) -> str | None:
+        return server.duty_by.get_username() if server.duty_by else None
+
     def get_state(self, server: Server) -> str:
         return server.state(timezone.now()).value
+
+
+class DutySerializer(ReasonSerializer):
+    """`until`: then it is back in service by itself."""
+
+    until = serializers.DateTimeField(required=False, default=None, allow_null=True)
 
 
 class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]):
     """Servers are made with manage.py create_server, which prints their token."""
 
-    queryset = Server.objects.prefetch_related("pools", "offered_agents").order_by("name")
+    queryset = Server.objects.select_related("duty_by").prefetch_related("pools", "offered_agents").order_by("name")
     serializer_class = ServerSerializer
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
+    action_permissions = dict.fromkeys(("cordon", "drain", "back"), ("agents.view_server", "agents.can_change_duty"))
+
+    @extend_schema(request=DutySerializer, responses=ServerSerializer)
+    @action(detail=True, methods=["post"])
+    def cordon(self, request: Request, name: str) -> Response:
+        """Nothing new begins there; what runs there stays."""
+        return self._changed(cordon)
+
+    @extend_schema(request=DutySerializer, responses=ServerSerializer)
+    @action(detail=True, methods=["post"])
+    def drain(self, request: Request, name: str) -> Response:
+        """Nothing new begins there; runs of ANY move away where another server is able, those of MANY end in order."""
+        return self._changed(drain)
+
+    @extend_schema(request=None, responses=ServerSerializer)
+    @action(detail=True, methods=["post"])
+    def back(self, request: Request, name: str) -> Response:
+        """In service again."""
+        server = self.get_object()
+        back(server, request.user, timezone.now())
+        return Response(self.get_serializer(self.get_object()).data)
+
+    def _changed(self, change: Callable[..., bool]) -> Response:
+        server, given = self.get_object(), DutySerializer(data=self.request.data or {})
+        given.is_valid(raise_exception=True)
+        with or_conflict(f"servers/{server.name}"):
+            change(server, by=self.request.user, now=timezone.now(), **given.validated_data)
+        return Response(self.get_serializer(self.get_object()).data)
 
 
 class PoolSerializer(CheckedModelSerializer[Pool]):
