@@ -2,10 +2,11 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from contract.errors import ContractError
-from contract.messages import DesiredRun, DesiredState
+from contract.messages import AgentKind, DesiredRun, DesiredState
 from contract.wire import dump, load
 
 # What may change while a run is alive; anything else of a wanted run needs it started anew.
@@ -22,6 +23,7 @@ LIVE = frozenset(
         "count_once",
         "try_one_first",
         "limit_messages",
+        "lease_seconds",
     }
 )
 
@@ -53,4 +55,11 @@ def stored(path: Path, server: str) -> DesiredState | None:
 
 def needs_restart(old: DesiredRun, new: DesiredRun) -> bool:
     """Whether a wanted run of the same epoch differs in what its processes were started with."""
+    if old.kind is AgentKind.STANDALONE and not old.restart_seconds:
+        return False  # it runs once: what was begun is ended as it was begun, rather than begun twice
     return any(getattr(old, name) != getattr(new, name) for name in DesiredRun.__dataclass_fields__ if name not in LIVE)
+
+
+def changed(old: DesiredRun, new: DesiredRun) -> DesiredRun:
+    """The run with what may change while it is alive."""
+    return replace(old, **{name: getattr(new, name) for name in LIVE})

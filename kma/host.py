@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Consumer, ConsumerEvents
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from kma import __version__, desired, offer
 from kma.config import Config
 from kma.keeper import Keeper
+from kma.lease import boottime_ns
 from kma.ledger import Ledger
 from kma.logs import logger
 from kma.recovery import recover_all
@@ -61,6 +62,7 @@ class Host:
             connect or _connector(config),
             config.log_level,
             lambda: self._reporter.wake(),
+            lambda: AmqpPublisher(config.account),
         )
         self._keeper = Keeper(around, lambda: offer.look(config.agents))
         endpoint = Endpoint(config.ma_url, config.server, config.token)
@@ -124,6 +126,7 @@ class Host:
             self._beat()
 
     def _beat(self) -> None:
+        sent_ns = boottime_ns()  # before it is sent: the MA heard of this server no earlier
         try:
             reply = self._client.heartbeat(self._heartbeat())
         except (Unanswered, NotAllowed, Rejected) as error:
@@ -140,18 +143,20 @@ class Host:
         self._ma_problem = ""
         self._pause.reset()
         self._next_heartbeat = time.monotonic() + self._config.heartbeat_seconds
-        self._obey(reply)
+        self._obey(reply, sent_ns)
 
-    def _obey(self, reply: HeartbeatReply) -> None:
-        if reply.desired is None:
+    def _obey(self, reply: HeartbeatReply, sent_ns: int) -> None:
+        wish = reply.desired
+        if wish is not None and wish.server != self._config.server:
+            self._log.error("desired state of another server", other=wish.server)
             return
-        if reply.desired.server != self._config.server:
-            self._log.error("desired state of another server", other=reply.desired.server)
-            return
-        # On disk before it has an effect: after a kill this process knows what it had begun.
-        desired.store(self._desired_path, reply.desired)
-        self._take(reply.desired)
-        self._keeper.step()
+        if wish is not None:
+            # On disk before it has an effect: after a kill this process knows what it had begun.
+            desired.store(self._desired_path, wish)
+            self._take(wish)
+            self._keeper.step()
+        # After the wish: a run that is not wanted any more must not begin because its lease goes on.
+        self._keeper.answered(sent_ns)
 
     def _take(self, state: DesiredState) -> None:
         self._desired_version = state.version

@@ -4,16 +4,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from contract.messages import DesiredRun, DesiredState, RecordRun, RunReport, RunState
+from contract.messages import AgentKind, DesiredRun, DesiredState, RecordRun, RunReport, RunState
 from contract.wire import load
-from kma.desired import needs_restart
+from kma.desired import changed, needs_restart
 from kma.journal import Totals
 from kma.ledger import StoredRun, run_key
 from kma.logs import logger
 from kma.offer import Offer
 from kma.recovery import recover
-from kma.registry import STANDALONE
 from kma.run import Run, Surroundings, close_run
+from kma.standalone_run import StandaloneRun
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 _KEEP_REPORTS = 60.0  # seconds that an ended run is still reported
@@ -38,6 +38,7 @@ class Keeper:
         self._wanted: dict[str, DesiredRun] = {}
         self._told = False  # before the first desired state nothing is known of what is not wanted
         self._ending = False
+        self._answered_ns = 0
         self._runs: dict[str, Run] = {}
         self._crashes: dict[str, Crash] = {}
         self._unfit: dict[str, str] = {}
@@ -56,6 +57,13 @@ class Keeper:
         self._wanted = {run_key(run.activation, run.epoch): run for run in newest.values()}
         self._unfit = {}
         self._told = True
+
+    def answered(self, sent_ns: int) -> None:
+        """The MA has answered a heartbeat sent at this instant (`kma.lease.boottime_ns`), and what it wants has been
+        told before (`want`): the leases of the runs go on from there."""
+        self._answered_ns = sent_ns
+        for run in self._runs.values():
+            self._renew(run)
 
     def step(self) -> None:
         self._bury()
@@ -126,8 +134,8 @@ class Keeper:
         elif desired != run.desired and not run.stopping:
             if needs_restart(run.desired, desired):
                 run.stop(close=False, reason="the setting was changed")
-            else:
-                run.change(desired)
+            elif (live := changed(run.desired, desired)) != run.desired:
+                run.change(live)
 
     def _may_start(self, key: str, desired: DesiredRun) -> bool:
         crash = self._crashes.get(key)
@@ -154,13 +162,21 @@ class Keeper:
         if agent is None:
             names = ", ".join(one.name for one in self.offer.agents) or "none"
             return f"unknown agent {desired.agent!r}; this server offers: {names}"[:500]
-        if agent.kind == STANDALONE:
-            return f"agent {desired.agent!r} is standalone: it takes no messages"
+        if agent.kind != desired.kind.value:
+            return (
+                f"agent {desired.agent!r} is a {agent.kind} agent here; the setting is for a {desired.kind.value} one"
+            )
         return "" if desired.concurrency > 0 else "concurrency is below 1"
+
+    def _renew(self, run: Run) -> None:
+        if isinstance(run, StandaloneRun):
+            run.answered(self._answered_ns)
 
     def _start(self, key: str, desired: DesiredRun) -> None:
         self._log.info("run starts", setting=desired.setting, activation=str(desired.activation), epoch=desired.epoch)
-        run = Run(desired, self.offer.version_of(desired.agent), self._around)
+        kind = StandaloneRun if desired.kind is AgentKind.STANDALONE else Run
+        run = kind(desired, self.offer.version_of(desired.agent), self._around)
+        self._renew(run)
         self._runs[key] = run
         run.start()
 

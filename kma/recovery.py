@@ -19,6 +19,8 @@ from kma.ledger import Ledger, Progress, run_key
 from kma.logs import logger
 from kma.records import Ending, after_failure, derived_id
 from kma.spool import New, Spool
+from kma.standalone_recovery import DIED_TEXT as STANDALONE_DIED
+from kma.standalone_recovery import close_ended, is_standalone, lapsed, totals_of
 
 DIED = "kma died"
 DIED_TEXT = "The KMA ended while this message was being handled."
@@ -51,8 +53,9 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     run = load(RecordRun, about["run"])
     key = run_key(run.activation, run.epoch)
     stored = ledger.open_run(key, {"run": about["run"]})
-    starts = list(journal.unfinished())
-    told = journal.totals()
+    standalone = is_standalone(about)
+    starts = [] if standalone and lapsed(journal) else list(journal.unfinished())
+    told = totals_of(journal, stored) if standalone else journal.totals()
     carried = after_kill(ledger.carried(run.setting), told)
     records: list[New] = []
     attempts: list[tuple[str, str, int]] = []
@@ -61,10 +64,10 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
         message = identified.record(
             queue=about["queue"], destination=about["destination"], count=start.delivery_count, attempt=start.attempt
         )
-        ending = _ending(start, identified, carried.successes)
+        ending = _ending(start, identified, carried.successes, STANDALONE_DIED if standalone else DIED_TEXT)
         for number, content in enumerate(after_failure(run, message, ending)):
             records.append(New(key, content, derived_id(start.record, number)))
-        if not identified.key.weak:
+        if identified.key.text and not identified.key.weak:
             attempts.append((run.setting, case(identified), start.attempt))
     fresh = sum(not spool.knows(start.record) for start in starts)
     totals = Totals(
@@ -77,16 +80,18 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     )
     progress = Progress(key, run.setting, totals, carried, stored.interrupted)
     spool.append(records, attempts=attempts, progress=progress)
+    if standalone:
+        close_ended(journal, about, run, key, spool, ledger)
     path.unlink()
     if starts:
         logger(activation=str(run.activation), setting=run.setting).error(DIED, messages=len(starts))
     return len(starts)
 
 
-def _ending(start: Start, identified: Identified, successes: int) -> Ending:
+def _ending(start: Start, identified: Identified, successes: int, text: str) -> Ending:
     return Ending(
         outcome=Outcome.KMA_DIED,
-        failure=failure(DIED, DIED_TEXT),
+        failure=failure(DIED, text),
         attempt=start.attempt,
         max_attempts=0,
         successes_before=successes,

@@ -19,7 +19,7 @@ from kma.pool import FIRST_PAUSE, LONGEST_PAUSE
 from kma.publishing import Publishing
 from kma.run import Run, Surroundings
 from kma.standalone_start import SLOT, STOPPED, Start
-from kma.work import without_message
+from kma.work import identity_bytes, without_message
 
 TICK = 0.2  # seconds
 _STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
@@ -138,8 +138,7 @@ class StandaloneRun(Run):
     def _start_one(self) -> None:
         """Killed from here on: before the child has written its start, nobody began; after it, the start is found."""
         self._beginning = work = without_message(os.urandom(16))
-        data, _ = work.journalled()
-        self._journal.claim(SLOT, work.record, work.attempt, 0, 0, data, IDENTITY)
+        self._journal.claim(SLOT, work.record, work.attempt, 0, 0, identity_bytes(work.identified), IDENTITY)
         self._lease.begin_anew()
         try:
             self._current = Start(self._journal, self._lease, self._job(), self._publishing)
