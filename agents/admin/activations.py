@@ -62,11 +62,11 @@ class StateChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("from"), ordering="old")
     def before(self, change: StateChange) -> str:
-        return state_word(change.old)
+        return state_word(change.what, change.old)
 
     @admin.display(description=_("to"), ordering="new")
     def after(self, change: StateChange) -> str:
-        return state_word(change.new)
+        return state_word(change.what, change.new)
 
     @admin.display(description=_("reason"))
     def why(self, change: StateChange) -> str:

@@ -4,13 +4,18 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from agents.models import ActivationState, ProvisionState, RunPhase, StateChange
+from agents.models import ActivationState, Duty, Ending, ProvisionState, RunPhase, StateChange
 
 TONES = {
     "enabled": "ok",
     "disabled": "warn",
     ProvisionState.READY.value: "ok",
     ProvisionState.FAILED.value: "bad",
+    ActivationState.SUCCEEDED.value: "ok",
+    ActivationState.INTERRUPTED.value: "bad",
+    Ending.WAITED.value: "bad",
+    Duty.CORDONED.value: "warn",
+    Duty.DRAINING.value: "warn",
     RunPhase.RUNNING.value: "ok",
     RunPhase.LOST.value: "bad",
 }
@@ -26,18 +31,28 @@ def sentence(change: StateChange) -> str:
     known = words.get((change.what, change.new))
     if known:
         return known
-    old, new = state_word(change.old), state_word(change.new)
+    old, new = state_word(change.what, change.old), state_word(change.what, change.new)
     return f"{subject_word(change.what)}: {f'{old} → {new}' if change.old else new}"
 
 
 def subject_word(what: str) -> str:
-    words = {"setting": _("Setting"), "activation": _("Activation"), "run": _("Run"), "provision": _("Broker")}
+    words = {
+        "setting": _("Setting"),
+        "activation": _("Activation"),
+        "ending": _("Activation"),
+        "run": _("Run"),
+        "provision": _("Broker"),
+        "server": _("Server"),
+    }
     return words.get(what, what)
 
 
-def state_word(state: str) -> str:
-    """One word for a state, of whatever it is; empty where there was none before."""
-    words: dict[str, Any] = dict(ActivationState.choices) | dict(RunPhase.choices) | dict(ProvisionState.choices)
+def state_word(what: str, state: str) -> str:
+    """One word for a state of it; empty where there was none before."""
+    words: dict[str, Any] = {}
+    for states in (Duty, Ending, RunPhase, ActivationState):
+        words |= dict(states.choices)
+    words |= dict(ProvisionState.choices) if what == "provision" else {}
     words |= {"enabled": _("switched on"), "disabled": _("switched off"), "withdrawn": _("withdrawn")}
     return str(words.get(state, state))
 
@@ -46,6 +61,19 @@ def _words() -> dict[tuple[str, str], str]:
     return {
         ("setting", "enabled"): _("Switched on"),
         ("setting", "disabled"): _("Switched off"),
+        ("activation", "pending"): _("Activation begun"),
+        ("activation", "succeeded"): _("Activation ended well"),
+        ("activation", "failed"): _("Activation ended with an error"),
+        ("activation", "interrupted"): _("Activation ended, interrupted"),
+        ("activation", "stopped"): _("Activation ended, stopped"),
+        ("ending", "drained"): _("Drained: the runs end"),
+        ("ending", "limit"): _("Limit reached: the runs end"),
+        ("ending", "waited"): _("Delayed messages did not come in time: the runs end"),
+        ("ending", "finished"): _("Every run ended by itself"),
+        ("ending", "stopped"): _("Stopped by a person: the runs end"),
+        ("server", "cordoned"): _("Server cordoned: nothing new begins there"),
+        ("server", "draining"): _("Server draining: its runs end or move"),
+        ("server", "active"): _("Server back in service"),
         ("run", "wanted"): _("Wanted on a server"),
         ("run", "withdrawn"): _("Not wanted on a server any more"),
         ("run", "lost"): _("Run lost with its server"),

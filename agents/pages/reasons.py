@@ -5,7 +5,8 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import ActivationState
+from agents.models import ActivationState, Trigger
+from agents.services.endings import REASONS
 
 # What is stored, and how it is said. A group named `state` is the value of an activation's state, one named `reason`
 # is itself a reason.
@@ -22,6 +23,24 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         r"the server left the pool or no longer offers the agent",
         _("the server left the pool or no longer offers the agent"),
     ),
+    (
+        r"the server drains, left the pool, or no longer offers the agent",
+        _("the server drains, left the pool, or no longer offers the agent"),
+    ),
+    (
+        r"Every live server of the pool “(?P<pool>[^”]*)” that offers the agent “(?P<agent>[^”]*)” is cordoned or "
+        r"draining\.",
+        _("Every live server of the pool “%(pool)s” that offers the agent “%(agent)s” is cordoned or draining."),
+    ),
+    (r"The run before is still stopping\.", _("The run before is still stopping.")),
+    *((trigger.value, trigger.label) for trigger in Trigger),
+    *((re.escape(text), ending.label) for ending, text in REASONS.items()),
+    (
+        r"(?P<n>\d+) messages failed and were not handled well later",
+        _("messages that failed and were not handled well later: %(n)s"),
+    ),
+    (r"late records", _("records that came after the end")),
+    (r"its time was over", _("its time was over")),
     (r"a later window was due at the same time", _("a later window was due at the same time")),
     (r"missed: nobody could start it then", _("missed: nobody could start it then")),
     (
