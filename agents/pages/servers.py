@@ -11,9 +11,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents import panels
-from agents.models import OfferedAgent, Run, Server, ServerState
+from agents.models import Duty, OfferedAgent, Run, Server, ServerState
 from agents.pages.consoles import link, needs, page
-from agents.pages.shown import RUNS, Shown, server_shown
+from agents.pages.server_actions import duty_buttons
+from agents.pages.shown import DUTIES, RUNS, Shown, server_shown
 from agents.services.expected import expected_servers
 
 VIEW = "agents.view_server"
@@ -28,6 +29,11 @@ class ServerRow:
     agents: list[OfferedAgent]
     runs: list[Run]
     expected: bool = True
+
+    @property
+    def duty(self) -> Shown | None:
+        """None for a server in service: nothing is to be said."""
+        return None if self.server.duty == Duty.ACTIVE else DUTIES[self.server.duty]
 
     @property
     def skewed(self) -> bool:
@@ -54,7 +60,7 @@ def server_rows(now: datetime) -> list[ServerRow]:
     expected = set(expected_servers().values_list("pk", flat=True))
     return [
         ServerRow(server, server_shown(server, now), agents[server.pk], runs[server.pk], server.pk in expected)
-        for server in Server.objects.prefetch_related("pools")
+        for server in Server.objects.select_related("duty_by").prefetch_related("pools")
     ]
 
 
@@ -78,7 +84,7 @@ def server_list(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @needs(VIEW)
 def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
-    server = get_object_or_404(Server.objects.prefetch_related("pools"), name=name)
+    server = get_object_or_404(Server.objects.select_related("duty_by").prefetch_related("pools"), name=name)
     now = timezone.now()
     current = list(server.runs.filter(closed_at=None).select_related("activation__setting", "server"))
     past = server.runs.exclude(closed_at=None).select_related("activation__setting").order_by("-closed_at")[:PAST_RUNS]
@@ -92,6 +98,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         row=ServerRow(server, server_shown(server, now), list(server.offered_agents.all()), current),
         current=[(run, RUNS[run.state]) for run in current],
         past=[(run, RUNS[run.state]) for run in past],
+        buttons=duty_buttons(request, server),
         tokens=server.tokens.filter(revoked_at=None),
         panels=panels.render("server", request, server),
         may_change=request.user.has_perm("agents.change_server"),

@@ -8,6 +8,7 @@ from agents.pages import (
     group_actions,
     group_pages,
     previews,
+    server_actions,
     servers,
     setting_actions,
     settings,
@@ -44,3 +45,6 @@ def register() -> None:
     add_page("groups/<slug:name>/move/", group_actions.move_page, "group_move")
     add_page("servers/", servers.server_list, "servers")
     add_page("servers/<str:name>/", servers.server_page, "server")
+    add_page("servers/<str:name>/cordon/", server_actions.cordon_page, "server_cordon")
+    add_page("servers/<str:name>/drain/", server_actions.drain_page, "server_drain")
+    add_page("servers/<str:name>/back/", server_actions.back_page, "server_back")

@@ -12,6 +12,7 @@ from tests.web.pages import every_page, signed_in
 FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
     "run now", "stop", "resume", "group switch off", "group switch on", "group run",
+    "cordon", "drain", "back",
 )  # fmt: skip
 # The operations overview and the list of records say themselves that there is nothing for an outsider.
 OPEN = ("overview", "records")
@@ -60,6 +61,9 @@ def test_only_operators_change_anything(world: World, name: str) -> None:
         ("/settings/night-sum/stop/", {}),
         ("/settings/orders-export/resume/srv-3/", {}),
         ("/groups/nightly/enable/", {}),
+        ("/servers/srv-1/cordon/", {"reason": "no"}),
+        ("/servers/srv-1/drain/", {}),
+        ("/servers/srv-3/back/", {}),
         ("/groups/nightly/disable/", {}),
         ("/groups/nightly/run/", {}),
         ("/groups/nightly/move/", {"member": "night-sum", "to": "up"}),
@@ -83,6 +87,9 @@ def test_a_form_of_another_site_changes_nothing(world: World) -> None:
         ("/settings/night-sum/stop/", {}),
         ("/settings/orders-export/resume/srv-3/", {}),
         ("/groups/nightly/enable/", {}),
+        ("/servers/srv-1/cordon/", {"reason": "no"}),
+        ("/servers/srv-1/drain/", {}),
+        ("/servers/srv-3/back/", {}),
         ("/groups/nightly/disable/", {}),
         ("/groups/nightly/run/", {}),
         ("/groups/nightly/move/", {"member": "night-sum", "to": "up"}),
