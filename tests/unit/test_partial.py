@@ -1,0 +1,37 @@
+"""The badge that says that servers differ."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agents.models import Run, Server
+from agents.services.partial import is_partial
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def run(server: int, state: str = "running", *, seen: int = 1, **fields: Any) -> Run:
+    on = Server(pk=server, name=f"srv-{server}", last_seen_at=NOW - timedelta(seconds=seen))
+    return Run(server=on, state=state, **{"epoch": 1, "wanted": True, **fields})
+
+
+@pytest.mark.parametrize(
+    ("runs", "partial"),
+    [
+        ([run(1), run(2)], False),
+        ([run(1), run(2, "starting")], False),
+        ([run(1), run(2, "interrupted", wanted=False)], True),
+        ([run(1, "interrupted"), run(2, "interrupted")], False),
+        ([run(1), run(2, "interrupted", wanted=False), run(2, epoch=2)], False),
+        ([run(1), run(2, seen=60)], True),
+        ([run(1, seen=60), run(2, seen=60)], False),
+        ([run(1), run(2, problem="the spool is full")], True),
+        ([run(1), run(2, "lost", wanted=False, closed_at=NOW)], True),
+        ([run(1), run(2, "finished", wanted=False, closed_at=NOW)], False),
+        ([run(1), run(2, "finished", closed_at=NOW)], False),
+        ([run(1, "finished", closed_at=NOW), run(2, "failed", closed_at=NOW)], True),
+    ],
+)
+def test_servers_differ(runs: list[Run], partial: bool) -> None:
+    assert is_partial(runs, NOW) is partial
