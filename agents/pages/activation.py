@@ -13,7 +13,8 @@ from agents import panels
 from agents.models import Activation, Run
 from agents.pages.consoles import link, needs, page
 from agents.pages.runs import run_rows
-from agents.pages.shown import ACTIVATIONS, partial
+from agents.pages.shown import ACTIVATIONS
+from agents.services.partial import is_partial
 
 VIEW = "agents.view_activation"
 
@@ -45,7 +46,7 @@ def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         activation=activation,
         setting=setting,
         state=ACTIVATIONS[activation.state],
-        partial=activation.ended_at is None and partial(runs, timezone.now()),
+        partial=activation.ended_at is None and is_partial(runs, timezone.now()),
         lasted=(activation.ended_at or timezone.now()) - activation.started_at,
         totals=totals(runs),
         runs=run_rows(runs, setting, timezone.now()),

@@ -15,8 +15,9 @@ from agents.pages.figures import figures_of
 from agents.pages.rows import facts_of, open_runs
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
-from agents.pages.shown import ACTIVATIONS, PROVISIONED, partial, setting_shown
+from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
 from agents.services.groups import group_of
+from agents.services.partial import is_partial
 from agents.services.rights import may
 
 VIEW = "agents.view_launchsetting"
@@ -42,7 +43,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         crumbs=[(_("Settings"), link("settings"))],
         setting=setting,
         state=setting_shown(setting, runs, now, facts),
-        partial=partial(runs, now),
+        partial=is_partial(runs, now),
         provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),

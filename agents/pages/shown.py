@@ -1,6 +1,5 @@
 """How states look: icon + word + colour, always the three together."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -77,17 +76,6 @@ def _nothing_wanted(open_runs: list[Run]) -> Shown:
 def _runs(run: Run) -> bool:
     """A standalone agent has no connection to the broker."""
     return run.state == RunPhase.RUNNING and (run.connected or not run.activation.setting.takes_messages)
-
-
-def partial(runs: Iterable[Run], now: datetime) -> bool:
-    """Whether servers differ: it runs on some, and on others it should but does not, or was given up there."""
-    newest: dict[int, Run] = {}
-    for run in runs:
-        if run.server_id not in newest or run.epoch > newest[run.server_id].epoch:
-            newest[run.server_id] = run
-    counting = [run for run in newest.values() if run.wanted or run.state == RunPhase.INTERRUPTED]
-    well = sum(1 for run in counting if run.wanted and _runs(run) and run.server.state(now) is ServerState.ALIVE)
-    return 0 < well < len(counting)
 
 
 PROVISIONED: dict[str, Shown] = {

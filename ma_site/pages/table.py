@@ -9,7 +9,8 @@ from agents.models import LaunchSetting, Run, RunPhase, ServerState
 from agents.pages.consoles import link
 from agents.pages.figures import Figures, figures_for
 from agents.pages.rows import facts_of, open_runs
-from agents.pages.shown import Facts, Shown, partial, setting_shown
+from agents.pages.shown import Facts, Shown, setting_shown
+from agents.services.partial import is_partial
 from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url
@@ -100,7 +101,7 @@ def _row(setting: LaunchSetting, runs: list[Run], facts: Facts, figures: Figures
         setting=setting,
         state=setting_shown(setting, runs, now, facts),
         facts=facts,
-        partial=partial(runs, now),
+        partial=is_partial(runs, now),
         dots=[_dot(run, now) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED],
         runs=runs,
         figures=figures,

@@ -87,6 +87,7 @@ def start(
         drain = Drain(artemis, LaunchSetting.objects.get())
         drains.append(drain)
         drain.publish(messages)
+        drain.until(waiting=messages)
         with django_capture_on_commit_callbacks(execute=True):
             start_activation(drain.setting, Trigger.PERSON, None, NOW)
         drain.consumer.start()
