@@ -57,10 +57,11 @@ class Standing:
 
 def standing(setting: LaunchSetting, now: datetime) -> Standing:
     activation = setting.activations.order_by("-started_at").first()
-    rows = run_rows(newest_runs(activation), setting, now)
+    runs = newest_runs(activation)
     trip = setting.trips.filter(ended_at=None).select_related("ended_by", "group").first()
     found = setting.interruptions.select_related("server", "trip")[:SHOWN_INTERRUPTIONS]
     interruptions = list(found)
+    rows = run_rows(_as_given_up(runs, interruptions), setting, now)
     quorum = _quorum(setting, rows)
     own = [each for each in interruptions if trip is not None and each.trip_id == trip.pk]
     return Standing(
@@ -82,6 +83,15 @@ def newest_runs(activation: Activation | None) -> list[Run]:
     for run in activation.runs.select_related("server").order_by("-epoch")[:MOST_RUNS]:
         newest.setdefault(run.server.name, run)
     return [newest[name] for name in sorted(newest)]
+
+
+def _as_given_up(runs: list[Run], interruptions: Sequence[Interruption]) -> list[Run]:
+    """A run that was given up with the counts that did it: a heartbeat may have told of others before or since."""
+    said = {each.run_id: each for each in reversed(interruptions)}
+    for run in runs:
+        if run.state == RunPhase.INTERRUPTED and (told := said.get(run.pk)):
+            run.same_type, run.same_count, run.any_count = told.same_type, told.same_count, told.any_count
+    return runs
 
 
 def _quorum(setting: LaunchSetting, rows: Sequence[RunRow]) -> Quorum:

@@ -140,11 +140,7 @@ def stop_page(request: HttpRequest, key: str) -> HttpResponseBase:
     activation = open_activation(setting)
     question = Question(
         title=_("Stop the activation of %(key)s?") % {"key": key},
-        texts=[
-            _(
-                "What is at hand may finish within the grace period. The setting stays on: its schedule starts it again."
-            ),
-        ],
+        texts=[_("What is at hand may finish within the grace period. The setting stays on.")],
         button=_("Stop"),
         icon="off",
         tone="danger",

@@ -16,6 +16,7 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402
 from django.test import Client  # noqa: E402
 
+from agents.models import BreakerTrip, LaunchSetting, ScheduledGroup, Server  # noqa: E402
 from dlq.models import DeadLetter, ReplayJob  # noqa: E402
 from failures.models import FailureProtocol  # noqa: E402
 from tests.browser.driver import Browser  # noqa: E402
@@ -27,6 +28,8 @@ def pages() -> dict[str, str]:
     hostile = FailureProtocol.objects.filter(exception_type="ValueError").first()
     protocol = FailureProtocol.objects.filter(exception_type="KeyError").first()
     job = ReplayJob.objects.first()
+    trip, group = BreakerTrip.objects.first(), ScheduledGroup.objects.first()
+    server = Server.objects.order_by("name").first()
     setting = protocol.setting_key if protocol else "none"
     found = {
         "overview": "/",
@@ -34,10 +37,15 @@ def pages() -> dict[str, str]:
         "setting": f"/settings/{setting}/",
         "setting-failed": "/settings/prices-import/",
         "switch": f"/settings/{setting}/disable/",
+        "what-if": f"/settings/{setting}/what-if/?m=6",
+        "activations": "/activations/",
+        "trips": "/trips/",
+        "groups": "/groups/",
         "form": "/agents/launchsetting/add/",
         "destinations": "/agents/destination/",
         "servers": "/servers/",
-        "server": "/servers/srv-1/",
+        "server": f"/servers/{server}/",
+        "cordon": f"/servers/{server}/cordon/",
         "protocols": "/protocols/",
         "dead-letters": "/dead-letters/",
         "letters": f"/dead-letters/{setting}/",
@@ -51,6 +59,14 @@ def pages() -> dict[str, str]:
         found["protocol"] = f"/protocols/{protocol.pk}/"
         found["activation"] = f"/activations/{protocol.activation_uuid}/"
         found["case"] = f"/cases/?key={protocol.message_key}&setting={protocol.setting_key}"
+    if trip:
+        found["trip"] = f"/trips/{trip.pk}/"
+        found["setting-tripped"] = f"/settings/{trip.setting.key}/"
+    if group:
+        found["group"] = f"/groups/{group.name}/"
+        found["group-off"] = f"/groups/{group.name}/disable/"
+    if delayed := LaunchSetting.objects.filter(timing="DELAYED").first():
+        found["setting-delayed"] = f"/settings/{delayed.key}/"
     if hostile:
         found["hostile"] = f"/protocols/{hostile.pk}/"
     if first := letters.first():
