@@ -1,0 +1,1 @@
+"""Pools, destinations, launch settings, schedules and groups as one text, so that they can live in git."""

@@ -1,0 +1,95 @@
+"""One entry of a file to its row. Answers what changed; raises ValidationError, and then stored nothing."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from django.core.exceptions import ValidationError
+
+from agents.declared.differences import Change, between
+from agents.declared.export import plain_values, servers_of
+from agents.declared.shape import Entry
+from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Server
+from agents.services.wishes import save_destination, save_setting
+
+PlainRow = TypeVar("PlainRow", Pool, Destination, LaunchSetting, ScheduledGroup)
+
+
+def store_pool(entry: Entry, _by: Any) -> list[Change]:
+    stored = Pool.objects.filter(name=entry.name).first()
+    pool = stored or Pool(name=entry.name)
+    old = {**plain_values(pool), "servers": servers_of(pool)} if stored else None
+    new = dict(entry.given)
+    servers = _servers(new["servers"]) if "servers" in new else None
+    if servers is not None:
+        new["servers"] = [server.name for server in servers]
+    changes = between(entry.path, old, new)
+    if changes:
+        _filled(pool, entry).save()
+        if servers is not None:
+            pool.servers.set(servers)
+    return changes
+
+
+def store_destination(entry: Entry, _by: Any) -> list[Change]:
+    stored = Destination.objects.filter(name=entry.name).first()
+    destination = stored or Destination(name=entry.name)
+    changes = between(entry.path, plain_values(destination) if stored else None, entry.given)
+    if changes:
+        save_destination(_filled(destination, entry))
+    return changes
+
+
+def store_setting(entry: Entry, by: Any) -> list[Change]:
+    stored = LaunchSetting.objects.select_related("pool", "destination").filter(key=entry.name).first()
+    setting = stored or LaunchSetting(key=entry.name)
+    old = None
+    if stored is not None:
+        destination = stored.destination.name if stored.destination else None
+        old = {**plain_values(stored), "pool": stored.pool.name, "destination": destination}
+    elif "pool" not in entry.given:
+        raise ValidationError({"pool": "A pool is needed."})
+    new = {name: value for name, value in entry.given.items() if name not in ("schedule", "enabled")}
+    changes = between(entry.path, old, new)
+    if changes:
+        _relate(setting, entry)
+        save_setting(_filled(setting, entry), by)
+    return changes
+
+
+def store_group(entry: Entry) -> list[Change]:
+    """Its members and its schedule are stored by their services."""
+    stored = ScheduledGroup.objects.filter(name=entry.name).first()
+    group = stored or ScheduledGroup(name=entry.name)
+    changes = between(entry.path, plain_values(group) if stored else None, entry.plain)
+    if changes:
+        _filled(group, entry).save()
+    return changes
+
+
+def _filled(row: PlainRow, entry: Entry) -> PlainRow:
+    for name, value in entry.plain.items():
+        setattr(row, name, value)
+    row.full_clean()
+    return row
+
+
+def _relate(setting: LaunchSetting, entry: Entry) -> None:
+    if "pool" in entry.given:
+        pool = Pool.objects.filter(name=entry.given["pool"]).first()
+        if pool is None:
+            raise ValidationError({"pool": f"There is no pool {entry.given['pool']}."})
+        setting.pool = pool
+    if "destination" in entry.given:
+        name = entry.given["destination"]
+        setting.destination = Destination.objects.filter(name=name).first()
+        if name is not None and setting.destination is None:
+            raise ValidationError({"destination": f"There is no destination {name}."})
+
+
+def _servers(names: Sequence[str]) -> list[Server]:
+    """In the order in which an export has them."""
+    found = list(Server.objects.filter(name__in=names).order_by("name"))
+    if missing := sorted(set(names) - {server.name for server in found}):
+        text = f"There is no server {', '.join(missing)}: create it first with manage.py create_server NAME."
+        raise ValidationError({"servers": text})
+    return found

@@ -1,0 +1,68 @@
+"""manage.py apply FILE: makes pools, destinations, settings, schedules and groups as the file says."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from agents.declared.applying import Outcome, apply
+from agents.declared.problems import Rejected
+from agents.declared.shape import document_of
+from agents.declared.text import LARGEST_BYTES, load
+
+
+class Command(BaseCommand):
+    help = (
+        "Makes what the file says, all of it or nothing; what it does not name stays as it is. Applying it twice "
+        "changes nothing."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", help="YAML as `export` prints it; - reads from standard input")
+        parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+        parser.add_argument("--by", metavar="USER", help="who does it, for the history")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        by = _person(options["by"]) if options["by"] else None
+        try:
+            document = document_of(load(_read(options["file"])))
+            outcome = apply(document, by, timezone.now(), dry_run=options["dry_run"])
+        except Rejected as error:
+            lines = [f"{options['file']}: {problem}" for problem in error.problems]
+            raise CommandError("\n".join([*lines, "Nothing was stored."])) from error
+        self._tell(outcome, options["dry_run"])
+        if outcome.refused:
+            lines = [f"{options['file']}: {problem}" for problem in outcome.refused]
+            raise CommandError("\n".join(["Stored, but not enabled:", *lines, "Apply the file again then."]))
+
+    def _tell(self, outcome: Outcome, dry_run: bool) -> None:
+        for change in outcome.changes:
+            self.stdout.write(str(change))
+        count = len(outcome.changes)
+        if not count:
+            self.stdout.write("Nothing to change.")
+        elif dry_run:
+            self.stdout.write(f"{count} change{'s' * (count > 1)} to make; nothing was stored.")
+        else:
+            self.stdout.write(f"{count} change{'s' * (count > 1)} made.")
+
+
+def _read(name: str) -> bytes:
+    """One byte more than is allowed tells a file that is too large."""
+    if name == "-":
+        return sys.stdin.buffer.read(LARGEST_BYTES + 1)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"{name} cannot be read: {error.strerror}") from error
+
+
+def _person(name: str) -> User:
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
+        raise CommandError(f"There is no active user {name!r}.")
+    return person

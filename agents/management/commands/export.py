@@ -1,0 +1,22 @@
+"""manage.py export [KEY…]: pools, destinations, settings, schedules and groups as YAML, for git and for `apply`."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from agents.declared.export import UnknownSettings, document
+from agents.declared.text import dump
+
+
+class Command(BaseCommand):
+    help = "Prints pools, destinations, settings with their schedules, and groups as YAML that `apply` takes."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        # No option --settings: every command of Django has one, for its module.
+        parser.add_argument("keys", nargs="*", metavar="KEY", help="only these settings and what they need")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self.stdout.write(dump(document(options["keys"])), ending="")
+        except UnknownSettings as error:
+            raise CommandError(str(error)) from error
