@@ -106,11 +106,11 @@ class StandaloneRun(Run):
                 self._hear_stop(event)
 
     def _hear_stop(self, wish: Stop) -> None:
+        self._deadline = min(self._deadline, time.monotonic() + self.desired.grace_seconds)
         if self._stop is not None:
             self._stop = Stop(self._stop.close or wish.close, self._stop.reason or wish.reason)
             return
         self._stop = wish
-        self._deadline = time.monotonic() + self.desired.grace_seconds
         self._log.info("run stops", reason=wish.reason)
         self._journal.ask_to_stop()  # before the signal, which is only the call to look here
         if self._current is not None:

@@ -15,25 +15,30 @@ BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     blocks = dict(BLOCK.findall((REPOSITORY / "docs" / "agents.md").read_text(encoding="utf-8")))
-    assert set(blocks) == {"shop_agents.py", "test_shop_agents.py", "send_order.py"}
+    assert set(blocks) == {
+        *("shop_agents.py", "test_shop_agents.py", "send_order.py"),
+        *("shop_report.py", "test_shop_report.py"),
+    }
     for name, text in blocks.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 
-def test_the_agents_tests_pass_as_they_are_written(files: Path) -> None:
+@pytest.mark.parametrize(("tests", "number"), [("test_shop_agents.py", 4), ("test_shop_report.py", 3)])
+def test_the_agents_tests_pass_as_they_are_written(files: Path, tests: str, number: int) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "test_shop_agents.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", tests]
     done = subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert "4 passed" in done.stdout
+    assert f"{number} passed" in done.stdout
 
 
 def test_the_agent_is_offered_with_name_and_summary(files: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "kma.offer", "shop_agents"]
+    command = [sys.executable, "-m", "kma.offer", "shop_agents", "shop_report"]
     done = subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=True)
     assert '"name": "shop.prices"' in done.stdout and "Prices an order and sends an invoice." in done.stdout
+    assert '"name": "shop.report", "kind": "standalone"' in done.stdout
 
 
 def test_the_publisher_at_least_compiles(files: Path) -> None:

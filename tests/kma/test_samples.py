@@ -1,13 +1,14 @@
 """The demo's agents, through the harness that their authors use."""
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kma.samples import bench, orders, scripted
-from kma.testing import Outcome, Result, as_json, run_agent
+from kma.samples import bench, orders, scripted, standalone
+from kma.testing import Outcome, Result, as_json, run_agent, run_standalone
 
 LINES = [{"sku": "LAMP-2", "quantity": 2, "price": 10.0}]
 
@@ -95,3 +96,33 @@ def test_every_attempt_that_began_is_in_the_truth_file(tmp_path: Path) -> None:
         (1, False, None),
     ]
     assert all(line["key"] == line["id"] and line["pid"] and line["at"] for line in lines)
+
+
+def test_the_nightly_report_sends_one_of_each_day_and_can_be_stopped_between_two() -> None:
+    days = {"from_day": "2026-11-01", "to_day": "2026-11-03", "reports": "demo.reports"}
+    result = run_standalone(standalone.NightlyReport, parameters=days)
+    assert result.ok and [sent.message.id for sent in result.sent] == [f"report-2026-11-0{n}" for n in (1, 2, 3)]
+    assert result.sent[0].json() == {
+        "day": "2026-11-01",
+        "total": standalone.sales_of(date(2026, 11, 1)),
+        "currency": "EUR",
+    }
+    assert run_standalone("demo.nightly-report").ok, "yesterday, and nobody to tell"
+
+
+def test_the_scripted_standalone_does_what_its_parameters_say(tmp_path: Path) -> None:
+    truth = tmp_path / "truth"
+
+    def done(script: Any, **more: Any) -> Result:
+        return run_standalone(
+            standalone.ScriptedStandalone, parameters={"script": script, "truth_file": str(truth)}, **more
+        )
+
+    assert done([{"do": "raise", "type": "KeyError", "first": 1}]).outcome is Outcome.RAISED
+    assert done([{"do": "raise", "type": "KeyError", "first": 1}]).ok, "the second start"
+    assert done({"do": "tick", "seconds": 0.3}, stop_after=5).ok
+    assert done({"do": "wait", "seconds": 60}, stop_after=0.1).outcome is Outcome.GIVEN_BACK
+    assert done({"do": "nonsense"}).outcome is Outcome.RAISED
+    lines = [json.loads(line) for line in truth.read_text().splitlines()]
+    assert [line["start"] for line in lines if line["note"] is None] == [1, 2, 3, 4, 5]
+    assert all(line["boottime"] > 0 for line in lines)

@@ -1,0 +1,175 @@
+"""What authors of standalone agents meet: registration, the harness, and the moment at which a stop falls."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from contract.outcomes import Outcome
+from kma import registry
+from kma.agent import Agent, AgentStopped, Context, InvalidMessage, StandaloneAgent, TemporaryUnavailable
+from kma.handling import Handled
+from kma.job import Job
+from kma.standalone import StandaloneContext, Stopper, run_once
+from kma.testing import run_agent, run_standalone
+
+
+def kind_of(target: Any) -> str:
+    return registry.describe("x", "", "", target).kind
+
+
+def test_an_agent_without_a_message_is_standalone() -> None:
+    class One(StandaloneAgent):
+        def run_agent(self, context: Context, verbose: bool = False) -> None: ...
+
+    class Other:
+        @staticmethod
+        def run_agent(context: Context) -> None: ...
+
+    class WithMessage:
+        @classmethod
+        def run_agent(cls, message: Any, context: Context, **more: Any) -> None: ...
+
+    assert kind_of(One) == kind_of(Other) == kind_of(lambda context: None) == kind_of(StandaloneAgent) == "standalone"
+    assert kind_of(WithMessage) == kind_of(Agent) == kind_of(lambda message, context: None) == "message"
+
+
+async def _async(context: Context) -> None: ...
+
+
+def _generator(context: Context) -> Any:
+    yield
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        (lambda: None, "run_agent takes"),
+        (lambda a, b, c: None, "run_agent takes"),
+        (lambda context, *, more: None, "run_agent takes"),
+        (lambda *all: None, "run_agent takes"),
+        (lambda message: None, "a message but no context"),
+        (_async, "async"),
+        (_generator, "generator"),
+        (7, "has no run_agent"),
+    ],
+)
+def test_what_could_never_be_called_rightly_is_refused_with_the_reason(target: Any, why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        registry.describe("x", "", "", target)
+
+
+def test_the_harness_runs_it_as_the_container_does() -> None:
+    def ending(error: BaseException) -> Callable[[Context], None]:
+        def run(context: Context) -> None:
+            context.send("a", "sent all the same")
+            raise error
+
+        return run
+
+    for error, outcome in (
+        (KeyError("x"), Outcome.RAISED),
+        (InvalidMessage("x"), Outcome.RAISED),
+        (TemporaryUnavailable("x"), Outcome.TEMPORARY),
+        (SystemExit(0), Outcome.RAISED),
+        (AgentStopped("on its own"), Outcome.RAISED),
+    ):
+        result = run_standalone(ending(error))
+        assert (result.outcome, len(result.sent)) == (outcome, 1), error
+    assert run_standalone(lambda context: None).ok
+    with pytest.raises(TypeError, match="takes no messages"):
+        run_agent(lambda context: None)
+    assert run_standalone(lambda message, context: None).outcome is Outcome.RAISED
+
+
+def test_a_stop_is_raised_once_and_except_exception_lets_it_pass() -> None:
+    cleaned = []
+
+    def run(context: Context) -> None:
+        try:
+            time.sleep(60)
+        except Exception:
+            cleaned.append("swallowed")
+        finally:
+            time.sleep(0.2)
+            cleaned.append("up")
+
+    began = time.monotonic()
+    assert run_standalone(run, stop_after=0.1).outcome is Outcome.GIVEN_BACK
+    assert cleaned == ["up"] and time.monotonic() - began < 5
+
+
+def test_who_returns_after_being_asked_has_stopped_not_finished() -> None:
+    def run(context: Context) -> None:
+        while not context.stopping:
+            try:
+                time.sleep(0.01)
+            except AgentStopped:
+                return
+
+    assert run_standalone(run, stop_after=0.1).outcome is Outcome.GIVEN_BACK
+
+
+class Line:
+    """Runs an agent, and lets the stop fall at one of the lines around it."""
+
+    def __init__(self, agent: Callable[[Context], None], at: str) -> None:
+        self.asked = False
+        self.at = at
+        self.stopper = Stopper(lambda: self.asked)
+        self.agent = agent
+
+    def stop(self, at: str) -> None:
+        if at == self.at:
+            self.asked = True
+            self.stopper.signalled()
+
+    def run(self) -> Handled:
+        line = self
+
+        class Watched(Stopper):
+            def arm(self) -> None:
+                line.stop("before")
+                super().arm()
+                line.stop("armed")
+
+            def disarm(self) -> None:
+                line.stop("after")
+                super().disarm()
+                line.stop("disarmed")
+
+        self.stopper = Watched(lambda: self.asked)
+        found = registry.describe("x", "", "", self.agent)
+        context = StandaloneContext(Job(agent="x"), lambda destination, encoded: None)
+        handled = run_once(lambda: found, context, self.stopper)
+        self.stop("told")
+        return handled
+
+
+@pytest.mark.parametrize("at", ["before", "armed", "after", "disarmed"])
+def test_a_stop_around_a_good_run_is_a_stop(at: str) -> None:
+    begun = []
+    handled = Line(lambda context: begun.append(1), at).run()
+    assert handled.outcome is Outcome.GIVEN_BACK
+    assert begun == ([] if at in ("before", "armed") else [1])
+
+
+@pytest.mark.parametrize("at", ["after", "disarmed", "told"])
+def test_a_stop_right_after_a_failure_does_not_hide_it(at: str) -> None:
+    def run(context: Context) -> None:
+        raise KeyError("sku")
+
+    handled = Line(run, at).run()
+    assert handled.outcome is Outcome.RAISED and handled.failure is not None
+    assert handled.failure.exception_type == "KeyError"
+
+
+def test_nothing_is_raised_in_lines_that_must_be_ended() -> None:
+    stopper = Stopper(lambda: True)
+    stopper.hold()
+    stopper.arm()
+    stopper.signalled()
+    with pytest.raises(AgentStopped):
+        stopper.release()
+    stopper.signalled()
