@@ -31,6 +31,7 @@ _SLOT_SIZE = 16 * 1024
 _HEAD = struct.Struct("<8sIIB")
 _TOTALS = struct.Struct("<QQQQQ")
 _TOTALS_AT = 64
+LEASE_AT = 104  # what kma/lease.py keeps in the header: 9 bytes
 _SINCE = struct.Struct("<Q")
 _SINCE_AT = 128
 _JSON_AT = 1152

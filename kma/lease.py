@@ -13,9 +13,10 @@ import struct
 import threading
 import time
 
-_AT = 104  # in the journal's header, behind the totals
+from kma.journal import LEASE_AT
+
 _DEADLINE = struct.Struct("<Q")  # nanoseconds of CLOCK_BOOTTIME, 0 = no lease
-_LAPSED_AT = _AT + _DEADLINE.size
+_LAPSED_AT = LEASE_AT + _DEADLINE.size
 _LOOK = 0.2  # seconds
 # The kernel's own timer, behind the watching thread's: for code that keeps the interpreter, and for a process that was
 # stopped as a whole (SIGSTOP, a frozen machine). The MA waits 10 s beyond the lease before it starts another run.
@@ -34,12 +35,12 @@ class Lease:
 
     @property
     def deadline_ns(self) -> int:
-        return int(_DEADLINE.unpack_from(self._map, _AT)[0])
+        return int(_DEADLINE.unpack_from(self._map, LEASE_AT)[0])
 
     def write(self, deadline_ns: int) -> None:
         """0 = no lease."""
         if deadline_ns != self.deadline_ns:
-            self._map[_AT : _AT + _DEADLINE.size] = _DEADLINE.pack(deadline_ns)
+            self._map[LEASE_AT : LEASE_AT + _DEADLINE.size] = _DEADLINE.pack(deadline_ns)
 
     def over(self, now_ns: int) -> bool:
         return 0 < self.deadline_ns <= now_ns
