@@ -43,6 +43,9 @@ def subject_word(what: str) -> str:
         "run": _("Run"),
         "provision": _("Broker"),
         "server": _("Server"),
+        "schedule": _("Schedule"),
+        "group": _("Group"),
+        "trial": _("Trial"),
     }
     return words.get(what, what)
 
@@ -53,6 +56,7 @@ def state_word(what: str, state: str) -> str:
     for states in (Duty, Ending, RunPhase, ActivationState):
         words |= dict(states.choices)
     words |= dict(ProvisionState.choices) if what == "provision" else {}
+    words |= {"one message": _("one message"), "full speed": _("full speed")}
     words |= {"enabled": _("switched on"), "disabled": _("switched off"), "withdrawn": _("withdrawn")}
     return str(words.get(state, state))
 
@@ -76,6 +80,7 @@ def _words() -> dict[tuple[str, str], str]:
         ("server", "active"): _("Server back in service"),
         ("run", "wanted"): _("Wanted on a server"),
         ("run", "withdrawn"): _("Not wanted on a server any more"),
+        ("run", "interrupted"): _("Given up on a server"),
         ("run", "lost"): _("Run lost with its server"),
         ("provision", "ready"): _("Ready on the broker"),
         ("provision", "failed"): _("Could not be made on the broker"),

@@ -40,6 +40,24 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         _("messages that failed and were not handled well later: %(n)s"),
     ),
     (r"late records", _("records that came after the end")),
+    (
+        r"breaker: failures of one type in a row \((?P<type>.*)\) on (?P<servers>[^()]*)",
+        _("by the breaker: failures of one type in a row (%(type)s) on %(servers)s"),
+    ),
+    (
+        r"breaker: failures in a row, last (?P<type>.*) on (?P<servers>\S+(?:, \S+)*)",
+        _("by the breaker: failures in a row, last %(type)s, on %(servers)s"),
+    ),
+    (
+        r"breaker: the message tried first failed \((?P<type>.*)\) on (?P<servers>[^()]*)",
+        _("by the breaker: the message tried first failed (%(type)s) on %(servers)s"),
+    ),
+    (
+        r"epoch (?P<n>\d+): (?P<same>\d+) × (?P<type>.*) in a row, (?P<any>\d+) failures in a row",
+        _("epoch %(n)s: in a row %(same)s × %(type)s, of any type %(any)s"),
+    ),
+    (r"resumed, epoch (?P<n>\d+)", _("resumed, epoch %(n)s")),
+    (r"(?P<key>[a-z0-9-]+): (?P<reason>breaker: .+)", _("%(key)s: %(reason)s")),
     (r"its time was over", _("its time was over")),
     (r"a later window was due at the same time", _("a later window was due at the same time")),
     (r"missed: nobody could start it then", _("missed: nobody could start it then")),

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agents.models import Activation, BreakerTrip, Run
+from agents.models import Activation, BreakerTrip, GroupMember, Run
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pages.shown import Facts
 
@@ -18,9 +18,10 @@ def open_runs(settings: Iterable[int]) -> dict[int, list[Run]]:
 
 
 def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
-    """Whether each was started and whether its breaker switched it off, in two queries."""
+    """Whether each was started, was switched off by its breaker, and is in a group: three queries."""
     wanted = list(settings)
     started = Activation.objects.filter(setting__in=wanted, state__in=OPEN_ACTIVATIONS)
     tripped = set(BreakerTrip.objects.filter(setting__in=wanted, ended_at=None).values_list("setting", flat=True))
     running = set(started.order_by().values_list("setting", flat=True))
-    return {pk: Facts(pk in running, pk in tripped) for pk in wanted}
+    members = set(GroupMember.objects.filter(setting__in=wanted).values_list("setting", flat=True))
+    return {pk: Facts(pk in running, pk in tripped, pk in members) for pk in wanted}

@@ -31,10 +31,11 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`: its
-    breaker switched it off and nobody has switched it on again."""
+    breaker switched it off and nobody has switched it on again. `member`: a group starts it."""
 
     started: bool = True
     tripped: bool = False
+    member: bool = False
 
 
 def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, facts: Facts = Facts()) -> Shown:
@@ -44,7 +45,7 @@ def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, f
     if not setting.enabled:
         return Shown(_("off by breaker"), "bad", "off") if facts.tripped else Shown(_("off"), "off", "off")
     if not facts.started:
-        return _not_started(setting)
+        return _not_started(setting, facts)
     wanted = [run for run in open_runs if run.wanted]
     if not wanted:
         return _nothing_wanted(open_runs)
@@ -57,7 +58,9 @@ def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, f
     return Shown(_("starting"), "info", "wait")
 
 
-def _not_started(setting: LaunchSetting) -> Shown:
+def _not_started(setting: LaunchSetting, facts: Facts) -> Shown:
+    if facts.member:
+        return Shown(_("waits for its group"), "info", "wait")
     if setting.timing == Timing.DELAYED:
         return Shown(_("waits for its schedule"), "info", "wait")
     if not setting.takes_messages:

@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 from agents import panels
 from agents.pages.consoles import Tab, add_page, add_tab
 from failures.pages.breaker import breaker_panel
+from failures.pages.evidence import trip_panel
 from failures.pages.groups import activation_panel, setting_panel
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list
@@ -18,5 +19,6 @@ def register() -> None:
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)
+    panels.register("trip", 10, trip_panel)
     panels.register("activation", 10, activation_panel)
     panels.register("setting", 10, setting_panel)
