@@ -1,6 +1,7 @@
 """Counts stored facts on their run. Called by `failures` inside the transaction that stores them."""
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
@@ -9,6 +10,7 @@ from agents.models import Run, RunPhase
 from agents.services.endings import end_activations
 from agents.services.interruptions import mark_interrupted
 from agents.services.lateness import note_late
+from agents.services.planning import plan_what_follows
 from contract.messages import Closing, RunState
 
 CLOSED_AS = {RunState.FAILED: RunPhase.FAILED, RunState.INTERRUPTED: RunPhase.INTERRUPTED}
@@ -38,7 +40,13 @@ def record_outcomes(
     if closing is not None or run.closed_at is not None:
         # After the commit: who ends an activation or plans it locks it before its runs, the intake has locked runs.
         activation = run.activation_id
-        transaction.on_commit(lambda: end_activations(now, [activation]), robust=True)
+        transaction.on_commit(lambda: _go_on(activation, now), robust=True)
+
+
+def _go_on(activation: UUID, now: datetime) -> None:
+    """A kill before it is made good by `agents.tend`."""
+    end_activations(now, [activation])
+    plan_what_follows(activation, now)
 
 
 def _close(run: Run, closing: Closing, now: datetime) -> None:

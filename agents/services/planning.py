@@ -57,6 +57,14 @@ def plan_open_activations(now: datetime, server: Server | None = None) -> int:
     return sum(plan_runs(pk, now) for pk in activations.values_list("pk", flat=True))
 
 
+def plan_what_follows(closed: UUID, now: datetime) -> None:
+    """A run of this activation was closed: what waited for it in the same setting may begin."""
+    setting = Activation.objects.filter(pk=closed).values("setting")
+    open_ones = Activation.objects.filter(setting__in=setting, state__in=OPEN_ACTIVATIONS, ending="")
+    for pk in open_ones.filter(setting__enabled=True).values_list("pk", flat=True):
+        plan_runs(pk, now)
+
+
 def _plan(activation: Activation, now: datetime) -> Plan:
     setting = activation.setting
     candidates, current = _candidates(setting, now), _current(activation)

@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.models import Run, Server, ServerState, StateChange
+from agents.models import Interruption, Run, Server, ServerState, StateChange
 
 
 class RemovalRefused(Exception):
@@ -28,13 +28,15 @@ def removal_refusal(server: Server, now: datetime) -> str:
 
 @transaction.atomic
 def remove_server(server: Server, now: datetime) -> None:
-    """Its tokens, offers and closed runs go with it; protocols, letters and the history of settings stay, with its
-    name. Raises RemovalRefused.
+    """Its tokens, offers, closed runs and their interruptions go with it; protocols, letters, trips and the history of
+    settings stay, with its name. Raises RemovalRefused.
 
     The lock keeps a heartbeat and a planner out between the question and the removal."""
     current = Server.objects.select_for_update().get(pk=server.pk)
     if refused := removal_refusal(current, now):
         raise RemovalRefused(refused)
+    StateChange.objects.filter(server=current, setting=None).delete()
     StateChange.objects.filter(server=current).update(server=None)
+    Interruption.objects.filter(server=current).delete()
     Run.objects.filter(server=current).delete()
     current.delete()

@@ -236,3 +236,16 @@ def test_another_spread_is_made_on_the_broker_before_it_can_be_enabled(setting: 
     with pytest.raises(Refused) as refused:
         enable_setting(setting, None, NOW)
     assert refused.value.code == "not_provisioned"
+
+
+def test_the_next_standalone_run_begins_when_the_one_before_is_closed(
+    standalone: LaunchSetting, django_capture_on_commit_callbacks: Any
+) -> None:
+    enable_setting(standalone, None, NOW)
+    Run.objects.update(reported_at=NOW)
+    disable_setting(standalone, None, "", NOW)
+    again = enable_setting(standalone, None, NOW)
+    assert again is not None and again.runs.count() == 0
+
+    end_run(RunState.FINISHED, django_capture_on_commit_callbacks)
+    assert again.runs.count() == 1
