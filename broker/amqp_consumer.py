@@ -136,6 +136,7 @@ class AmqpConsumer:
             commands, self._commands = self._commands, []
         for command in commands:
             command(link)
+        link.top_up()  # before the wait: with one delivery at a time the broker says nothing until it may send another
         for kind, context in connection.step(timeout):
             link.take(kind, context)
         link.settle_rolled_back()

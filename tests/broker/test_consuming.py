@@ -36,6 +36,16 @@ def test_no_more_are_outstanding_than_granted(house: House) -> None:
     consumer.settle([(second.tag, Settle.ACCEPT)])
 
 
+def test_one_at_a_time_the_next_comes_when_the_one_before_is_settled(house: House) -> None:
+    setting = house.setting()
+    house.publish(setting.address, *"abcdef")
+    consumer, owner = house.consume(setting, window=1)
+    for text in "abcdef":
+        got = owner.got(timeout=2)  # the link itself looks up every 5 s: that would be too late
+        assert got.text == text
+        consumer.settle([(got.tag, Settle.ACCEPT)])
+
+
 def test_nothing_comes_without_a_grant(house: House) -> None:
     setting = house.setting()
     house.publish(setting.address, "one")
