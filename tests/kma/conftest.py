@@ -1,4 +1,4 @@
-"""A stage for one run, ended after the test whatever happened in it."""
+"""A stage for one run, and containers on the real broker: ended after the test whatever happened in it."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests.broker.houses import RealHouse
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage
+from tests.kma.worker import Worker
+from tests.services import ArtemisService
 
 Make = Callable[..., Stage]
+StartWorker = Callable[..., Worker]
 
 
 @pytest.fixture
@@ -35,3 +39,28 @@ def ma() -> Iterator[FakeMa]:
     fake = FakeMa()
     yield fake
     fake.close()
+
+
+@pytest.fixture
+def house(artemis: ArtemisService) -> Iterator[RealHouse]:
+    one = RealHouse(artemis)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[StartWorker]:
+    """`start(ma=…, redis_url=…, environment={…})`: a whole container, in the folder of the test."""
+    started: list[Worker] = []
+
+    def make(**options: Any) -> Worker:
+        environment = options.pop("environment", {})
+        worker = Worker(tmp_path, options.pop("ma", ma), house.kma, **options)
+        worker.environment.update(environment)
+        started.append(worker)
+        worker.start()
+        return worker
+
+    yield make
+    for worker in started:
+        worker.stop()

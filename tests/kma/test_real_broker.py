@@ -2,58 +2,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from celery import Celery
 
 from broker.amqp_adapter import AmqpConsumer
-from broker.port import BodyKind, ConsumerEvents, Message, Outgoing
+from broker.port import BodyKind, ConsumerEvents, Message
 from contract.messages import DesiredRun, Mode
 from contract.typed import Typed
-from tests.broker.houses import RealHouse, Setting
+from tests.broker.houses import RealHouse
+from tests.kma.conftest import StartWorker
 from tests.kma.fake_ma import FakeMa
-from tests.kma.fakes import SAMPLES, Stage, eventually, wanted
+from tests.kma.fakes import SAMPLES, Stage, eventually
+from tests.kma.queues import of, publish, script
 from tests.kma.worker import Worker
 from tests.services import ArtemisService, RedisService
-
-StartWorker = Callable[..., Worker]
-
-
-@pytest.fixture
-def house(artemis: ArtemisService) -> Iterator[RealHouse]:
-    one = RealHouse(artemis)
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def start(tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[StartWorker]:
-    started: list[Worker] = []
-
-    def make(**options: Any) -> Worker:
-        worker = Worker(tmp_path, options.pop("ma", ma), house.kma, **options)
-        started.append(worker)
-        worker.start()
-        return worker
-
-    yield make
-    for worker in started:
-        worker.stop()
-
-
-def of(setting: Setting, **fields: Any) -> DesiredRun:
-    return wanted(setting=setting.key, queue=setting.key, destination=setting.address, **fields)
-
-
-def script(step: Any, identity: str = "") -> Message:
-    return Message(body=Typed("string", json.dumps(step)), message_id=Typed("string", identity) if identity else None)
-
-
-def publish(house: RealHouse, setting: Setting, *messages: Message) -> None:
-    house.publisher.publish([Outgoing(setting.address, one) for one in messages])
 
 
 def test_poisoned_messages_die_after_their_attempts_and_all_others_are_handled(
