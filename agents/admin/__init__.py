@@ -1,5 +1,5 @@
 """Forms and lists of this app's rows in the admin."""
 
-from agents.admin import activations, places, settings, tokens
+from agents.admin import activations, groups, notices, places, settings, tokens
 
-__all__ = ["activations", "places", "settings", "tokens"]
+__all__ = ["activations", "groups", "notices", "places", "settings", "tokens"]

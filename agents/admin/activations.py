@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from agents.admin.readonly import ReadOnlyAdmin
+from agents.admin.uncounted import BoundedPaginator, SinceFilter, StartedFilter
 from agents.models import Activation, Run, StateChange
 from agents.pages.history import state_word, subject_word
 from agents.pages.reasons import in_words
@@ -32,8 +33,9 @@ class RunInline(admin.TabularInline):
 class ActivationAdmin(ReadOnlyAdmin):
     list_display = ("id", "setting", "state", "started_by", "started_at", "ended_at", "reason")
     list_select_related = ("setting", "started_by")
-    list_filter = ("state", "setting")
-    date_hierarchy = "started_at"
+    list_filter = ("state", StartedFilter, "setting")
+    paginator = BoundedPaginator
+    ordering = ("-started_at", "-id")
     inlines = (RunInline,)
 
 
@@ -53,8 +55,8 @@ class StateChangeAdmin(ReadOnlyAdmin):
     list_display = ("at", "setting", "subject", "before", "after", "server", "by", "why")
     fields = list_display
     list_select_related = ("setting", "server", "by")
-    list_filter = (SubjectFilter, "setting")
-    date_hierarchy = "at"
+    list_filter = (SubjectFilter, SinceFilter, "setting")
+    paginator = BoundedPaginator
 
     @admin.display(description=_("what"), ordering="what")
     def subject(self, change: StateChange) -> str:

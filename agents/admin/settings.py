@@ -2,15 +2,21 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.widgets import AdminTextInputWidget
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseRedirect
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import LaunchSetting
+from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
+from agents.admin.schedule_form import ScheduleForm
+from agents.models import Activation, LaunchSetting, Pool
 from agents.pages.consoles import link
+from agents.pages.lists import counted
 from agents.pages.offers import offers
+from agents.services.rights import may, may_anywhere, pools_for
+from agents.services.setting_removal import removal_refusal, remove_setting
+from agents.services.switching import Refused
 from agents.services.wishes import save_setting
 
 FACTS = (
@@ -18,6 +24,8 @@ FACTS = (
     "state_since",
     "disabled_reason",
     "disabled_by",
+    "disabled_ticket",
+    "disabled_until",
     "provision_state",
     "provision_problem",
     "provisioned_at",
@@ -25,21 +33,45 @@ FACTS = (
 )
 
 
-class SettingForm(ModelForm):
+class SettingForm(ScheduleForm):
     class Meta:
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
+            "key": _("Also the name of its subscription on the broker. It can never be changed."),
             "agent": _("The name under which servers offer it; those offered now are suggested."),
+            "kind": _("A message agent handles messages of its destination; a standalone one runs once per start."),
+            "timing": _(
+                "As soon as possible: from enabling to disabling. By schedule: each start drains what has gathered "
+                "and ends."
+            ),
+            "spread": _("Of all live servers of the pool one (another takes over when it is lost), or every one."),
+            "pool": _("A pool without servers is allowed: then nothing can run."),
+            "destination": _("Of a message agent only. It cannot be changed once messages gather."),
+            "concurrency": _("So many messages at once on each server; their order is lost with more than one."),
+            "drain_idle_seconds": _("It ends when its subscription was empty for so long."),
+            "drain_wait_seconds": _(
+                "Messages that are delayed for their redelivery are waited for; after that it ends with an error."
+            ),
+            "drain_limit_messages": _("The rest waits for the next start."),
+            "drain_limit_minutes": _("The rest waits for the next start."),
+            "restart_seconds": _("Only as soon as possible: by schedule one that failed waits for the next start."),
+            "grace_seconds": _("When it is stopped, a handler may finish for so long; then its process is killed."),
+            "handling_timeout_seconds": _("Longer handling is killed and counts as a failure."),
             "breaker_m": _("M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."),
+            "count_once": _("Repeated failures of one message count as one: a single bad message never trips it."),
+            "try_one_first": _(
+                "One message on one server: handled well, all go on at full speed; failed, it is off again at once."
+            ),
+            "masked_properties": _("Values of these message properties are never stored with a failure."),
         }
 
 
 @admin.register(LaunchSetting)
 class LaunchSettingAdmin(admin.ModelAdmin):
     form = SettingForm
-    list_display = ("key", "enabled", "agent", "spread", "pool", "destination", "provision_state", "state_since")
-    list_select_related = ("pool", "destination")
-    list_filter = ("enabled", "provision_state", "spread", "pool", "destination")
+    list_display = ("key", "enabled", "agent", "timing", "spread", "pool", "provision_state", "state_since")
+    list_select_related = ("pool",)
+    list_filter = ("enabled", "provision_state", "timing", "kind", "spread", "pool", "destination")
     search_fields = ("key", "agent", "description")
     list_per_page = 50
     readonly_fields = FACTS
@@ -47,12 +79,19 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         (
             _("What"),
             {
-                "fields": ("key", "agent", "parameters", "description"),
+                "fields": ("key", "kind", "agent", "parameters", "description"),
                 "description": _("Once saved it gathers messages, also while it is disabled."),
             },
         ),
-        (_("When"), {"fields": ("timing",)}),
+        (_("When"), {"fields": ("timing", *SCHEDULE_FIELDS)}),
         (_("Where"), {"fields": ("spread", "pool", "destination")}),
+        (
+            _("When a start by schedule ends"),
+            {
+                "fields": ("drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes"),
+                "description": _("For message agents that are started by schedule."),
+            },
+        ),
         (
             _("Limits"),
             {
@@ -67,19 +106,52 @@ class LaunchSettingAdmin(admin.ModelAdmin):
                 )
             },
         ),
-        (_("After failure"), {"fields": ("breaker_m", "masked_properties")}),
+        (
+            _("After failure"),
+            {"fields": ("breaker_m", "count_once", "try_one_first", "restart_seconds", "masked_properties")},
+        ),
         (_("State"), {"fields": FACTS}),
     )
+
+    class Media:
+        js = ("ma/setting-form.js",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may_anywhere(request.user, "add")
+
+    def has_change_permission(self, request: HttpRequest, obj: LaunchSetting | None = None) -> bool:
+        return may_anywhere(request.user, "edit") if obj is None else may(request.user, "edit", obj)
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """One at a time, after a look at what goes with it."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        """Into pools where this person may make settings; it may always stay where it is."""
+        form = super().get_form(request, obj, change, **options)
+        if "pool" in form.base_fields:
+            mine = pools_for(request.user, "add")
+            field: Any = form.base_fields["pool"]
+            field.queryset = (mine | Pool.objects.filter(pk=obj.pool_id)).distinct() if obj else mine
+        return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: LaunchSetting | None = None) -> tuple[str, ...]:
         if obj is None:
             return FACTS
-        fixed = ("key", "destination") if obj.provisioned_hash else ("key",)
+        fixed = ("key", "kind", "destination") if obj.provisioned_hash else ("key", "kind")
         return (*fixed, *FACTS)
 
     def get_fieldsets(self, request: HttpRequest, obj: LaunchSetting | None = None) -> Any:
-        """One that is not saved has no state yet."""
-        return self.fieldsets if obj else self.fieldsets[:-1]
+        """One that is not saved has no state yet; the fields of the schedule are no machine facts to look at."""
+        shown: Any = self.fieldsets if obj else self.fieldsets[:-1]
+        if obj and not self.has_change_permission(request, obj):
+            shown = tuple(
+                (title, {**rest, "fields": tuple(name for name in rest["fields"] if name not in SCHEDULE_FIELDS)})
+                for title, rest in shown
+            )
+        return shown
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
         return super().render_change_form(request, {**context, "offers": offers()}, *args, **options)
@@ -91,9 +163,30 @@ class LaunchSettingAdmin(admin.ModelAdmin):
     def response_post_save_change(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:
         return HttpResponseRedirect(link("setting", obj.key))
 
-    def save_model(self, request: HttpRequest, obj: LaunchSetting, form: ModelForm, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: LaunchSetting, form: Any, change: bool) -> None:
+        """Both in the transaction of the admin's view."""
         save_setting(obj, by=request.user)
+        form.save_schedule(request.user)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Its queues on the broker may hold messages: it is disabled, not deleted."""
-        return False
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        setting = self.get_object(request, object_id)
+        if setting and self.has_delete_permission(request, setting):
+            try:
+                if refused := removal_refusal(setting):
+                    raise refused
+                return super().delete_view(request, object_id, extra_context)
+            except Refused as refused:
+                messages.error(request, f"{refused.reason} {refused.what_to_do}")
+                return HttpResponseRedirect(link("setting", setting.key))
+        return super().delete_view(request, object_id, extra_context)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Who may delete a setting may delete what is nothing without it. There may be a million starts of it: they
+        are neither listed nor counted to the end."""
+        activations = Activation.objects.filter(setting__in=objs)
+        shown = [str(each) for each in objs]
+        return shown, {Activation._meta.verbose_name_plural: counted(activations)}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: LaunchSetting) -> None:
+        if not remove_setting(obj, request.user, timezone.now()):
+            messages.info(request, _("It is being removed and will be gone within seconds."))

@@ -47,6 +47,12 @@ def reorder(group: ScheduledGroup, keys: Sequence[str], by: Any, now: datetime) 
     save_members(group, keys, by, now)
 
 
+def check_members(group: ScheduledGroup, keys: Sequence[str]) -> None:
+    """Raises ValidationError at `members` where `save_members` would; for forms, before anything is saved."""
+    before = [] if group.pk is None else list(group.members.values_list("setting__key", flat=True))
+    _checked(group, before, keys)
+
+
 def _checked(group: ScheduledGroup, before: Sequence[str], keys: Sequence[str]) -> list[LaunchSetting]:
     # Locked: nobody enables one of them alone meanwhile.
     asked = LaunchSetting.objects.select_for_update(no_key=True).filter(key__in=keys).order_by("key")

@@ -1,0 +1,140 @@
+"""Scheduled groups with their members in order, and what groups of people may do in a pool."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
+from agents.admin.schedule_form import ScheduleForm
+from agents.models import LaunchSetting, PoolGrant, ScheduledGroup
+from agents.pages.consoles import link
+from agents.services.group_members import check_members, save_members
+from agents.services.groups import delete_group
+from agents.services.rights import may_anywhere, may_group
+from agents.services.switching import Refused
+
+FACTS = ("enabled", "state_since", "disabled_reason", "disabled_by")
+
+
+class GroupForm(ScheduleForm):
+    """`user` is set by the admin: the right is needed for every setting that shall be a member."""
+
+    user: Any = None
+    members = forms.CharField(
+        label=_("Members in their order"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 8, "cols": 40, "spellcheck": "false"}),
+        help_text=_(
+            "Keys of settings that are started by schedule, one per line. One starts when the one before it has "
+            "finished well. Move lines to change the order; a pass that runs keeps the order it began with."
+        ),
+    )
+
+    class Meta:
+        help_texts = {"name": _("It can never be changed.")}
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.instance.pk is not None:
+            keys = self.instance.members.order_by("position").values_list("setting__key", flat=True)
+            self.initial.setdefault("members", "\n".join(keys))
+
+    def clean_members(self) -> list[str]:
+        keys = self.cleaned_data["members"].split()
+        try:
+            check_members(self.instance, keys)
+        except ValidationError as error:
+            raise ValidationError(error.message_dict["members"]) from error
+        wanted = list(LaunchSetting.objects.filter(key__in=keys))
+        if wanted and not may_group(self.user, "edit", self.instance, wanted):
+            raise ValidationError(_("You may not edit each of these settings: ask for the right in their pools."))
+        return list(keys)
+
+
+@admin.register(ScheduledGroup)
+class ScheduledGroupAdmin(admin.ModelAdmin):
+    form = GroupForm
+    list_display = ("name", "enabled", "state_since", "description")
+    search_fields = ("name", "description")
+    list_per_page = 50
+    readonly_fields = FACTS
+
+    class Media:
+        js = ("ma/setting-form.js",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return may_anywhere(request.user, "edit")
+
+    def has_change_permission(self, request: HttpRequest, obj: ScheduledGroup | None = None) -> bool:
+        return may_anywhere(request.user, "edit") if obj is None else may_group(request.user, "edit", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: ScheduledGroup | None = None) -> bool:
+        return obj is not None and may_group(request.user, "edit", obj)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **options)
+        form.user = request.user
+        return form
+
+    def get_readonly_fields(self, request: HttpRequest, obj: ScheduledGroup | None = None) -> tuple[str, ...]:
+        return ("name", *FACTS) if obj else FACTS
+
+    def get_fieldsets(self, request: HttpRequest, obj: ScheduledGroup | None = None) -> Any:
+        if obj and not self.has_change_permission(request, obj):
+            return ((None, {"fields": ("name", "description")}), (_("State"), {"fields": FACTS}))
+        shown: Any = ((None, {"fields": ("name", "description", "members")}), (_("When"), {"fields": SCHEDULE_FIELDS}))
+        return (*shown, (_("State"), {"fields": FACTS})) if obj else shown
+
+    def save_model(self, request: HttpRequest, obj: ScheduledGroup, form: Any, change: bool) -> None:
+        """All in the transaction of the admin's view. Whether it is enabled is written by others."""
+        obj.save(update_fields=["description"] if change else None)
+        save_members(obj, form.cleaned_data["members"], request.user, timezone.now())
+        form.save_schedule(request.user)
+
+    def response_post_save_add(self, request: HttpRequest, obj: ScheduledGroup) -> HttpResponseRedirect:
+        """To its page: there it is switched on."""
+        return HttpResponseRedirect(link("group", obj.name))
+
+    def response_post_save_change(self, request: HttpRequest, obj: ScheduledGroup) -> HttpResponseRedirect:
+        return HttpResponseRedirect(link("group", obj.name))
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except Refused as refused:
+            messages.error(request, f"{refused.reason} {refused.what_to_do}")
+            return HttpResponseRedirect(link("agents_scheduledgroup_change", object_id))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Its passes and its schedule go with it; its members stay."""
+        return [str(each) for each in objs], {}, set(), []
+
+    def delete_model(self, request: HttpRequest, obj: ScheduledGroup) -> None:
+        delete_group(obj, request.user, timezone.now())
+
+
+@admin.register(PoolGrant)
+class PoolGrantAdmin(admin.ModelAdmin):
+    """An administrator's: whoever may write here can give every right away."""
+
+    list_display = ("pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop")
+    list_select_related = ("pool", "group")
+    list_filter = ("pool", "group")
+    list_per_page = 50
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": ("pool", "group"),
+                "description": _(
+                    "What this group of people may do with the settings of this pool, beyond permissions."
+                ),
+            },
+        ),
+        (_("May"), {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop")}),
+    )

@@ -1,0 +1,135 @@
+"""The fields of a schedule inside the form of its owner: a setting or a group."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.admin.widgets import AdminTextInputWidget
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.utils import timezone
+from django.utils.dates import WEEKDAYS
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.admin.schedule_choice import UNITS, Choice, Wish, in_words, wish_of
+from agents.crontabs import time_zones
+from agents.models import Missed, Schedule, ScheduledGroup
+from agents.services.schedules import delete_schedule, save_schedule
+
+FIELDS = tuple(f"schedule_{name}" for name in ("choice", "number", "unit", "days", "time", "crontab", "zone", "missed"))
+# Where a problem of a Schedule's field is shown.
+SHOWN_AT = {
+    "crontab": "schedule_crontab",
+    "time_zone": "schedule_zone",
+    "every_seconds": "schedule_number",
+    "missed": "schedule_missed",
+    NON_FIELD_ERRORS: "schedule_choice",
+}
+# Weeks begin with Monday here, crontabs with Sunday.
+DAYS = [(str((day + 1) % 7), WEEKDAYS[day]) for day in range(7)]
+
+
+def _zones() -> list[tuple[str, str]]:
+    return [(name, name) for name in time_zones()]
+
+
+class ScheduleForm(forms.ModelForm):
+    """Without script every field is shown, and those that the choice does not need are not looked at."""
+
+    schedule_choice = forms.ChoiceField(
+        label=gettext_lazy("Starts"),
+        required=False,
+        choices=Choice.choices,
+        help_text=gettext_lazy("Without a schedule it starts only when somebody presses “Run now”."),
+    )
+    schedule_number = forms.IntegerField(
+        label=gettext_lazy("Every"),
+        required=False,
+        min_value=1,
+        help_text=gettext_lazy("Each start is that long after the one before was due, however long it ran."),
+    )
+    schedule_unit = forms.TypedChoiceField(
+        label=gettext_lazy("Unit"), required=False, coerce=int, choices=list(UNITS.items()), initial=60
+    )
+    schedule_days = forms.MultipleChoiceField(
+        label=gettext_lazy("Days"), required=False, choices=DAYS, widget=forms.CheckboxSelectMultiple
+    )
+    schedule_time = forms.TimeField(
+        label=gettext_lazy("At"),
+        required=False,
+        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
+        help_text=gettext_lazy("By the clock of the time zone, also when clocks change."),
+    )
+    schedule_crontab = forms.CharField(
+        label=gettext_lazy("Crontab"),
+        required=False,
+        max_length=200,
+        strip=True,
+        widget=AdminTextInputWidget,
+        help_text=gettext_lazy(
+            "Minute, hour, day of month, month, day of week. “30 2 * * 1-5” is at 02:30 on weekdays."
+        ),
+    )
+    schedule_zone = forms.ChoiceField(label=gettext_lazy("Time zone"), required=False, choices=_zones, initial="UTC")
+    schedule_missed = forms.ChoiceField(
+        label=gettext_lazy("Starts that were missed"),
+        required=False,
+        choices=Missed.choices,
+        initial=Missed.SKIP,
+        help_text=gettext_lazy(
+            "While the MA was away. “Run once”: one start makes up for all of them; “skip”: the next one is waited for."
+        ),
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        stored = self.stored_schedule()
+        for name, value in in_words(stored).items():
+            self.initial.setdefault(f"schedule_{name}", value)
+
+    def stored_schedule(self) -> Schedule | None:
+        if self.instance.pk is None:
+            return None
+        return Schedule.objects.filter(**{self._owner_field(): self.instance}).first()
+
+    def _post_clean(self) -> None:
+        """After the owner's own fields: what a schedule may be depends on them."""
+        super()._post_clean()  # type: ignore[misc]
+        self.wish: Wish | None = None
+        if self._left_alone() or any(name in self.errors for name in FIELDS):
+            return
+        try:
+            self.wish = wish_of({name.removeprefix("schedule_"): self.cleaned_data.get(name) for name in FIELDS})
+        except KeyError as missing:
+            self.add_error(f"schedule_{missing.args[0]}", _("This is needed for the chosen way to start."))
+            return
+        if self.wish is not None:
+            self._check(self.wish)
+
+    def _check(self, wish: Wish) -> None:
+        schedule = wish.put_into(Schedule(**{self._owner_field(): self.instance}))
+        try:
+            schedule.clean_fields(exclude=["setting", "group", "periodic_task", "decided_up_to"])
+            schedule.clean()
+        except ValidationError as error:
+            for name, problems in error.message_dict.items():
+                for problem in problems:
+                    self.add_error(SHOWN_AT.get(name, "schedule_choice"), problem)
+
+    def save_schedule(self, by: Any) -> None:
+        """In the transaction that saved the owner; a schedule that stays as it is is not touched."""
+        if self._left_alone():
+            return
+        now, stored = timezone.now(), self.stored_schedule()
+        if self.wish is None:
+            if stored is not None:
+                delete_schedule(stored, by, now)
+        elif stored is None or Wish.of(stored) != self.wish:
+            schedule = stored or Schedule(**{self._owner_field(): self.instance})
+            save_schedule(self.wish.put_into(schedule), by, now)
+
+    def _left_alone(self) -> bool:
+        """A form that does not have the field says nothing of the schedule."""
+        return "schedule_choice" not in self.fields or self.add_prefix("schedule_choice") not in self.data
+
+    def _owner_field(self) -> str:
+        return "group" if isinstance(self.instance, ScheduledGroup) else "setting"

@@ -1,0 +1,50 @@
+// Shows of the form of a setting or a group what its kind, timing and schedule need. Without it every field is there.
+(function () {
+    "use strict";
+    const MESSAGE = ["destination", "mode", "concurrency", "handling_timeout_seconds", "transaction_timeout_seconds",
+        "count_once", "try_one_first", "masked_properties"];
+    const DRAIN = ["drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes"];
+    const PARTS = {
+        "": [], every: ["number", "unit"], daily: ["time", "zone"], weekly: ["days", "time", "zone"],
+        crontab: ["crontab", "zone"],
+    };
+
+    function value(form, name, otherwise) {
+        const field = form.elements[name];
+        return field ? field.value : otherwise;
+    }
+
+    // A field with a problem stays in sight.
+    function show(form, name, wanted) {
+        form.querySelectorAll(".form-row.field-" + name).forEach(function (row) {
+            row.hidden = !wanted && !row.querySelector(".errorlist");
+        });
+    }
+
+    function follow(form) {
+        const standalone = value(form, "kind", form.dataset.kind) === "standalone";
+        const delayed = value(form, "timing", "DELAYED") === "DELAYED";
+        const choice = value(form, "schedule_choice", "");
+        MESSAGE.forEach(function (name) { show(form, name, !standalone); });
+        DRAIN.forEach(function (name) { show(form, name, !standalone && delayed); });
+        show(form, "restart_seconds", standalone && !delayed);
+        show(form, "schedule_choice", delayed);
+        ["number", "unit", "days", "time", "crontab", "zone"].forEach(function (part) {
+            show(form, "schedule_" + part, delayed && (PARTS[choice] || []).includes(part));
+        });
+        show(form, "schedule_missed", delayed && choice !== "");
+        form.querySelectorAll("fieldset.module").forEach(function (fieldset) {
+            const rows = fieldset.querySelectorAll(".form-row");
+            fieldset.hidden = rows.length > 0 && Array.from(rows).every(function (row) { return row.hidden; });
+        });
+    }
+
+    document.addEventListener("DOMContentLoaded", function () {
+        const form = document.querySelector("#launchsetting_form, #scheduledgroup_form");
+        if (!form) return;
+        const kind = form.querySelector("[data-kind]");
+        form.dataset.kind = kind ? kind.dataset.kind : "message";
+        form.addEventListener("change", function () { follow(form); });
+        follow(form);
+    });
+})();
