@@ -6,9 +6,9 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Measure, consume
+from bench import Delay, Measure, consume, trip
 
-BENCHES: dict[str, Callable[[Sequence[str]], list[Measure]]] = {"consume": consume.run}
+BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Measure | Delay]]] = {"consume": consume.run, "trip": trip.run}
 
 
 def main(arguments: list[str]) -> int:
@@ -23,7 +23,8 @@ def main(arguments: list[str]) -> int:
     else:
         for measure in measures:
             print(measure.line())
-            print(f"{measure.name} · peak memory {measure.peak_memory_mb:,.0f} MB")
+            if measure.peak_memory_mb:
+                print(f"{measure.name} · peak memory {measure.peak_memory_mb:,.0f} MB")
     return 0 if all(measure.ok for measure in measures) else 1
 
 

@@ -1,5 +1,10 @@
 """The agent that does nothing, for measuring what the container costs."""
 
+import json
+import os
+import time
+from pathlib import Path
+
 from kma.agent import Context, Message, agent
 
 
@@ -7,3 +12,24 @@ from kma.agent import Context, Message, agent
 def noop(message: Message, context: Context) -> None:
     """Decodes the message and returns."""
     _ = message.body
+
+
+@agent("bench.trip", version="1")
+def trip(message: Message, context: Context) -> None:
+    """Writes down when it began and where. Raises on the servers that the file `failing` names, as long as it is
+    there."""
+    folder = Path(str(context.parameters["folder"]))
+    line = json.dumps({"server": context.server, "activation": context.activation, "at": time.time()})
+    # One write with O_APPEND: lines of several processes never mix.
+    file = os.open(folder / "starts.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(file, line.encode() + b"\n")
+    finally:
+        os.close(file)
+    try:
+        failing = (folder / "failing").read_text().split()
+    except FileNotFoundError:
+        failing = []
+    time.sleep(float(context.parameters["seconds"]))
+    if context.server in failing:
+        raise RuntimeError("fails here")
