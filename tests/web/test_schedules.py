@@ -7,11 +7,13 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
+from django_celery_beat.schedulers import DatabaseScheduler
 
 from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigger, Window, WindowResult
 from agents.services import schedules
 from agents.services.schedules import delete_schedule, save_schedule, tend_schedules, tick, upcoming
 from agents.services.settings import disable_setting, enable_setting
+from ma_site.celery import app
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
 
@@ -205,3 +207,12 @@ def test_a_setting_with_a_schedule_stays_delayed(pool: Pool) -> None:
 
 def test_the_next_windows_are_known(pool: Pool) -> None:
     assert upcoming(scheduled(delayed(pool)), NOW) == [DUE, DUE + DAY, DUE + 2 * DAY]
+
+
+def test_beat_takes_up_the_wake_ups_of_what_is_enabled(pool: Pool) -> None:
+    """Within two hours of its time: it leaves the others out until then."""
+    on, off = (scheduled(owner, "*/5 * * * *") for owner in (enabled(delayed(pool, "on")), delayed(pool, "off")))
+    entries = DatabaseScheduler(app=app, lazy=True).all_as_schedule()
+    assert f"schedule {off.pk}" not in entries
+    entry = entries[f"schedule {on.pk}"]
+    assert (entry.task, entry.args, entry.options["expires"]) == ("agents.tick", [on.pk], 60)
