@@ -25,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "mode": AckMode.TRANSACTED,
         "concurrency": 2,
         "parameters": {"invoices": "demo.invoices"},
+        "breaker_m": 60,  # its carrier is away one minute in three: that is part of the show
         "description": "Handles orders; some of them fail, each kind in its own way.",
     },
     "invoices": {
@@ -41,6 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "spread": Spread.MANY,
         "mode": AckMode.AUTO,
         "concurrency": 2,
+        "breaker_m": 30,  # one rehearsed message dies after its 4 attempts, ten switch it off
         "description": "Does what a message says: try a failure here before it happens elsewhere.",
     },
 }
