@@ -1,6 +1,6 @@
 """Every few seconds: what time alone changes. Each part may run twice and in any process."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -8,22 +8,45 @@ from agents.services.closing import lose_unreachable_runs
 from agents.services.duty import expire_duties
 from agents.services.endings import end_activations
 from agents.services.groups import advance_groups
+from agents.services.leases import once_per
 from agents.services.notices import ask_if_due
 from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
 from agents.services.schedules import tend_schedules
 from agents.services.setting_removal import finish_removals
-from agents.services.signs import sign_of_life
+from agents.services.signs import seconds_since, sign_of_life
 from agents.services.tripping import evaluate_open
+from agents.services.window_history import forget_old_windows
 
 log = structlog.get_logger(__name__)
+
+EVERY = timedelta(seconds=5)
+# It gives its sign every five.
+BEAT_AWAY_SECONDS = 15.0
 
 
 def tend(now: datetime) -> None:
     """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still missing."""
     # beat asked for this and a worker does it: both are alive.
     sign_of_life("beat", now)
+    keep_up(now)
+    ask_if_due(now)
+    finish_removals(now)
+    provision_due(now)
+
+
+def stand_in(now: datetime) -> bool:
+    """Called with every heartbeat: while Redis, beat or the worker is away, heartbeats come all the same, and one of
+    them in five seconds does what asks nobody but the database."""
+    silent = seconds_since("beat", now)
+    if silent is None or silent <= BEAT_AWAY_SECONDS or not once_per("keep up", EVERY, now):
+        return False
+    keep_up(now)
+    return True
+
+
+def keep_up(now: datetime) -> None:
     # Before anything is planned: what is given up must not be taken up elsewhere.
     tripped = evaluate_open(now)
     expire_duties(now)
@@ -36,5 +59,6 @@ def tend(now: datetime) -> None:
     ask_if_due(now)
     advance_groups(now)
     tend_schedules(now)
+    forget_old_windows(now)
     finish_removals(now)
     provision_due(now)

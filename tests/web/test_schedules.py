@@ -13,6 +13,7 @@ from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigg
 from agents.services import schedules
 from agents.services.schedules import delete_schedule, save_schedule, tend_schedules, tick, upcoming
 from agents.services.settings import disable_setting, enable_setting
+from agents.services.window_history import forget_old_windows
 from ma_site.celery import app
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
@@ -216,3 +217,11 @@ def test_beat_takes_up_the_wake_ups_of_what_is_enabled(pool: Pool) -> None:
     assert f"schedule {off.pk}" not in entries
     entry = entries[f"schedule {on.pk}"]
     assert (entry.task, entry.args, entry.options["expires"]) == ("agents.tick", [on.pk], 60)
+
+
+def test_old_windows_are_forgotten_and_what_they_started_stays(pool: Pool) -> None:
+    schedule = scheduled(enabled(delayed(pool)))
+    tick(schedule.pk, SOON)
+    assert forget_old_windows(DUE + 90 * DAY) == 0
+    assert forget_old_windows(DUE + 91 * DAY) == 1
+    assert Activation.objects.count() == 1
