@@ -1,7 +1,10 @@
 """What authors of standalone agents meet: registration, the harness, and the moment at which a stop falls."""
 
+import inspect
+import sys
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -162,6 +165,34 @@ def test_a_stop_right_after_a_failure_does_not_hide_it(at: str) -> None:
 
     handled = Line(run, at).run()
     assert handled.outcome is Outcome.RAISED and handled.failure is not None
+    assert handled.failure.exception_type == "KeyError"
+
+
+def test_a_stop_in_the_very_moment_of_a_failure_does_not_hide_it() -> None:
+    def run(context: Context) -> None:
+        raise KeyError("sku")
+
+    lines, first = inspect.getsourcelines(run_once)
+    moment = first + next(number for number, line in enumerate(lines) if "failed = error" in line)
+    asked = []
+    stopper = Stopper(lambda: bool(asked))
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code is not run_once.__code__:
+            return None
+        if event == "line" and frame.f_lineno == moment:
+            asked.append(True)
+            stopper.signalled()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        context = StandaloneContext(Job(agent="x"), lambda destination, encoded: None)
+        handled = run_once(lambda: registry.describe("x", "", "", run), context, stopper)
+    finally:
+        sys.settrace(before)
+    assert asked and handled.outcome is Outcome.RAISED and handled.failure is not None
     assert handled.failure.exception_type == "KeyError"
 
 

@@ -119,18 +119,6 @@ def test_code_that_keeps_the_interpreter_ends_by_the_kernels_timer(
     assert one.records() == []
 
 
-def test_what_was_sent_while_the_container_was_stopped_goes_nowhere_after_the_lease(
-    stage: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = stage([{"do": "sleep", "seconds": 0.5}, {"do": "send", "destination": "demo.a"}])
-    monkeypatch.setattr("kma.standalone_start.boottime_ns", lambda: boottime_ns() + int(1e12))
-    one.start()
-    one.answered()
-    one.began()
-    eventually(lambda: "Waits for an answer" in one.run.report().problem, "the end of the lease")
-    assert one.publisher.sent == []
-
-
 # -- a whole container ----------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """What a standalone agent sends, from a whole container to the real Artemis."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,8 @@ def worker(tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[Worker]:
     one = Worker(tmp_path, ma, house.kma)
     one.environment["KMA_AGENTS"] = MODULE
     yield one
+    if one.process is not None:
+        one.process.send_signal(signal.SIGCONT)
     one.stop()
 
 
@@ -63,3 +66,23 @@ def test_without_a_broker_a_send_is_temporary_and_the_run_trips_nothing(
     eventually(lambda: len(ma.contents("protocol")) >= 3, "three protocols", 40)
     assert all(one["temporary"] and one["outcome"] == "temporary" for one in ma.contents("protocol"))
     assert ma.kinds() == ["protocol"] * len(ma.kinds())
+
+
+def test_what_it_sent_while_the_container_was_stopped_goes_nowhere_after_its_lease(
+    house: RealHouse, ma: FakeMa, worker: Worker, tmp_path: Path
+) -> None:
+    """Another server may have begun by then; the agent was not told that it was sent."""
+    setting = house.setting()
+    truth = tmp_path / "truth"
+    send = {"do": "send", "destination": setting.address, "first": 1}
+    ma.want(standalone(truth, [{"do": "sleep", "seconds": 1.5, "first": 1}, send], lease_seconds=3.0))
+    worker.start()
+    eventually(lambda: len(worker.truth(truth)) == 1, "a start", 40)
+    assert worker.process is not None
+    worker.process.send_signal(signal.SIGSTOP)
+    stat = Path(f"/proc/{worker.truth(truth)[0]['pid']}/stat")
+    eventually(lambda: stat.read_text().rsplit(") ", 1)[1][0] == "Z", "its end", 10)
+    worker.process.send_signal(signal.SIGCONT)
+    eventually(lambda: ma.kinds() == ["closing"], "the end of its second start", 40)
+    assert len(worker.truth(truth)) == 2
+    assert house.look(setting.address, setting.key) == []
