@@ -13,6 +13,7 @@ from agents.services.desired import desired_state
 from agents.services.endings import end_activations
 from agents.services.hearing import note_hearing_again
 from agents.services.planning import plan_open_activations
+from agents.services.tending import stand_in
 from contract.errors import UnsupportedVersion
 from contract.messages import VERSION, Heartbeat, HeartbeatReply
 
@@ -37,6 +38,7 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
         _store_server(server, heartbeat, now)
         agents_changed = _store_agents(server, heartbeat, now)
         accept_claims(server, heartbeat.runs, now)
+    stand_in(now)
     if appeared or agents_changed or _waits_for(server):
         plan_open_activations(now, server)
     desired = desired_state(server)

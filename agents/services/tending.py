@@ -32,6 +32,7 @@ def tend(now: datetime) -> None:
     sign_of_life("beat", now)
     keep_up(now)
     ask_if_due(now)
+    forget_old_windows(now)
     finish_removals(now)
     provision_due(now)
 
@@ -47,6 +48,7 @@ def stand_in(now: datetime) -> bool:
 
 
 def keep_up(now: datetime) -> None:
+    """What follows from the rows and the time alone."""
     # Before anything is planned: what is given up must not be taken up elsewhere.
     tripped = evaluate_open(now)
     expire_duties(now)
@@ -56,9 +58,5 @@ def keep_up(now: datetime) -> None:
     ended = end_activations(now)
     if tripped or changed or lost or ended:
         log.info("tended", tripped=tripped, changed=changed, lost=lost, ended=ended)
-    ask_if_due(now)
     advance_groups(now)
     tend_schedules(now)
-    forget_old_windows(now)
-    finish_removals(now)
-    provision_due(now)

@@ -275,3 +275,17 @@ def test_a_kill_between_the_record_and_the_trip_is_made_good(
 
     assert not is_on(setting)
     assert Interruption.objects.get().trip == BreakerTrip.objects.get()
+
+
+def test_heartbeats_alone_find_the_quorum_while_redis_is_away(
+    many: LaunchSetting, server: Server, second_server: Server
+) -> None:
+    """And a server that is lost is taken over: nothing that decides depends on Redis."""
+    run = started(many)["srv-1"]
+    tend(NOW)
+    give_up(run)
+    for second in range(2, 68, 2):
+        accept_heartbeat(server, heartbeat("srv-1"), NOW + timedelta(seconds=second))
+
+    assert BreakerTrip.objects.get().quorum["rule"] == "all_there_are"
+    assert not is_on(many)
