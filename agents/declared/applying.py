@@ -42,6 +42,8 @@ def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) 
     """Raises Rejected with every problem that was found."""
     work = _Work(document, by, now)
     with transaction.atomic():
+        # Groups before settings, as everybody locks them; on PostgreSQL a trip at this moment waits.
+        list(ScheduledGroup.objects.select_for_update(no_key=True).order_by("pk"))
         work.store()
         if work.problems:
             raise Rejected(work.problems)

@@ -6,6 +6,7 @@ from typing import Any
 from agents.declared import fields
 from agents.declared.shape import VERSION
 from agents.models import Destination, LaunchSetting, Pool, Schedule, ScheduledGroup
+from agents.services.wishes import REMOVING
 
 
 class UnknownSettings(Exception):
@@ -73,7 +74,7 @@ def _scheduled(schedule: Schedule | None) -> dict[str, Any]:
 
 
 def _settings(keys: Sequence[str]) -> Collection[LaunchSetting]:
-    settings = LaunchSetting.objects.select_related("pool", "destination").order_by("key")
+    settings = LaunchSetting.objects.exclude(wanted_hash=REMOVING).select_related("pool", "destination").order_by("key")
     if not keys:
         return settings
     found = settings.filter(key__in=keys)

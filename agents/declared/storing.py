@@ -9,7 +9,7 @@ from agents.declared.differences import Change, between
 from agents.declared.export import plain_values, servers_of
 from agents.declared.shape import Entry
 from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Server
-from agents.services.wishes import save_destination, save_setting
+from agents.services.wishes import REMOVING, save_destination, save_setting
 
 PlainRow = TypeVar("PlainRow", Pool, Destination, LaunchSetting, ScheduledGroup)
 
@@ -43,6 +43,8 @@ def store_setting(entry: Entry, by: Any) -> list[Change]:
     stored = LaunchSetting.objects.select_related("pool", "destination").filter(key=entry.name).first()
     setting = stored or LaunchSetting(key=entry.name)
     old = None
+    if stored is not None and stored.wanted_hash == REMOVING:
+        raise ValidationError("It is being removed: apply the file again when it is gone.")
     if stored is not None:
         destination = stored.destination.name if stored.destination else None
         old = {**plain_values(stored), "pool": stored.pool.name, "destination": destination}

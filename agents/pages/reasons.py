@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import ActivationState, Trigger
@@ -66,6 +67,11 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         _("missed: %(count)s windows from %(first)s to %(last)s, nobody could start them then"),
     ),
     (r"started late, once for all missed windows", _("started late, once for all missed windows")),
+    (
+        r"The activation of the group before still runs, with member (?P<step>\d+) of (?P<count>\d+)\.",
+        _("The activation of the group before still runs, with member %(step)s of %(count)s."),
+    ),
+    (r"Its member “(?P<key>[^”]*)” still runs\.", _("Its member “%(key)s” still runs.")),
     (r"(?P<key>\S+) did not finish well: (?P<state>[a-z]+)", _("%(key)s did not finish well: %(state)s")),
     (r"(?P<key>\S+) is not there any more", _("%(key)s is not there any more")),
     (r"(?P<key>\S+) could not be started: (?P<reason>.+)", _("%(key)s could not be started: %(reason)s")),
@@ -77,7 +83,8 @@ def in_words(reason: str) -> str:
     for pattern, text in _PATTERNS:
         if match := pattern.fullmatch(reason):
             return str(text) % _facts(match.groupdict())
-    return reason
+    # A refusal is stored as it was said: in English.
+    return gettext(reason) if reason else ""
 
 
 def _facts(facts: dict[str, str]) -> dict[str, str]:

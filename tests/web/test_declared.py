@@ -14,6 +14,7 @@ from agents.declared.shape import document_of
 from agents.declared.text import dump, load
 from agents.models import Destination, LaunchSetting, Pool, Schedule, ScheduledGroup, StateChange
 from agents.services.groups import enable_group
+from agents.services.wishes import REMOVING
 from tests.web.launching import delayed, enabled, group_of, scheduled
 from tests.web.rows import NOW, make_setting
 
@@ -252,3 +253,10 @@ def said(*arguments: Any) -> str:
     out = StringIO()
     call_command(*map(str, arguments), stdout=out)
     return out.getvalue()
+
+
+def test_a_setting_that_is_being_removed_is_left_alone(house: Pool) -> None:
+    LaunchSetting.objects.filter(key="orders").update(wanted_hash=REMOVING)
+    assert "orders" not in document()["settings"]
+    (only,) = refused({"settings": {"orders": {"breaker_m": 3}}})
+    assert only.startswith("settings/orders: It is being removed")

@@ -96,7 +96,10 @@ def test_a_second_pass_is_refused_while_one_runs(night: ScheduledGroup) -> None:
     assert refused.value.code == "still_running"
     schedule = scheduled(night, "", every_seconds=60)
     tick(schedule.pk, NOW + timedelta(seconds=61))
-    assert schedule.windows.get().result == "skipped"
+    window = schedule.windows.get()
+    assert window.result == "skipped"
+    with translation.override("ru"):
+        assert in_words(window.reason) == "Предыдущий запуск группы ещё идёт: участник 1 из 3."
 
 
 def test_no_pass_begins_while_a_member_of_the_one_before_is_still_stopping(night: ScheduledGroup) -> None:
