@@ -6,9 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Delay, Measure, consume, trip
+from bench import Delay, Measure, consume, pages, trip
 
-BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Measure | Delay]]] = {"consume": consume.run, "trip": trip.run}
+BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Measure | Delay]]] = {
+    "consume": consume.run,
+    "pages": pages.run,
+    "trip": trip.run,
+}
 
 
 def main(arguments: list[str]) -> int:

@@ -1,0 +1,263 @@
+"""Server time of every long list, as a page and over REST, at 200 settings, 50 servers and a million activations.
+
+Each request goes through the whole site (middleware, permissions, templates) in this process, with a database of its
+own, filled by SQL, and a broker in memory that answers each question after 1 ms, as one beside the MA does. 95th
+percentile over the rounds, beside a bare query of 50 rows by an index. `--postgresql` measures there too, on a
+throw-away cluster. The same for what runs every few seconds whether or not anybody looks: one heartbeat and `tend`.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench import Delay, percentile_95
+
+GOAL = 0.3  # seconds
+ANSWER_OF_THE_BROKER = 0.001  # seconds
+MANY_KEY, SERVER = "setting-000", "srv-07"
+
+PAGES = {
+    "overview": "/",
+    "settings": "/settings/",
+    "one setting": f"/settings/{MANY_KEY}/",
+    "activations": "/activations/",
+    "activations of a setting": f"/activations/?setting={MANY_KEY}",
+    "activations that failed": "/activations/?state=failed",
+    "activations of a server": f"/activations/?server={SERVER}",
+    "servers": "/servers/",
+    "one server": f"/servers/{SERVER}/",
+    "groups": "/groups/",
+    "trips": "/trips/",
+    "rows of activations": "/agents/activation/",
+    "rows of activations of a setting": "/agents/activation/?setting__id__exact=1",
+    "rows of the history": "/agents/statechange/",
+    "rows of settings": "/agents/launchsetting/",
+    "rows of servers": "/agents/server/",
+}
+REST = {
+    "settings": "settings/",
+    "activations": "activations/",
+    "activations of a setting": f"activations/?setting={MANY_KEY}",
+    "activations that failed": "activations/?state=failed",
+    "activations of a server": f"activations/?server={SERVER}",
+    "activations of a setting that failed": f"activations/?setting={MANY_KEY}&state=failed",
+    "servers": "servers/",
+    "groups": "groups/",
+    "trips": "trips/",
+}
+
+
+def run(arguments: Sequence[str]) -> list[Delay]:
+    options = _options(arguments)
+    if options.only:
+        print(json.dumps(_measured(options)))
+        sys.exit(0)
+    found = _in_a_process("sqlite", {}, arguments)
+    if options.postgresql:
+        from deploy import postgres
+
+        cluster = postgres.start()
+        try:
+            found += _in_a_process("postgresql", {"MA_DATABASE_URL": cluster.url()}, arguments)
+        finally:
+            cluster.stop()
+    return found
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench pages")
+    parser.add_argument("--activations", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--postgresql", action="store_true", help="also there")
+    parser.add_argument("--only", choices=("sqlite", "postgresql"), help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def _in_a_process(database: str, more: dict[str, str], arguments: Sequence[str]) -> list[Delay]:
+    """A site knows one database."""
+    with TemporaryDirectory(prefix="bench-pages-") as folder:
+        environment = {**os.environ, **_environment(Path(folder)), **more}
+        command = [sys.executable, "-m", "bench", "pages", "--only", database, *arguments]
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return [Delay(**each) for each in json.loads(done.stdout.splitlines()[-1])]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Nothing of it is reachable but the database."""
+    nowhere = "127.0.0.1:1"
+    return {
+        "DJANGO_SETTINGS_MODULE": "ma_site.settings",
+        "MA_SECRET_KEY": "only-for-benches-only-for-benches-only-for-benches-only-for-benches",
+        "MA_DATABASE_URL": f"sqlite://{folder / 'bench.sqlite3'}",
+        "MA_REDIS_URL": f"redis://:none@{nowhere}/0",
+        "MA_AMQP_URL": f"amqp://{nowhere}",
+        "MA_STOMP_ADDRESS": nowhere,
+        "MA_BROKER_USER": "none",
+        "MA_BROKER_PASSWORD": "none",
+        "MA_ALLOWED_HOSTS": "testserver",
+        "MA_BASE_URL": "http://testserver",
+        "MA_DATA": str(folder),
+        "MA_LOG_LEVEL": "ERROR",
+    }
+
+
+# -- in the process of the site -------------------------------------------------------------------------------------
+
+
+def _measured(options: argparse.Namespace) -> list[dict[str, Any]]:
+    import django
+    from django.conf import settings
+
+    django.setup()
+    # As served: collected, without the manifest that a build makes.
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    from django.core.management import call_command
+
+    from bench.pages_rows import make
+
+    call_command("migrate", verbosity=0)
+    make(options.activations)
+    _give_it_a_broker()
+    reference = _times(_bare_query, options.rounds)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [
+        {
+            "name": f"{options.only} · {name}",
+            "product": percentile_95(_times(step, options.rounds)),
+            "reference": percentile_95(reference),
+            "goal": GOAL,
+            "peak_memory_mb": peak,
+        }
+        for name, step in _steps().items()
+    ]
+
+
+def _steps() -> dict[str, Callable[[], object]]:
+    from django.contrib.auth.models import User
+    from django.test import Client
+    from django.utils import timezone
+    from rest_framework.test import APIClient
+
+    from agents.services.tokens import issue_api_token
+
+    root = User.objects.create_superuser("bench")
+    people, scripts = Client(), APIClient()
+    people.force_login(root)
+    scripts.credentials(HTTP_AUTHORIZATION=f"Bearer {issue_api_token(root, 'bench', now=timezone.now())}")
+    steps: dict[str, Callable[[], object]] = {}
+    for name, path in PAGES.items():
+        steps[f"page: {name}"] = _getter(people, path)
+    steps["page: the fifth of activations"] = _getter(people, _fifth(people, "/activations/"))
+    for name, path in REST.items():
+        steps[f"REST: {name}"] = _getter(scripts, f"/api/v1/{path}")
+    return steps | {"a heartbeat": _heartbeat, "tend": _tend}
+
+
+def _getter(client: Any, path: str) -> Callable[[], object]:
+    def get() -> object:
+        answer = client.get(path)
+        if answer.status_code != 200:
+            raise RuntimeError(f"{path}: {answer.status_code}")
+        return answer
+
+    return get
+
+
+def _fifth(client: Any, path: str) -> str:
+    """Four times the link to older rows."""
+    import re
+    from html import unescape
+
+    here = path
+    for _ in range(4):
+        found = re.search(r'href="(\?[^"]*before=[^"]*)"', client.get(here).content.decode())
+        if not found:
+            return here
+        here = path + unescape(found[1])
+    return here
+
+
+def _heartbeat() -> object:
+    from datetime import UTC, datetime
+    from uuid import UUID
+
+    from django.utils import timezone
+
+    from agents.models import Server
+    from agents.services.heartbeats import accept_heartbeat
+    from contract.messages import Heartbeat, OfferedAgent, SpoolReport
+
+    said = Heartbeat(
+        server=SERVER,
+        boot=UUID(int=1),
+        sent_at=datetime.now(UTC),
+        kma_version="1",
+        desired_version="",
+        agents=(OfferedAgent(name="bench.noop", kind="message", version="1"),),
+        runs=(),
+        spool=SpoolReport(limit_bytes=1),
+        problems=(),
+    )
+    return accept_heartbeat(Server.objects.get(name=SERVER), said, timezone.now())
+
+
+def _tend() -> object:
+    """All servers were heard just now: nothing is to be taken over."""
+    from django.utils import timezone
+
+    from agents.models import Server
+    from agents.services.tending import tend
+
+    now = timezone.now()
+    Server.objects.update(last_seen_at=now)
+    tend(now)
+    return None
+
+
+def _bare_query() -> object:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("select * from agents_activation order by started_at desc, id desc limit 50")
+        return cursor.fetchall()
+
+
+def _times(step: Callable[[], object], rounds: int) -> list[float]:
+    step()  # what is read once per process
+    found = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        step()
+        found.append(time.perf_counter() - began)
+    return found
+
+
+def _give_it_a_broker() -> None:
+    from agents.services import broker as service
+    from broker.memory_adapter import MemoryBroker
+
+    in_memory = MemoryBroker().management()
+
+    class Slow:
+        """Answers as late as a broker beside the MA does."""
+
+        def call(self, resource: str, operation: str, *values: Any) -> Any:
+            time.sleep(ANSWER_OF_THE_BROKER)
+            return in_memory.call(resource, operation, *values)
+
+        def attribute(self, resource: str, name: str) -> Any:
+            time.sleep(ANSWER_OF_THE_BROKER)
+            return in_memory.attribute(resource, name)
+
+        def close(self) -> None:
+            in_memory.close()
+
+    service._connection, service._process = Slow(), os.getpid()
