@@ -36,11 +36,15 @@ def upcoming(schedule: Schedule, now: datetime, count: int = 3) -> list[datetime
 
 @transaction.atomic
 def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
-    """Raises ValidationError. Windows up to now count as decided: a change never starts what was due before it."""
+    """Raises ValidationError. Where it is due at other instants than before, windows up to now count as decided: a
+    change never starts what was due before it."""
     owner = _locked_owner(schedule)
     before = Schedule.objects.filter(pk=schedule.pk).first()
+    # A form may have made it anew with the key of the stored one.
+    schedule._state.adding = before is None
     schedule.full_clean(exclude={"setting" if schedule.setting is None else "group"})
-    schedule.decided_up_to = now
+    same_windows = before is not None and timetable_of(before) == timetable_of(schedule)
+    schedule.decided_up_to = before.decided_up_to if before is not None and same_windows else now
     schedule.save()
     keep_wake_up(schedule, owner.enabled)
     _note(owner, str(before or ""), str(schedule), by, now)

@@ -21,7 +21,8 @@ EXPIRES_SECONDS = 60
 
 def keep_wake_up(schedule: Schedule, enabled: bool) -> None:
     """To be called in the transaction that saved the schedule or switched its owner."""
-    task = schedule.periodic_task or PeriodicTask(name=_name(schedule.pk), task=TASK)
+    name = _name(schedule.pk)
+    task = PeriodicTask.objects.filter(name=name).first() or PeriodicTask(name=name, task=TASK)
     task.args = json.dumps([schedule.pk])
     task.enabled = enabled
     task.expire_seconds = EXPIRES_SECONDS

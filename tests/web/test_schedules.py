@@ -127,6 +127,15 @@ def test_a_changed_schedule_starts_nothing_of_before_the_change(pool: Pool) -> N
     assert StateChange.objects.get(what="schedule", old__gt="").new == "0 10 * * * Europe/Berlin"
 
 
+def test_a_schedule_that_is_saved_unchanged_loses_no_window(pool: Pool) -> None:
+    schedule = scheduled(enabled(delayed(pool)))
+    again = Schedule(pk=schedule.pk, setting=schedule.setting, crontab="30  2 * * *", time_zone="Europe/Berlin")
+    save_schedule(again, None, SOON)
+    tick(schedule.pk, SOON)
+    assert windows(schedule) == [(DUE, "started", "")]
+    assert PeriodicTask.objects.filter(task="agents.tick", enabled=True).count() == 1
+
+
 def test_beat_wakes_in_step_with_the_schedule_and_its_owner(pool: Pool) -> None:
     setting = delayed(pool)
     schedule = scheduled(setting)
