@@ -174,7 +174,7 @@ def test_a_stop_in_the_very_moment_of_a_failure_does_not_hide_it() -> None:
 
     lines, first = inspect.getsourcelines(run_once)
     moment = first + next(number for number, line in enumerate(lines) if "failed = error" in line)
-    asked = []
+    asked: list[bool] = []
     stopper = Stopper(lambda: bool(asked))
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +14,8 @@ import pytest
 from broker.port import Account
 from contract.messages import RunState
 from kma.lease import boottime_ns
+from kma.publishing import Publishing
+from kma.standalone_run import StandaloneRun
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 from tests.kma.standalone_stage import MODULE, StandaloneStage, is_alive, standalone
@@ -119,6 +122,30 @@ def test_code_that_keeps_the_interpreter_ends_by_the_kernels_timer(
     assert one.records() == []
 
 
+def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
+    stage: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server may have begun by then; the agent was not told that it was sent."""
+    published: list[int] = []
+    monkeypatch.setattr(Publishing, "put", lambda self, number, content: published.append(number))
+    one = stage([{"do": "sleep", "seconds": 0.5}, {"do": "send", "destination": "demo.a"}])
+    real, go_on = StandaloneRun._wait, threading.Event()
+
+    def wait(self: StandaloneRun) -> None:
+        if len(one.lines()) == 1:
+            go_on.wait(20)
+        real(self)
+
+    monkeypatch.setattr(StandaloneRun, "_wait", wait)
+    one.start()
+    one.answered()
+    pid = one.began()["pid"]
+    eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end")
+    go_on.set()
+    eventually(lambda: "Waits for an answer" in one.run.report().problem, "the end of the lease")
+    assert published == []
+
+
 # -- a whole container ----------------------------------------------------------------------------------------------
 
 
@@ -145,6 +172,23 @@ def test_a_container_that_is_stopped_as_a_process_keeps_no_agent_running(
     worker.process.send_signal(signal.SIGCONT)
     one.began(2)
     assert ma.kinds() == [], "neither a failure nor an end"
+    one.end()
+
+
+def test_an_agent_that_is_stopped_with_its_container_ends_in_its_sleep(
+    worker: Worker, ma: FakeMa, tmp_path: Path
+) -> None:
+    one = wants(ma, tmp_path)
+    worker.start()
+    eventually(lambda: len(one.lines()) == 1, "a start", 40)
+    assert worker.process is not None
+    worker.process.send_signal(signal.SIGSTOP)
+    pid = one.lines()[0]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end", LEASE + 5)
+    worker.process.send_signal(signal.SIGCONT)
+    one.began(2)
+    assert ma.kinds() == []
     one.end()
 
 
