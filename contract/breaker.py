@@ -10,6 +10,7 @@ from enum import Enum
 from contract.outcomes import RULES, Breaker, Outcome
 
 MOST_MARKS = 1000  # messages remembered of one row of failures; an older one would count again
+MARK_LENGTH = 16  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ def same_limit(m: int) -> int:
 
 
 def mark(message_key: str) -> str:
-    """What the counts keep of a message key, which may have 255 characters: 16."""
-    return hashlib.blake2b(message_key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    """What the counts keep of a message key, which may have 255 characters: MARK_LENGTH."""
+    return hashlib.blake2b(message_key.encode("utf-8", "surrogatepass"), digest_size=MARK_LENGTH // 2).hexdigest()
 
 
 def may_repeat(*, weak: bool, attempt: int) -> bool:

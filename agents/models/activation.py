@@ -136,6 +136,8 @@ class Run(models.Model):
     same_type = models.CharField(_("type of the failures in a row"), max_length=255, blank=True, default="")
     same_count = models.IntegerField(_("failures of that type in a row"), default=0)
     any_count = models.IntegerField(_("failures in a row"), default=0)
+    # Where each message counts once: which ones counted in this row (contract.breaker.mark). For the next run only.
+    counted_marks = models.JSONField(default=list, blank=True, editable=False)
     reported_at = models.DateTimeField(_("reported"), null=True)
     problem = models.TextField(_("problem"), blank=True, default="")
     created_at = models.DateTimeField(_("created"), default=timezone.now)

@@ -17,7 +17,7 @@ def carried_counts(run: Run) -> BreakerCounts | None:
         return None
     if last.activation_id == run.activation_id and last.state == RunPhase.INTERRUPTED:
         return None
-    return BreakerCounts(last.same_type, last.same_count, last.any_count)
+    return BreakerCounts(last.same_type, last.same_count, last.any_count, tuple(last.counted_marks))
 
 
 def _last_before(run: Run) -> Run | None:

@@ -11,6 +11,7 @@ from agents.models import Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.interruptions import mark_interrupted, note_interrupted
 from agents.services.trial import end_trial
+from contract.breaker import MARK_LENGTH, MOST_MARKS
 from contract.messages import RunReport, RunState
 
 BIGGEST = 2**31 - 1
@@ -69,6 +70,7 @@ def _claimed(report: RunReport) -> dict[str, Any]:
         "same_type": report.counts.same_type[:255],
         "same_count": bounded(report.counts.same, BIGGEST),
         "any_count": bounded(report.counts.any, BIGGEST),
+        "counted_marks": [mark[:MARK_LENGTH] for mark in report.counts.marks[-MOST_MARKS:]],
         "problem": report.problem[:2000],
     }
 

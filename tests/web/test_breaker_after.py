@@ -1,5 +1,6 @@
 """After a trip: enabling, resuming one server, one message first."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -251,7 +252,7 @@ def carried(activation: Activation) -> dict[str, BreakerCounts | None]:
     return found
 
 
-COUNTS = BreakerCounts("builtins.KeyError", 2, 4)
+COUNTS = BreakerCounts("builtins.KeyError", 2, 4, ("0123456789abcdef",))
 
 
 def test_the_next_activation_of_any_goes_on_counting_wherever_it_runs(pool: Pool, second_server: Server) -> None:
@@ -281,7 +282,7 @@ def test_each_server_of_many_goes_on_with_its_own_count(pool: Pool, second_serve
 
     second = start_activation(setting, Trigger.PERSON, None, LATER)
 
-    assert carried(second) == {"srv-1": COUNTS, "srv-2": BreakerCounts("builtins.KeyError", 2, 1)}
+    assert carried(second) == {"srv-1": COUNTS, "srv-2": replace(COUNTS, any=1)}
 
 
 def test_enabling_forgives_what_was_counted(pool: Pool) -> None:
