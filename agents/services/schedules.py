@@ -47,7 +47,7 @@ def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
     schedule.decided_up_to = before.decided_up_to if before is not None and same_windows else now
     schedule.save()
     keep_wake_up(schedule, owner.enabled)
-    _note(owner, str(before or ""), str(schedule), by, now)
+    _note(owner, _stored(before), _stored(schedule), by, now)
     return schedule
 
 
@@ -56,7 +56,7 @@ def delete_schedule(schedule: Schedule, by: Any, now: datetime) -> None:
     """Its windows go with it; what they started stays."""
     owner = _locked_owner(schedule)
     drop_wake_up(schedule.pk)
-    _note(owner, str(schedule), "", by, now)
+    _note(owner, _stored(schedule), "", by, now)
     schedule.delete()
 
 
@@ -149,6 +149,10 @@ def _locked_owner(schedule: Schedule) -> Owner:
     if isinstance(owner, ScheduledGroup):
         return ScheduledGroup.objects.select_for_update(no_key=True).get(pk=owner.pk)
     return LaunchSetting.objects.select_for_update(no_key=True).get(pk=owner.pk)
+
+
+def _stored(schedule: Schedule | None) -> str:
+    return f"{schedule}, {schedule.missed}" if schedule else ""
 
 
 def _note(owner: Owner, old: str, new: str, by: Any, now: datetime) -> None:
