@@ -1,10 +1,12 @@
 """Settings in git: export, apply, apply again."""
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from agents.declared.applying import apply
@@ -260,3 +262,10 @@ def test_a_setting_that_is_being_removed_is_left_alone(house: Pool) -> None:
     assert "orders" not in document()["settings"]
     (only,) = refused({"settings": {"orders": {"breaker_m": 3}}})
     assert only.startswith("settings/orders: It is being removed")
+
+
+def test_the_example_of_the_documentation_applies(pool: Pool) -> None:
+    page = Path(settings.BASE_DIR, "docs", "settings-in-git.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert applied(load(example.encode()))
+    assert applied(load(example.encode())) == []

@@ -31,11 +31,11 @@ class Command(BaseCommand):
             document = document_of(load(_read(options["file"])))
             outcome = apply(document, by, timezone.now(), dry_run=options["dry_run"])
         except Rejected as error:
-            lines = [f"{options['file']}: {problem}" for problem in error.problems]
+            lines = [f"{_called(options['file'])}: {problem}" for problem in error.problems]
             raise CommandError("\n".join([*lines, "Nothing was stored."])) from error
         self._tell(outcome, options["dry_run"])
         if outcome.refused:
-            lines = [f"{options['file']}: {problem}" for problem in outcome.refused]
+            lines = [f"{_called(options['file'])}: {problem}" for problem in outcome.refused]
             raise CommandError("\n".join(["Stored, but not enabled:", *lines, "Apply the file again then."]))
 
     def _tell(self, outcome: Outcome, dry_run: bool) -> None:
@@ -48,6 +48,10 @@ class Command(BaseCommand):
             self.stdout.write(f"{count} change{'s' * (count > 1)} to make; nothing was stored.")
         else:
             self.stdout.write(f"{count} change{'s' * (count > 1)} made.")
+
+
+def _called(name: str) -> str:
+    return "standard input" if name == "-" else name
 
 
 def _read(name: str) -> bytes:
