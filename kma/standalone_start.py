@@ -136,4 +136,7 @@ class Start:
             return self.killed_as
         if name == "signal:SIGKILL" and self._lease.over(boottime_ns()):
             return None  # the kernel's timer, while the process itself could not look
-        return Handled(Outcome.CHILD_DIED, failure(name, death_text(name, "its agent ran")))
+        text = death_text(name, "its agent ran")
+        if name == "signal:SIGKILL" and self._lease.deadline_ns:
+            text += " If it kept the interpreter for long, its lease could not be renewed: split long calls in C."
+        return Handled(Outcome.CHILD_DIED, failure(name, text))

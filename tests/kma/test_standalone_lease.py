@@ -122,6 +122,23 @@ def test_code_that_keeps_the_interpreter_ends_by_the_kernels_timer(
     assert one.records() == []
 
 
+def test_code_that_keeps_the_interpreter_beyond_its_lease_fails_though_the_ma_answers(
+    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "greedy_agent.py").write_text(
+        "import re\nfrom kma.agent import agent\n@agent('test.greedy')\ndef run(context):\n"
+        "    re.match('(a+)+$', 'a' * 60 + 'b')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    one = stage(agent="test.greedy", modules=("greedy_agent",)).start()
+    deadline = time.monotonic() + 20
+    while one.run.alive and time.monotonic() < deadline:
+        one.answered()
+        one.run.join(0.1)
+    (protocol,) = one.records("protocol")
+    assert protocol["exception_type"] == "signal:SIGKILL" and "kept the interpreter" in protocol["exception_text"]
+
+
 def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
     stage: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
