@@ -44,7 +44,7 @@ def _give_up_missing_records(now: datetime) -> int:
         closed_at__lte=now - CLOSING_RECORD_WITHIN,
         server__spool_rows=0,
     ).exclude(state=RunPhase.LOST)
-    found = list(missing.values_list("pk", flat=True))
+    found = list(missing.order_by().values_list("pk", flat=True))
     if not found:
         return 0
     runs = Run.objects.filter(pk__in=found)
