@@ -77,10 +77,8 @@ class Consuming:
         self._restarts_shown = 0
         self._record_prefix = os.urandom(8)  # protocol ids: 8 random bytes per run, then a counter
         self._record = 0
-        self.stopping = False
-        self.connected = False
-        self.link_problem = ""
-        self.store_problem = ""
+        self.stopping = self.connected = False
+        self.link_problem = self.store_problem = ""
 
     @property
     def drained(self) -> bool:
