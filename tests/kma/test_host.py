@@ -171,6 +171,29 @@ def test_a_higher_epoch_replaces_the_run_and_a_lower_one_does_not(server: Server
     assert ma.contents("closing")[0]["run"]["epoch"] == 2
 
 
+def test_a_trip_while_the_ma_is_away_is_told_later_and_the_run_is_not_taken_up_again(
+    server: Server, ma: FakeMa
+) -> None:
+    ma.want(wanted(breaker_m=6))
+    server.start()
+    server.until("running")
+    ma.down = True
+    server.links["orders"].put(*(message({"do": "raise"}) for _ in range(9)))
+    eventually(lambda: server.links["orders"].stopped, "the link's end")
+    server.stop()
+    server.links.clear()
+    server.start()
+    time.sleep(0.5)
+    assert server.links == {}, "its desired state still lists it"
+    ma.down = False
+    eventually(lambda: "closing" in ma.kinds(), "its records")
+    assert ma.kinds() == ["protocol", "protocol", "interruption", "closing"]
+    server.until("interrupted")
+    ma.want(wanted(breaker_m=6, epoch=2))
+    server.until("running")
+    assert server.report()["counts"]["any"] == 0
+
+
 def test_a_changed_setting_starts_its_processes_anew_within_the_same_run(server: Server, ma: FakeMa) -> None:
     ma.want(wanted(parameters={"a": 1}))
     server.start()
