@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 FRESH = timedelta(seconds=3)
 # A page of many settings asks for the oldest figures first and shows the rest as old as they are.
-BUDGET_SECONDS = 0.5
+BUDGET_SECONDS = 0.15
 # After a failure nobody waits for the broker again for so long.
 PAUSE_SECONDS = 5.0
 

@@ -12,7 +12,8 @@ def open_runs(settings: Iterable[int]) -> dict[int, list[Run]]:
     """The runs of the open activations of these settings that are wanted or not closed yet, by setting."""
     runs = Run.objects.filter(activation__setting__in=list(settings), activation__state__in=OPEN_ACTIVATIONS)
     found: dict[int, list[Run]] = defaultdict(list)
-    for run in runs.select_related("server", "activation__setting").order_by("server__name", "epoch"):
+    # Not joined: of thousands of runs each would build its server, activation and setting anew.
+    for run in runs.prefetch_related("server", "activation__setting").order_by("server__name", "epoch"):
         found[run.activation.setting_id].append(run)
     return found
 

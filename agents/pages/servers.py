@@ -55,7 +55,8 @@ def server_rows(now: datetime) -> list[ServerRow]:
     for agent in OfferedAgent.objects.order_by("name"):
         agents[agent.server_id].append(agent)
     runs: dict[int, list[Run]] = defaultdict(list)
-    for run in Run.objects.filter(closed_at=None).select_related("activation__setting").order_by("activation__setting"):
+    still = Run.objects.filter(closed_at=None).prefetch_related("activation__setting")
+    for run in still.order_by("activation__setting"):
         runs[run.server_id].append(run)
     expected = set(expected_servers().values_list("pk", flat=True))
     return [
@@ -87,7 +88,11 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
     server = get_object_or_404(Server.objects.select_related("duty_by").prefetch_related("pools"), name=name)
     now = timezone.now()
     current = list(server.runs.filter(closed_at=None).select_related("activation__setting", "server"))
-    past = server.runs.exclude(closed_at=None).select_related("activation__setting").order_by("-closed_at")[:PAST_RUNS]
+    past = (
+        server.runs.exclude(closed_at=None)
+        .select_related("activation__setting")
+        .order_by("-created_at", "-id")[:PAST_RUNS]
+    )
     return page(
         request,
         "agents/server.html",

@@ -80,7 +80,9 @@ def _plan(activation: Activation, now: datetime) -> Plan:
 def _candidates(setting: LaunchSetting, now: datetime) -> list[Candidate]:
     offered = OfferedAgent.objects.filter(name=setting.agent, kind=setting.kind)
     offering = set(offered.values_list("server_id", flat=True))
-    load = Count("runs", filter=Q(runs__wanted=True, runs__closed_at=None))
+    # Counted from the runs that are wanted: from the servers it would read every run they ever had.
+    busy = Run.objects.filter(wanted=True, closed_at=None).order_by().values_list("server_id")
+    load = dict(busy.annotate(Count("pk")))
     counts, silent_since = silence_counts(now), taken_over_before(setting, now)
     return [
         Candidate(
@@ -88,12 +90,12 @@ def _candidates(setting: LaunchSetting, now: datetime) -> list[Candidate]:
             name=server.name,
             alive=server.state(now) is ServerState.ALIVE,
             offers=server.pk in offering,
-            load=server.load,
+            load=load.get(server.pk, 0),
             lost=counts and (server.last_seen_at is None or server.last_seen_at <= silent_since),
             cordoned=server.duty == Duty.CORDONED,
             draining=server.duty == Duty.DRAINING,
         )
-        for server in setting.pool.servers.annotate(load=load)
+        for server in setting.pool.servers.all()
     ]
 
 
