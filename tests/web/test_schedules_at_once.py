@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agents.models import Activation, GroupActivation, Pool, Server, Window
+from agents.models import Activation, Ending, GroupActivation, Pool, RunPhase, Server, Window
+from agents.services.endings import end_activations, set_ending
 from agents.services.group_steps import advance
 from agents.services.groups import advance_groups, disable_group, run_group_now
 from agents.services.schedules import tend_schedules, tick
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
-from tests.web.rows import NOW
+from tests.web.rows import NOW, make_alive
 from tests.web.test_failures_intake_at_once import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,3 +65,18 @@ def test_a_group_disabled_while_its_next_member_starts_leaves_nothing_running(po
     assert not Activation.objects.filter(state__in=["pending", "running"]).exists()
     group_activation.refresh_from_db()
     assert group_activation.state == "stopped"
+
+
+def test_the_end_of_a_member_starts_the_next_one_at_once(pool: Pool) -> None:
+    """Through the service that ends activations, as an intake or a tend does it; two see the end."""
+    make_alive(*pool.servers.all(), now=NOW)
+    group = group_of(*[enabled(delayed(pool, key)) for key in ("one", "two")])
+    group.enabled = True
+    group.save()
+    run_group_now(group, None, NOW)
+    first = Activation.objects.get()
+    assert first.runs.count() == 1
+    set_ending(first, Ending.DRAINED, NOW)
+    first.runs.update(state=RunPhase.FINISHED, closed_at=NOW, closing_records=0)
+    at_once(lambda: end_activations(NOW), lambda: end_activations(NOW))
+    assert sorted(Activation.objects.values_list("setting__key", "state")) == [("one", "succeeded"), ("two", "running")]
