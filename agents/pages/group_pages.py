@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.contrib.admin import site
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -89,7 +88,7 @@ def group_list(request: HttpRequest) -> HttpResponseBase:
         title=_("Groups"),
         section="groups",
         rows=[_row(group, open_trips.get(group.pk)) for group in found],
-        may_add=site.is_registered(ScheduledGroup) and request.user.has_perm("agents.add_scheduledgroup"),
+        may_add=request.user.has_perm("agents.add_scheduledgroup"),
     )
 
 
@@ -128,7 +127,7 @@ def group_page(request: HttpRequest, name: str) -> HttpResponseBase:
         current=passes[0] if passes else None,
         passes=passes,
         buttons=group_buttons(request, group, members, passes[0].run if passes else None),
-        may_change=site.is_registered(ScheduledGroup) and request.user.has_perm("agents.change_scheduledgroup"),
+        may_change=request.user.has_perm("agents.change_scheduledgroup"),
         may_reorder=len(members) > 1 and may_group(request.user, "edit", group, members),
     )
 

@@ -55,7 +55,7 @@ def make_launches(world: "World") -> Launches:
 def make_setting(world: "World", key: str, agent: str, **values: object) -> LaunchSetting:
     """Ready, and offered by every server."""
     for server in world.servers.values():
-        OfferedAgent.objects.get_or_create(server=server, name=agent, defaults={"kind": values.get("kind", "message")})
+        OfferedAgent.objects.get_or_create(server=server, name=agent, defaults={"kind": str(values.get("kind", "message"))})
     pool = Pool.objects.get(name="main")
     setting = LaunchSetting.objects.create(
         key=key, agent=agent, pool=pool, provision_state=ProvisionState.READY, provisioned_hash="h", wanted_hash="h",
@@ -155,7 +155,7 @@ def _group(world: "World") -> tuple[ScheduledGroup, list[GroupActivation]]:
     )
     schedule = Schedule.objects.create(group=group, crontab="30 2 * * 1-5", time_zone="Europe/Berlin")
     destination = Destination.objects.create(name="shop.night", max_attempts=5)
-    members = {
+    members: dict[str, dict[str, object]] = {
         "night-load": {"destination": destination}, "night-sum": {"kind": "standalone"},
         "night-mail": {"destination": destination},
     }  # fmt: skip

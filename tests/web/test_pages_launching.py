@@ -1,0 +1,131 @@
+"""Groups, activations and duties on pages: shown as they are, changed by POST, refused with the reason."""
+
+from datetime import timedelta
+
+from agents.models import Activation, Duty, LaunchSetting, ScheduledGroup, Server
+from agents.pages import keyset, lists
+from tests.web.factories import World
+from tests.web.launches import GROUP
+from tests.web.pages import looked_at, signed_in
+
+
+def test_a_pass_is_a_line_of_steps(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), f"/groups/{GROUP}/").text
+
+    assert "The pass that runs" in text
+    assert "1 night-load succeeded 2 min" in text.replace("\xa0", " ")
+    assert "2 night-sum running" in text and "3 night-mail to come" in text
+    assert "skipped" in text and "02:30" in text
+
+
+def test_members_move_by_buttons(world: World) -> None:
+    client = signed_in(world, "operator")
+    client.post(f"/groups/{GROUP}/move/", {"member": "night-sum", "to": "up"})
+    client.post(f"/groups/{GROUP}/move/", {"member": "night-sum", "to": "up"})
+    client.post(f"/groups/{GROUP}/move/", {"member": "nobody", "to": "down"})
+
+    group = ScheduledGroup.objects.get(name=GROUP)
+    keys = list(group.members.order_by("position").values_list("setting__key", flat=True))
+    assert keys == ["night-sum", "night-load", "night-mail"]
+
+
+def test_a_group_is_switched_off_with_its_members(world: World) -> None:
+    answer = signed_in(world, "operator").post(f"/groups/{GROUP}/disable/", {"reason": "moves house"}, follow=True)
+
+    assert "Switched off: nightly" in answer.content.decode()
+    assert not LaunchSetting.objects.filter(key__startswith="night-", enabled=True).exists()
+
+
+def test_a_member_cannot_be_run_or_switched_on_alone(world: World) -> None:
+    client = signed_in(world, "operator")
+
+    assert "belongs to the group" in looked_at(client, "/settings/night-mail/").text
+    LaunchSetting.objects.filter(key="night-mail").update(enabled=False)
+    assert "It belongs to the group “nightly”: switch the group on." in looked_at(client, "/settings/night-mail/").text
+    client.post("/settings/night-mail/enable/")
+    assert not LaunchSetting.objects.get(key="night-mail").enabled
+
+
+def test_switching_off_takes_a_ticket_and_an_end(world: World) -> None:
+    client = signed_in(world, "operator")
+    client.post("/settings/invoices/disable/", {"reason": "bank closed", "ticket": "OPS-17", "lasts": "4h"})
+
+    setting = LaunchSetting.objects.get(key="invoices")
+    assert (setting.enabled, setting.disabled_ticket) == (False, "OPS-17")
+    assert setting.disabled_until and setting.disabled_until - setting.state_since == timedelta(hours=4)
+    text = looked_at(client, "/settings/invoices/").text
+    assert "ticket OPS-17" in text and "on again by itself in 3 h" in text.replace("\xa0", " ")
+
+
+def test_a_wrong_end_changes_nothing_and_says_so(world: World) -> None:
+    answer = signed_in(world, "operator").post("/settings/invoices/disable/", {"lasts": "9 years"})
+
+    assert answer.status_code == 200 and "errorlist" in answer.content.decode()
+    assert LaunchSetting.objects.get(key="invoices").enabled
+
+
+def test_an_activation_is_stopped_from_the_page_of_its_setting(world: World) -> None:
+    client = signed_in(world, "operator")
+    assert "/settings/night-sum/stop/" in looked_at(client, "/settings/night-sum/").links()
+    client.post("/settings/night-sum/stop/", {"reason": "wrong day"})
+
+    activation = Activation.objects.filter(setting__key="night-sum").order_by("-started_at").first()
+    assert activation and (activation.state == "stopped" or activation.ending == "stopped")
+
+
+def test_a_server_is_cordoned_with_reason_and_end(world: World) -> None:
+    client = signed_in(world, "operator")
+    answer = client.post("/servers/srv-1/cordon/", {"reason": "new <b>memory</b>", "lasts": "1d"}, follow=True)
+
+    server = Server.objects.get(name="srv-1")
+    assert (server.duty, server.duty_reason) == (Duty.CORDONED, "new <b>memory</b>")
+    assert "new &lt;b&gt;memory" in answer.content.decode()
+    client.post("/servers/srv-1/back/")
+    assert Server.objects.get(name="srv-1").duty == Duty.ACTIVE
+
+
+def test_a_duty_is_shown_with_who_why_and_until_when(world: World) -> None:
+    text = looked_at(signed_in(world, "viewer"), "/servers/srv-3/").text.replace("\xa0", " ")
+
+    assert "cordoned 3 h ago by operator: new disk on Friday" in text
+    assert "Back in service by itself in 4 h" in text
+    assert "Can cordon and drain servers" in text
+
+
+def test_what_launch_control_needs_a_person_for_is_on_the_overview(world: World) -> None:
+    page = looked_at(signed_in(world, "operator"), "/")
+
+    assert "off for 9 min by its breaker: 3 × IndexError in a row on srv-2, srv-3" in page.text.replace("\xa0", " ")
+    assert "/settings/returns/enable/" in page.links() and "/trips/1/" in page.links()
+    assert "cordoned for 3 h · operator · new disk on Friday" in page.text.replace("\xa0", " ")
+    world.launches.passes[1].delete()  # type: ignore[union-attr]
+    assert "its last pass failed 23 h ago" in looked_at(signed_in(world, "viewer"), "/").text.replace("\xa0", " ")
+
+
+def test_activations_are_paged_by_key(world: World, monkeypatch: object) -> None:
+    for module in (keyset, lists):
+        monkeypatch.setattr(module, "PAGE", 2)  # type: ignore[attr-defined]
+    monkeypatch.setattr(keyset.keyset_page, "__defaults__", (2,))  # type: ignore[attr-defined]
+    client, seen, path = signed_in(world, "viewer"), [], "/activations/"
+    for _page in range(20):
+        page = looked_at(client, path)
+        seen += [link for link in page.links() if link.startswith("/activations/") and len(link) > 20]
+        older = [link for link in page.links() if link.startswith("?before=")]
+        if not older:
+            break
+        path = f"/activations/{older[0]}"
+
+    ids = [str(pk) for pk in Activation.objects.order_by("-started_at", "-id").values_list("pk", flat=True)]
+    assert [link.split("/")[2] for link in seen] == ids
+
+
+def test_a_cursor_that_nobody_wrote_is_no_error(world: World) -> None:
+    client = signed_in(world, "viewer")
+    for wrong in ("x", "2026-01-01T00:00:00+00:00_x", "2026-01-01T00:00:00+00:00_99999999999999999999", "_"):
+        for path in ("/activations/", "/trips/"):
+            assert client.get(path, {"before": wrong}).status_code == 200, (path, wrong)
+
+
+def test_a_servers_differing_is_a_badge(world: World) -> None:
+    assert "partial: servers differ" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+    assert "partial" not in looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
