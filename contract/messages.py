@@ -247,7 +247,8 @@ class LetterOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The last record of a run in its spool: `records` were spooled for it before this one."""
+    """The last record of a run in its spool: `records` were spooled for it before this one. `counts`: with which the
+    breaker of the run ended (None: not told), for the next activation of a DELAYED setting."""
 
     run: RecordRun
     state: RunState
@@ -258,6 +259,7 @@ class Closing:
     restarts: int
     occurred_at: datetime
     reason: str = ""
+    counts: BreakerCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from contract.messages import (
+    BreakerCounts,
     Closing,
     Content,
     LetterOutcome,
@@ -86,7 +87,14 @@ def after_failure(run: RecordRun, message: MessageIdentity, ending: Ending) -> I
 
 
 def closing(
-    run: RecordRun, totals: Totals, *, records: int, state: RunState, at: datetime, reason: str = ""
+    run: RecordRun,
+    totals: Totals,
+    *,
+    records: int,
+    state: RunState,
+    at: datetime,
+    reason: str = "",
+    counts: BreakerCounts | None = None,
 ) -> Closing:
     return Closing(
         run=run,
@@ -98,6 +106,7 @@ def closing(
         restarts=totals.restarts,
         occurred_at=at,
         reason=reason,
+        counts=counts,
     )
 
 

@@ -13,7 +13,7 @@ from broker.port import Consumer, ConsumerEvents, Publisher
 from contract.messages import DesiredRun, RecordRun, RunReport, RunState
 from contract.wire import dump
 from kma.consumer import Consuming, Wish, limit_seconds
-from kma.counting import first_carried, told_counts
+from kma.counting import final_counts, first_carried, told_counts
 from kma.frames import JOB, json_frame
 from kma.inbox import Change, Inbox, Stop
 from kma.journal import Journal
@@ -274,5 +274,8 @@ def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, r
     """The closing record, once. Every other record of the run is in the spool before it."""
     stored = around.ledger.run(key)
     assert stored is not None
-    record = closing(run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason)
+    counts = final_counts(around.ledger.carried(run.setting), run)
+    record = closing(
+        run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason, counts=counts
+    )
     around.spool.close_run(New(key, record, uuid4()))

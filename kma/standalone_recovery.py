@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from contract.messages import RecordRun, RunState
+from contract.messages import BreakerCounts, RecordRun, RunState
+from kma.counting import final_counts
 from kma.journal import FINISHED, STARTED, Journal, Totals
 from kma.lease import Lease
 from kma.ledger import Ledger, StoredRun
@@ -52,7 +53,12 @@ def close_ended(
     if ended is None or stored.interrupted or stored.closed:
         return
     state, reason = ended
-    record = closing(run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason)
+    # What returned sets the counts to 0, also where nobody came to count it.
+    returned = state is RunState.FINISHED
+    counts = BreakerCounts() if returned else final_counts(ledger.carried(run.setting), run)
+    record = closing(
+        run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason, counts=counts
+    )
     spool.close_run(New(key, record, uuid4()))
 
 

@@ -12,7 +12,8 @@ from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.interruptions import mark_interrupted, note_interrupted
 from agents.services.trial import end_trial
 from contract.breaker import MARK_LENGTH, MOST_MARKS
-from contract.messages import RunReport, RunState
+from contract.messages import BreakerCounts, RunReport, RunState
+from contract.text import storable
 
 BIGGEST = 2**31 - 1
 BIGGEST_TOTAL = 2**63 - 1
@@ -67,11 +68,18 @@ def _claimed(report: RunReport) -> dict[str, Any]:
         "restarts": bounded(report.restarts, BIGGEST_TOTAL),
         "in_progress": bounded(report.in_progress, BIGGEST),
         "connected": report.connected,
-        "same_type": report.counts.same_type[:255],
-        "same_count": bounded(report.counts.same, BIGGEST),
-        "any_count": bounded(report.counts.any, BIGGEST),
-        "counted_marks": [mark[:MARK_LENGTH] for mark in report.counts.marks[-MOST_MARKS:]],
+        **counted(report.counts),
         "problem": report.problem[:2000],
+    }
+
+
+def counted(counts: BreakerCounts) -> dict[str, Any]:
+    """The columns of a run that keep them."""
+    return {
+        "same_type": storable(counts.same_type)[:255],
+        "same_count": bounded(counts.same, BIGGEST),
+        "any_count": bounded(counts.any, BIGGEST),
+        "counted_marks": [storable(mark)[:MARK_LENGTH] for mark in counts.marks[-MOST_MARKS:]],
     }
 
 

@@ -1,12 +1,14 @@
 """Counts stored facts on their run. Called by `failures` inside the transaction that stores them."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
 
 from agents.models import Run, RunPhase
+from agents.services.claims import counted
 from agents.services.endings import end_activations
 from agents.services.interruptions import mark_interrupted
 from agents.services.lateness import note_late
@@ -51,7 +53,10 @@ def _go_on(activation: UUID, now: datetime) -> None:
 
 def _close(run: Run, closing: Closing, now: datetime) -> None:
     """The closing record is the last of its spool: all records before it are stored."""
-    Run.objects.filter(pk=run.pk).update(closing_records=closing.records, handled=closing.handled)
+    values: dict[str, Any] = {"closing_records": closing.records, "handled": closing.handled}
+    if closing.counts is not None:
+        values |= counted(closing.counts)
+    Run.objects.filter(pk=run.pk).update(**values)
     if closing.state is RunState.INTERRUPTED:
         mark_interrupted(run, now)
     state = CLOSED_AS.get(closing.state, RunPhase.FINISHED)

@@ -58,6 +58,7 @@ def test_a_permanent_failure_spends_no_more_than_n_and_the_handlers(
     (closing,) = one.records("closing")
     assert (closing["state"], closing["reason"]) == ("interrupted", "same_type")
     assert (closing["failed"], closing["records"]) == (failed, failed + 1)
+    assert closing["counts"] == {"same_type": "RuntimeError", "same": failed, "any": failed, "marks": []}
     assert one.kinds()[-1] == "closing" and one.kinds()[3] == "interruption"
     assert one.run.state is RunState.INTERRUPTED and one.run.report().counts.any == failed
     assert not list(one.folder.glob("*.journal"))

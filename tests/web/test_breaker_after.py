@@ -238,8 +238,7 @@ def test_the_trip_of_a_member_switches_the_whole_group_off(pool: Pool) -> None:
 def close_with(activation: Activation, at: datetime, counts: BreakerCounts) -> None:
     """Its runs have ended with these counts, each on its server."""
     for run in activation.runs.select_related("server", "activation__setting"):
-        say(run, counts=counts)
-        closing = reports.closing(reports.run_of(run), records=0, handled=0, failed=0)
+        closing = reports.closing(reports.run_of(run), records=0, handled=0, failed=0, counts=counts)
         accept_batch(run.server, Spool(run.server.name).batch(closing), at)
 
 
