@@ -9,6 +9,7 @@ from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.pagination import KeysetPages
 from agents.services.broker import management
 from broker.amqp_codec import decode
 from broker.errors import BrokerError, MessageUndecodable
@@ -16,7 +17,6 @@ from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
-from agents.api.pagination import KeysetPages
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 

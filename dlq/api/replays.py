@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.api.errors import ApiProblem, Conflict
+from agents.api.pagination import KeysetPages
 from agents.models import LaunchSetting
 from dlq.models import ItemState, Outcome, ReplayJob
 from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_all, give_back_letters
-from agents.api.pagination import KeysetPages
 
 WAITING = "waiting"
 

@@ -95,9 +95,10 @@ def queue_row(
 ) -> QueueRow:
     """`empty`: our rows know of no dead letter there, so nothing is asked."""
     queue = dead_letter_queue(key)
-    dead = DeadLetter.objects.none() if empty else DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
-    known = dead.order_by()[: COUNTED + 1].count()
-    kinds = list(dead.order_by("-pk").values_list("exception_type", "fingerprint", "seen_at")[:LATEST])
+    dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
+    known = 0 if empty else dead.order_by()[: COUNTED + 1].count()
+    latest = dead.order_by("-pk").values_list("exception_type", "fingerprint", "seen_at")
+    kinds = list(latest[:LATEST]) if known else []
     ranked = Counter((kind, fingerprint) for kind, fingerprint, _at in kinds).most_common(1)
     (top, fingerprint), most = ranked[0] if ranked else (("", ""), 0)
     return QueueRow(

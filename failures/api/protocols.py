@@ -12,9 +12,9 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
+from agents.api.pagination import KeysetPages
 from contract.messages import MAX_BATCH_BYTES
 from failures.api.intake import take
-from agents.api.pagination import KeysetPages
 from failures.api.parsing import RecordParser
 from failures.models import FailureProtocol
 

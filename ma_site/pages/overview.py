@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -41,7 +42,9 @@ def overview(request: HttpRequest) -> TemplateResponse:
         "ma_site/overview.html",
         title=_("Overview"),
         section="overview",
-        rows=rows,
+        rows=rows[:SHOWN],
+        every=len(rows),
+        more_rows=max(0, len(rows) - SHOWN),
         needs=wanted[:MOST],
         more_needs=len(wanted) - MOST if len(wanted) > MOST else 0,
         servers=servers,
@@ -76,6 +79,8 @@ def _latest(request: HttpRequest) -> FailureProtocol | None:
 
 
 GROUPS = ("on", "off", "problem")
+# A page of settings; the overview shows the first of them.
+SHOWN = 50
 
 
 @require_safe
@@ -86,12 +91,15 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
     every = setting_rows(timezone.now())
     labels = {"on": _("on and well"), "off": _("off"), "problem": _("with a problem")}
     tabs = [(group, labels[group], _count(every, group), group == chosen) for group in GROUPS]
+    wanted = [row for row in every if not chosen or row.is_in(chosen)]
+    listed = Paginator(wanted, SHOWN).get_page(request.GET.get("page"))
     return page(
         request,
         "ma_site/settings.html",
         title=_("Settings"),
         section="settings",
-        rows=[row for row in every if not chosen or row.is_in(chosen)],
+        rows=listed.object_list,
+        pages=listed,
         tabs=tabs,
         every=len(every),
         chosen=chosen,

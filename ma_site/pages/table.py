@@ -15,6 +15,9 @@ from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url
 
+MOST_DOTS = 12
+TONES = ("bad", "warn", "ok")
+
 
 @dataclass(frozen=True, slots=True)
 class Dot:
@@ -31,6 +34,7 @@ class SettingRow:
     facts: Facts
     partial: bool
     dots: list[Dot]
+    more_dots: int
     runs: list[Run]
     figures: Figures
     failed_at: datetime | None
@@ -97,12 +101,17 @@ def _settings() -> QuerySet[LaunchSetting]:
 
 
 def _row(setting: LaunchSetting, runs: list[Run], facts: Facts, figures: Figures, now: datetime) -> SettingRow:
+    dots = [_dot(run, now) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED]
+    # Of many servers those that need a look come first.
+    if len(dots) > MOST_DOTS:
+        dots.sort(key=lambda dot: TONES.index(dot.tone))
     return SettingRow(
         setting=setting,
         state=setting_shown(setting, runs, now, facts),
         facts=facts,
         partial=is_partial(runs, now),
-        dots=[_dot(run, now) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED],
+        dots=dots[:MOST_DOTS],
+        more_dots=max(0, len(dots) - MOST_DOTS),
         runs=runs,
         figures=figures,
         failed_at=getattr(setting, "failed_at", None),

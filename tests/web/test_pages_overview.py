@@ -6,15 +6,17 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Destination, LaunchSetting, Pool, ProvisionState, Server
+from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
 from agents.pages import figures, patience
 from broker.errors import BrokerTimeout, ManagementFailed
 from ma_site.pages import health
 from tests.web.factories import World, make_people
 from tests.web.pages import Elements, broker_figures, looked_at, signed_in
+from tests.web.rows import make_setting
 
 
 @pytest.fixture
@@ -246,3 +248,25 @@ def test_messages_that_the_broker_could_not_read_are_told(world: World, monkeypa
     text = looked_at(client, "/health/").text
     assert "2 messages in MA.unreadable that the broker could not turn into AMQP" in text
     assert "Look with a JMS (Core) client" in text
+
+
+def test_many_settings_come_in_pages_and_many_servers_as_a_few_dots(
+    operator: User, pool: Pool, answering: None
+) -> None:
+    for number in range(40):
+        pool.servers.add(Server.objects.create(name=f"s-{number:02}"))
+    for number in range(60):
+        make_setting(pool, f"k-{number:02}", spread="MANY")
+    LaunchSetting.objects.filter(key="k-00").update(enabled=True)
+    activation = Activation.objects.create(setting=LaunchSetting.objects.get(key="k-00"), state="running")
+    for server in pool.servers.all():
+        Run.objects.create(activation=activation, server=server, epoch=1)
+    client = Client()
+    client.force_login(operator)
+
+    first, second = looked_at(client, "/settings/"), looked_at(client, "/settings/?page=2")
+    assert "k-49" in first.text and "k-50" not in first.text and "?page=2" in first.links()
+    assert "k-50" in second.text and "k-49" not in second.text
+    assert "+30" in first.text  # 42 of them
+    overview = looked_at(client, "/")
+    assert "k-49" in overview.text and "/settings/?page=2" in overview.links() and "1 of 60 on" in overview.text
