@@ -1,12 +1,12 @@
 """What the breaker would have done with another limit: its rule over stored failures. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from contract.breaker import TripReason
-from failures.tally import Failure, Tally
+from failures.tally import Failure, Step, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,37 +45,55 @@ class _Life:
     given_up: list[str] = field(default_factory=list)
 
 
+class Replay:
+    """The breaker with one limit, fed with failures in the order in which they occurred.
+
+    `quorums`: by activation, how many servers must give the setting up (1 unless told). After a trip somebody is taken
+    to have enabled the setting at once: every count begins at 0. A server that gave it up alone counts no more in that
+    activation, as it would not have run.
+    """
+
+    def __init__(self, m: int, *, count_once: bool = False, quorums: Mapping[UUID, int] | None = None) -> None:
+        self._m, self._once, self._quorums = m, count_once, quorums or {}
+        self._lives: dict[UUID, _Life] = {}
+        self._trips: list[WouldTrip] = []
+        self._alone = self._failures = 0
+
+    def add(self, stored: Stored) -> None:
+        self._failures += 1
+        life = self._lives.setdefault(stored.activation, _Life())
+        if stored.server in life.given_up:
+            return
+        tally = life.tallies.get(stored.server)
+        if tally is None:
+            tally = life.tallies[stored.server] = Tally(self._m, count_once=self._once)
+        step = tally.add(stored.failure)
+        if step.trip is None:
+            return
+        life.given_up.append(stored.server)
+        if len(life.given_up) < self._quorums.get(stored.activation, 1):
+            self._alone += 1
+        else:
+            self._switch_off(life, step)
+
+    def answer(self) -> Answer:
+        return Answer(tuple(self._trips), self._alone, self._failures)
+
+    def _switch_off(self, life: _Life, step: Step) -> None:
+        # Those who gave it up before were not alone after all.
+        self._alone -= len(life.given_up) - 1
+        exception = step.failure.exception_type if step.trip is TripReason.SAME_TYPE else ""
+        assert step.trip is not None
+        self._trips.append(WouldTrip(step.failure.at, step.trip, exception, tuple(life.given_up)))
+        for tally in life.tallies.values():
+            tally.reset()
+        life.given_up.clear()
+
+
 def what_if(
     failures: Iterable[Stored], m: int, *, count_once: bool = False, quorums: Mapping[UUID, int] | None = None
 ) -> Answer:
-    """`failures` in the order in which they occurred; `quorums`: by activation, how many servers must give the setting
-    up (1 unless told). After a trip somebody is taken to have enabled the setting at once: every count begins at 0.
-    A server that gave it up alone counts no more in that activation, as it would not have run.
-    """
-    trips: list[WouldTrip] = []
-    alone = total = 0
-    for stored, life in _lives(failures):
-        total += 1
-        if stored.server in life.given_up:
-            continue
-        tally = life.tallies.setdefault(stored.server, Tally(m, count_once=count_once))
-        step = tally.add(stored.failure)
-        if step.trip is None:
-            continue
-        life.given_up.append(stored.server)
-        if len(life.given_up) < (quorums or {}).get(stored.activation, 1):
-            alone += 1
-            continue
-        alone -= len(life.given_up) - 1
-        exception = step.failure.exception_type if step.trip is TripReason.SAME_TYPE else ""
-        trips.append(WouldTrip(step.failure.at, step.trip, exception, tuple(life.given_up)))
-        for each in life.tallies.values():
-            each.reset()
-        life.given_up.clear()
-    return Answer(tuple(trips), alone, total)
-
-
-def _lives(failures: Iterable[Stored]) -> Iterator[tuple[Stored, _Life]]:
-    lives: dict[UUID, _Life] = {}
+    replay = Replay(m, count_once=count_once, quorums=quorums)
     for stored in failures:
-        yield stored, lives.setdefault(stored.activation, _Life())
+        replay.add(stored)
+    return replay.answer()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -81,20 +82,22 @@ def group_state(group: ScheduledGroup, trip: BreakerTrip | None = None) -> Shown
 def group_list(request: HttpRequest) -> HttpResponseBase:
     groups = ScheduledGroup.objects.select_related("schedule", "disabled_by").prefetch_related("members")
     found = list(groups.order_by("name")[:MOST_MEMBERS])
+    newest = GroupActivation.objects.filter(group=OuterRef("pk")).order_by("-started_at").values("pk")[:1]
+    last = dict(ScheduledGroup.objects.filter(pk__in=[each.pk for each in found]).values_list("pk", Subquery(newest)))
+    passes = GroupActivation.objects.in_bulk([pk for pk in last.values() if pk])
     open_trips = {trip.group_id: trip for trip in BreakerTrip.objects.filter(ended_at=None, group__in=found)}
     return page(
         request,
         "agents/groups.html",
         title=_("Groups"),
         section="groups",
-        rows=[_row(group, open_trips.get(group.pk)) for group in found],
+        rows=[_row(group, open_trips.get(group.pk), passes.get(last[group.pk])) for group in found],
         may_add=request.user.has_perm("agents.add_scheduledgroup"),
     )
 
 
-def _row(group: ScheduledGroup, trip: BreakerTrip | None) -> GroupRow:
+def _row(group: ScheduledGroup, trip: BreakerTrip | None, last: GroupActivation | None) -> GroupRow:
     schedule = getattr(group, "schedule", None)
-    last = group.activations.order_by("-started_at").first()
     return GroupRow(
         group=group,
         state=group_state(group, trip),
@@ -139,15 +142,21 @@ def _members(group: ScheduledGroup) -> list[LaunchSetting]:
 
 def _member_rows(members: list[LaunchSetting], now: datetime) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
     keys = [each.pk for each in members]
-    runs, facts = open_runs(keys), facts_of(keys)
+    runs, facts, last = open_runs(keys), facts_of(keys), _last_activations(keys)
     return [
         (
             each,
             setting_shown(each, runs.get(each.pk, []), now, facts[each.pk]),
-            each.activations.order_by("-started_at").first(),
+            last.get(each.pk),
         )
         for each in members
     ]
+
+
+def _last_activations(settings: list[int]) -> dict[int, Activation]:
+    newest = Activation.objects.filter(setting=OuterRef("pk")).order_by("-started_at").values("pk")[:1]
+    found = LaunchSetting.objects.filter(pk__in=settings).values_list(Subquery(newest), flat=True)
+    return {each.setting_id: each for each in Activation.objects.filter(pk__in=[pk for pk in found if pk])}
 
 
 def _pass(run: GroupActivation) -> PassRow:

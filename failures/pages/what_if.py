@@ -1,6 +1,6 @@
 """What-if: how often another limit would have switched a setting off in the last days. A GET form, so also a link."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -23,7 +23,7 @@ from contract.breaker import same_limit
 from failures.models import FailureProtocol
 from failures.pages.breaker import READ, failure_of
 from failures.pages.protocols import VIEW
-from failures.what_if import Answer, Stored, what_if
+from failures.what_if import Answer, Replay, Stored
 
 SEE_SETTING = "agents.view_launchsetting"
 SPAN = timedelta(days=30)
@@ -56,9 +56,8 @@ def what_if_page(request: HttpRequest, key: str) -> HttpResponseBase:
     asked = "m" in request.GET
     form = WhatIfForm(request.GET if asked else None, initial={"m": setting.breaker_m})
     m = form.cleaned_data["m"] if asked and form.is_valid() else setting.breaker_m
-    answers = [told(setting, m, now)] if not asked or form.is_valid() else []
-    if answers and m != setting.breaker_m:
-        answers.append(told(setting, setting.breaker_m, now))
+    # As it is set, too: in the same reading of the rows.
+    limits = list(dict.fromkeys([m, setting.breaker_m])) if not asked or form.is_valid() else []
     return page(
         request,
         "failures/what_if.html",
@@ -68,7 +67,7 @@ def what_if_page(request: HttpRequest, key: str) -> HttpResponseBase:
         setting=setting,
         form=form,
         m=m,
-        answers=answers,
+        answers=told(setting, limits, now),
         shown=SHOWN,
     )
 
@@ -81,8 +80,10 @@ def what_if_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     return {"title": _("What if the limit were another?"), "template": "failures/what_if_form.html", "context": context}
 
 
-def told(setting: LaunchSetting, m: int, now: datetime) -> Told:
-    """The latest MOST failures at most, streamed."""
+def told(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[Told]:
+    """For each limit, from the latest MOST failures at most, read once and streamed."""
+    if not limits:
+        return []
     rows = FailureProtocol.objects.filter(setting=setting, occurred_at__gte=now - SPAN)
     older = rows.order_by("-occurred_at").values_list("occurred_at", flat=True)[MOST : MOST + 1]
     cut = older[0] if older else None
@@ -90,8 +91,14 @@ def told(setting: LaunchSetting, m: int, now: datetime) -> Told:
         rows = rows.filter(occurred_at__gt=cut)
     since = cut or now - SPAN
     quorums = _quorums(setting, since)
-    answer = what_if(_stream(rows), m, count_once=setting.count_once, quorums=quorums)
-    return Told(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer))
+    replays = {m: Replay(m, count_once=setting.count_once, quorums=quorums) for m in limits}
+    for stored in _stream(rows):
+        for replay in replays.values():
+            replay.add(stored)
+    answers = {m: replay.answer() for m, replay in replays.items()}
+    return [
+        Told(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer)) for m, answer in answers.items()
+    ]
 
 
 def _stream(rows: QuerySet[FailureProtocol]) -> Iterator[Stored]:
