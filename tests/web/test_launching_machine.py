@@ -1,0 +1,206 @@
+"""Whatever happens in whatever order: what launch control promises always holds.
+
+A hypothesis state machine over the real services. It starts, loses, freezes, partitions, trips, resumes, enables and
+disables; after each step the promises are looked at.
+"""
+
+from contextlib import ExitStack
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from django.db import transaction
+from django.test import TestCase
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, RunPhase, Server
+from agents.services import duty, looking
+from agents.services.desired import desired_state
+from agents.services.resuming import resume_on_server
+from agents.services.settings import disable_setting, enable_setting
+from agents.services.switching import Refused
+from agents.services.tending import keep_up
+from tests.web.launch_world import Kma, key_of
+from tests.web.rows import NOW, make_setting
+
+SERVERS = ("srv-1", "srv-2", "srv-3")
+ANY, MANY, LONE = "any", "many", "lone"
+STEP = 4  # seconds between two heartbeats of a server: less than a third of what makes it lost
+
+servers = st.sampled_from(SERVERS)
+keys = st.sampled_from((ANY, MANY, LONE))
+
+
+class Launching(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows = ExitStack()
+        atomic = transaction.atomic()
+        # As Django's own test cases: intake asks that its transaction is the outermost one.
+        atomic._from_testcase = True  # type: ignore[attr-defined]
+        self._rows.enter_context(atomic)
+        self.now = NOW
+        self.kmas = {name: Kma(name, UUID(int=number)) for number, name in enumerate(SERVERS, start=1)}
+
+    def teardown(self) -> None:
+        transaction.set_rollback(True)
+        self._rows.close()
+
+    @initialize()
+    def make(self) -> None:
+        pool = Pool.objects.create(name="demo")
+        pool.servers.set([Server.objects.create(name=name) for name in SERVERS])
+        make_setting(pool, ANY, address="t.any", spread="ANY")
+        make_setting(pool, MANY, address="t.many", spread="MANY")
+        make_setting(pool, LONE, agent="demo.report", kind="standalone", spread="ANY")
+        self._hear()
+        for key in (ANY, MANY, LONE):
+            enable_setting(_setting(key), None, self.now)
+        self._hear()
+
+    # -- time and talk ----------------------------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from((STEP, 3 * STEP, 8 * STEP, 20 * STEP)))
+    def time_passes(self, seconds: int) -> None:
+        for _ in range(seconds // STEP):
+            self.now += timedelta(seconds=STEP)
+            self._hear()
+            with TestCase.captureOnCommitCallbacks(execute=True):
+                keep_up(self.now)
+            self.lone_works_once()
+
+    @rule(name=servers)
+    def a_heartbeat_stays_unanswered(self, name: str) -> None:
+        if self.kmas[name].is_heard:
+            self.kmas[name].beat(self.now, answered=False)
+
+    @rule(name=servers, twice=st.booleans(), told=st.booleans())
+    def records_arrive(self, name: str, twice: bool, told: bool) -> None:
+        """`told`: what is to be done right after the commit is done; else the process died between the two."""
+        if self.kmas[name].is_heard:
+            with TestCase.captureOnCommitCallbacks(execute=told):
+                self.kmas[name].send(self.now, twice=twice)
+
+    def _hear(self) -> None:
+        for kma in self.kmas.values():
+            if kma.is_heard:
+                with TestCase.captureOnCommitCallbacks(execute=True):
+                    kma.send(self.now)
+                kma.beat(self.now)
+
+    # -- what happens to servers ------------------------------------------------------------------------------------
+
+    @rule(name=servers)
+    def die(self, name: str) -> None:
+        self.kmas[name].die()
+
+    @rule(name=servers)
+    def revive(self, name: str) -> None:
+        kma = self.kmas[name]
+        kma.alive, kma.frozen = True, False
+
+    @rule(name=servers, frozen=st.booleans())
+    def freeze_or_wake(self, name: str, frozen: bool) -> None:
+        self.kmas[name].frozen = frozen and self.kmas[name].alive
+
+    @rule(name=servers, cut=st.booleans())
+    def partition_or_mend(self, name: str, cut: bool) -> None:
+        self.kmas[name].cut = cut
+
+    @rule(name=servers, key=keys)
+    def trip(self, name: str, key: str) -> None:
+        kma = self.kmas[name]
+        for run in kma.at_work(key, self.now) if kma.acts else []:
+            kma.give_up(run, self.now)
+
+    @rule(key=keys)
+    def trip_everywhere_at_once(self, key: str) -> None:
+        for name in SERVERS:
+            self.trip(name, key)
+
+    # -- what people do ---------------------------------------------------------------------------------------------
+
+    @rule(key=keys)
+    def enable(self, key: str) -> None:
+        enable_setting(_setting(key), None, self.now)
+
+    @rule(key=keys)
+    def disable(self, key: str) -> None:
+        disable_setting(_setting(key), None, "a person", self.now)
+
+    @rule(key=keys, name=servers)
+    def resume(self, key: str, name: str) -> None:
+        try:
+            resume_on_server(_setting(key), Server.objects.get(name=name), None, self.now)
+        except Refused:
+            return
+
+    @rule(name=servers, what=st.sampled_from(("cordon", "drain", "back")))
+    def change_duty(self, name: str, what: str) -> None:
+        server = Server.objects.get(name=name)
+        if what == "back":
+            duty.back(server, None, self.now)
+        else:
+            getattr(duty, what)(server, None, "maintenance", None, self.now)
+
+    # -- what always holds ------------------------------------------------------------------------------------------
+
+    @invariant()
+    def lone_works_once(self) -> None:
+        """No broker fences it: only leases keep two from working at once."""
+        at_work = [name for name, kma in self.kmas.items() if kma.at_work(LONE, self.now)]
+        assert len(at_work) <= 1, f"at work at once: {at_work}"
+
+    @invariant()
+    def one_run_of_any_is_wanted(self) -> None:
+        for key in (ANY, LONE):
+            wanted = Run.objects.filter(activation__setting__key=key, wanted=True, closed_at=None)
+            assert wanted.count() <= 1
+
+    @invariant()
+    def what_is_disabled_is_wanted_nowhere(self) -> None:
+        assert not Run.objects.filter(activation__setting__enabled=False, wanted=True, closed_at=None).exists()
+
+    @invariant()
+    def one_trip_per_cause(self) -> None:
+        for key in (ANY, MANY, LONE):
+            trips = list(BreakerTrip.objects.filter(setting__key=key))
+            assert len({trip.activation_id for trip in trips}) == len(trips), "an activation trips once"
+            assert sum(trip.ended_at is None for trip in trips) <= 1
+            for trip in trips:
+                gave_up = set(trip.quorum["interrupted"])
+                alone = trip.quorum["rule"] == "all_there_are" and not trip.quorum["live"]
+                assert len(gave_up) >= (1 if key != MANY or alone else 2)
+                assert Run.objects.filter(activation=trip.activation, state=RunPhase.INTERRUPTED).exists()
+            if any(trip.ended_at is None for trip in trips):
+                assert not _setting(key).enabled, "off until a person enables it"
+
+    @invariant()
+    def what_was_given_up_is_not_taken_up_again(self) -> None:
+        for server in Server.objects.all():
+            wanted = {key_of(run) for run in desired_state(server).runs}
+            for run in Run.objects.filter(server=server, state=RunPhase.INTERRUPTED):
+                assert (run.activation_id, run.epoch) not in wanted
+
+    @invariant()
+    def epochs_grow(self) -> None:
+        for activation in Activation.objects.all():
+            epochs = list(activation.runs.order_by("pk").values_list("epoch", flat=True))
+            assert epochs == sorted(set(epochs)) and activation.last_epoch >= max(epochs, default=0)
+
+
+def _setting(key: str) -> LaunchSetting:
+    return LaunchSetting.objects.get(key=key)
+
+
+@pytest.mark.django_db
+def test_launch_control_keeps_its_promises_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing listens: a KMA of this world learns by its poll.
+    monkeypatch.setattr(looking, "look", lambda servers: None)
+    bounds = settings(
+        max_examples=14, stateful_step_count=22, deadline=None, derandomize=True, database=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    run_state_machine_as_test(Launching, settings=bounds)
