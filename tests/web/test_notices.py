@@ -4,6 +4,7 @@ import email
 import hashlib
 import hmac
 import json
+import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from agents.services.notice_targets import save_target
 from agents.services.notices import MOST_ATTEMPTS, PAUSES, create_notices, send_due, send_test
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
 from tests.web.rows import NOW
-from tests.web.test_failures_intake_at_once import at_once
+from tests.web.test_failures_intake_at_once import at_once, insistent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -124,11 +125,19 @@ def test_it_is_given_up_after_the_last_attempt_about_a_day_later(setting: Launch
     assert timedelta(hours=22) < last - NOW < timedelta(hours=25)
 
 
-def test_two_workers_do_not_send_it_twice(setting: LaunchSetting, hook: Hook) -> None:
+def test_two_workers_that_found_the_same_notice_do_not_send_it_twice(
+    setting: LaunchSetting, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target_of(setting, hook.url)
     tripped(setting)
+    both_found_it, attempt = threading.Barrier(2), notices._attempt
 
-    sent = at_once(*[lambda: send_due(NOW)] * 3)
+    def attempt_together(notice: Notice, now: datetime) -> bool:
+        both_found_it.wait(30)
+        return insistent(lambda: attempt(notice, now)) is True
+
+    monkeypatch.setattr(notices, "_attempt", attempt_together)
+    sent = at_once(*[lambda: send_due(NOW)] * 2)
 
     assert (sum(sent), len(hook.heard)) == (1, 1)
 
