@@ -100,6 +100,13 @@ class Hall(House):
             self.until(f"{key} runs", lambda: len(self.running(key)) == (runs or 1))
         return address
 
+    def standalone(self, key: str, **fields: Any) -> None:
+        """An enabled ANY setting of the standalone agent that gives signs of life."""
+        wish = {"key": key, "agent": "test.beating", "kind": "standalone", "timing": "ASAP", "spread": "ANY"}
+        self.call("POST", "settings/", wish | {"pool": POOL, "parameters": self.parameters()} | fields)
+        self.until(f"{key} may run", lambda: self.get(key)["provision_state"] == "ready")
+        self.enable(key)
+
     def parameters(self) -> dict[str, Any]:
         return {"truth": str(self.truth_folder)}
 
@@ -162,6 +169,9 @@ class Hall(House):
         """Servers where a wanted run is connected to its subscription."""
         wanted = [run for run in self.runs(key) if run["wanted"]]
         return [run["server"] for run in wanted if run["state"] == "running" and run["connected"]]
+
+    def wanted(self, key: str, server: str) -> bool:
+        return any(run["wanted"] for run in self.runs(key) if run["server"] == server)
 
     def holder(self, key: str) -> Kma:
         """The KMA of the one server where an ANY setting is wanted."""
