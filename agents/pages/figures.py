@@ -10,9 +10,9 @@ import structlog
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.pages.patience import bounded
 from agents.services.broker import management
 from agents.services.figures import QueueFigures, queue_figures
+from agents.services.patience import bounded
 from broker.errors import BrokerError, BrokerUnavailable
 
 log = structlog.get_logger(__name__)

@@ -15,6 +15,7 @@ from agents.services.broker import management
 from agents.services.endings import end_activations, set_ending
 from agents.services.history import note
 from agents.services.opening import open_activation
+from agents.services.patience import bounded
 from agents.services.planning import plan_runs
 from agents.services.switching import Refused
 from broker.errors import BrokerError
@@ -103,7 +104,7 @@ def note_waiting_messages(activation_id: UUID) -> None:
     activation = Activation.objects.select_related("setting__destination").get(pk=activation_id)
     setting = activation.setting
     try:
-        found = queue_figures(management(), setting.key, setting.subscribed.name)
+        found = bounded(lambda: queue_figures(management(), setting.key, setting.subscribed.name))
     except BrokerError as error:
         log.info("messages at the start not known", setting=setting.key, reason=str(error))
         return

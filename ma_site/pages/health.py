@@ -17,10 +17,10 @@ from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, Se
 from agents.pages.amounts import coarse, number
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.figures import broker_away_since, message_count
-from agents.pages.patience import bounded
 from agents.pages.shown import Shown
 from agents.services.broker import management
 from agents.services.expected import expected_servers
+from agents.services.patience import bounded
 from broker.errors import BrokerError
 from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue

@@ -11,7 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
-from agents.pages import figures, patience
+from agents.pages import figures
+from agents.services import patience
 from broker.errors import BrokerTimeout, ManagementFailed
 from ma_site.pages import health
 from tests.web.factories import World, make_people

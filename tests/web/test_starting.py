@@ -19,6 +19,7 @@ from agents.models import (
     Trigger,
     Window,
 )
+from agents.services import broker as broker_service
 from agents.services.desired import desired_state
 from agents.services.endings import end_activations
 from agents.services.outcomes import record_outcomes
@@ -26,6 +27,7 @@ from agents.services.planning import plan_open_activations
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.starting import run_now, start_activation, stop_activation
 from agents.services.wishes import save_setting
+from broker.port import Account
 from contract.messages import AgentKind, RunState
 from tests.web.reports import closing, run_of
 from tests.web.rows import NOW, make_alive, make_setting
@@ -249,3 +251,15 @@ def test_the_next_standalone_run_begins_when_the_one_before_is_closed(
 
     end_run(RunState.FINISHED, django_capture_on_commit_callbacks)
     assert again.runs.count() == 1
+
+
+def test_a_broker_that_is_away_holds_no_start_up(
+    delayed: LaunchSetting, settings: Any, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    settings.MA_BROKER_STOMP = Account("127.0.0.1:1", "nobody", "")
+    monkeypatch.setattr(broker_service, "_connection", None)
+    with django_capture_on_commit_callbacks(execute=True):
+        run_now(delayed, None, NOW)
+
+    activation = Activation.objects.get()
+    assert (activation.state, activation.waiting_at_start, activation.added_at_start) == ("running", None, None)
