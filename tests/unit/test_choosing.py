@@ -66,3 +66,24 @@ def test_many_keeps_the_run_of_a_silent_server_and_withdraws_from_one_that_left(
 
 def test_many_without_an_able_server_says_why_it_waits() -> None:
     assert plan_many([candidate(1, alive=False)], []).waiting is Waiting.NONE_ALIVE
+
+
+def test_a_run_that_is_over_is_not_begun_again_anywhere_by_any_and_not_there_by_many() -> None:
+    over = [Current(run=7, server=1, over=True)]
+
+    assert plan_any([candidate(1, alive=False), candidate(2)], over) == Plan()
+    assert plan_many([candidate(1), candidate(2)], over) == Plan(start=(2,))
+
+
+def test_without_a_fence_nothing_begins_while_a_run_is_leaving() -> None:
+    assert plan_any([candidate(1)], [], fenced=False, leaving=True).waiting is Waiting.STOPPING
+    moving = plan_any([candidate(2)], [Current(run=7, server=1)], fenced=False)
+    assert moving == Plan(withdraw=(7,), waiting=Waiting.STOPPING)
+    lost = plan_any([candidate(1, alive=False), candidate(2)], [Current(run=7, server=1)], fenced=False)
+    assert lost == Plan(start=(2,), lose=(7,))
+
+
+def test_of_several_runs_of_any_the_newest_stays() -> None:
+    current = [Current(run=7, server=1), Current(run=9, server=2)]
+
+    assert plan_any([candidate(1), candidate(2)], current) == Plan(withdraw=(7,))
