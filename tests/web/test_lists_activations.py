@@ -7,10 +7,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import QuerySet
+from django.test.utils import CaptureQueriesContext
 
 from agents.models import Activation, ActivationState, LaunchSetting, Pool, Run, Server
+from agents.services.desired import desired_state
+from agents.services.heartbeats import accept_heartbeat
 from agents.services.listing import activations
-from tests.web.rows import NOW, api_client, make_setting
+from agents.services.settings import enable_setting
+from agents.services.tending import tend
+from tests.web.rows import NOW, api_client, heartbeat, make_alive, make_setting
 
 
 def ended(
@@ -108,3 +113,43 @@ def test_a_page_asks_as_many_questions_whatever_its_length(
 
     with django_assert_max_num_queries(8):
         assert len(client.get("/api/v1/activations/").json()["results"]) == 30
+
+
+# What is indexed only while it goes on: its size does not grow with what ended.
+PARTIAL = (
+    "unended_activations", "one_open_activation_per_setting", "open_runs_of_activation", "open_runs_of_server",
+    "wanted_runs_of_server",
+)  # fmt: skip
+
+
+def scans(sql: str) -> list[str]:
+    """How a query reads activations, runs or the history from one end to the other, if it does."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute(f"EXPLAIN {sql}")
+            lines = [row[0] for row in cursor.fetchall()]
+            return [line for line in lines if "Seq Scan on agents_" in line and _grows(line)]
+        cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+        lines = [row[3] for row in cursor.fetchall()]
+    whole = [line for line in lines if line.startswith("SCAN ") and _grows(line)]
+    return [line for line in whole if not any(index in line for index in PARTIAL)]
+
+
+def _grows(line: str) -> bool:
+    return any(table in line for table in ("agents_activation", "agents_run", "agents_statechange"))
+
+
+def test_what_runs_every_few_seconds_reads_nothing_whole(setting: LaunchSetting, server: Server) -> None:
+    """Heartbeat and tend, with an open activation, an ended one and a run that is being stopped."""
+    make_alive(server, now=NOW)
+    ended(setting, server, at=NOW - timedelta(days=1))
+    enable_setting(setting, None, NOW)
+    with CaptureQueriesContext(connection) as asked:
+        accept_heartbeat(server, heartbeat("srv-1"), NOW)
+        tend(NOW + timedelta(seconds=1))
+        desired_state(server)
+
+    selects = {query["sql"] for query in asked.captured_queries if query["sql"].startswith("SELECT")}
+    assert len(selects) > 10
+    assert not {sql: found for sql in selects if (found := scans(sql))}
