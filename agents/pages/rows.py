@@ -22,7 +22,8 @@ def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
     """Whether each was started, was switched off by its breaker, and is in a group: three queries."""
     wanted = list(settings)
     started = Activation.objects.filter(setting__in=wanted, state__in=OPEN_ACTIVATIONS)
-    tripped = set(BreakerTrip.objects.filter(setting__in=wanted, ended_at=None).values_list("setting", flat=True))
+    trips = list(BreakerTrip.objects.filter(ended_at=None).values_list("setting", "group"))
+    tripped, groups = {setting for setting, _group in trips}, {group for _setting, group in trips if group}
     running = set(started.order_by().values_list("setting", flat=True))
-    members = set(GroupMember.objects.filter(setting__in=wanted).values_list("setting", flat=True))
-    return {pk: Facts(pk in running, pk in tripped, pk in members) for pk in wanted}
+    group_of = dict(GroupMember.objects.filter(setting__in=wanted).values_list("setting", "group"))
+    return {pk: Facts(pk in running, pk in tripped, pk in group_of, group_of.get(pk) in groups) for pk in wanted}

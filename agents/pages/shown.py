@@ -31,11 +31,13 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`: its
-    breaker switched it off and nobody has switched it on again. `member`: a group starts it."""
+    breaker switched it off and nobody has switched it on again. `member`: a group starts it. `with_group`: a trip
+    of a member switched its group off."""
 
     started: bool = True
     tripped: bool = False
     member: bool = False
+    with_group: bool = False
 
 
 def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, facts: Facts = Facts()) -> Shown:

@@ -61,8 +61,8 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     if setting.provision_state == ProvisionState.FAILED:
         why = _("could not be made on the broker: %(problem)s") % {"problem": setting.provision_problem}
         return Need("bad", "warn", setting.key, why, row.url, [look])
-    if row.facts.tripped and not setting.enabled:
-        return None  # told by its trip
+    if not setting.enabled and (row.facts.tripped or row.facts.with_group):
+        return None  # told by the trip
     waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
     if not setting.enabled and waiting:
         return _off(request, row, waiting, now)
@@ -80,7 +80,7 @@ def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> 
     if setting.disabled_reason:
         why += f" · {in_words(setting.disabled_reason)}"
     acts = [(_("Look"), row.url)]
-    if may(request.user, "enable", setting):
+    if not row.facts.member and may(request.user, "enable", setting):
         acts.append((_("Switch on…"), link("setting_enable", setting.key)))
     return Need("warn", "off", setting.key, why, row.url, acts)
 

@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from agents.models import Activation, Duty, LaunchSetting, ScheduledGroup, Server
-from agents.pages import keyset, lists
+from agents.pages import figures, keyset, lists
 from tests.web.factories import World
 from tests.web.launches import GROUP
-from tests.web.pages import looked_at, signed_in
+from tests.web.pages import broker_figures, looked_at, signed_in
 
 
 def test_a_pass_is_a_line_of_steps(world: World) -> None:
@@ -129,3 +129,18 @@ def test_a_cursor_that_nobody_wrote_is_no_error(world: World) -> None:
 def test_a_servers_differing_is_a_badge(world: World) -> None:
     assert "partial: servers differ" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
     assert "partial" not in looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
+
+
+def test_members_that_went_off_with_their_group_are_told_by_the_trip(world: World, monkeypatch: object) -> None:
+    monkeypatch.setattr(figures, "queue_figures", broker_figures(waiting=7, dead=0))  # type: ignore[attr-defined]
+    LaunchSetting.objects.filter(key__startswith="night-").update(enabled=False)
+    operator = signed_in(world, "operator")
+    page = looked_at(operator, "/")
+    assert "night-mail off for" in page.text and "/settings/night-mail/enable/" not in page.links()
+
+    trip = world.launches.trip  # type: ignore[union-attr]
+    trip.group, trip.setting = ScheduledGroup.objects.get(name=GROUP), LaunchSetting.objects.get(key="night-load")
+    trip.save()
+    page = looked_at(operator, "/")
+    assert "its group nightly with it" in page.text and f"/groups/{GROUP}/" in page.links()
+    assert "night-mail off for" not in page.text
