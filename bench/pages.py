@@ -92,6 +92,7 @@ def _in_a_process(database: str, more: dict[str, str], arguments: Sequence[str])
 
 def _environment(folder: Path) -> dict[str, str]:
     """Nothing of it is reachable but the database."""
+    (folder / "static").mkdir(exist_ok=True)
     nowhere = "127.0.0.1:1"
     return {
         "DJANGO_SETTINGS_MODULE": "ma_site.settings",
