@@ -40,11 +40,16 @@ def tend(now: datetime) -> None:
 def stand_in(now: datetime) -> bool:
     """Called with every heartbeat: while Redis, beat or the worker is away, heartbeats come all the same, and one of
     them in five seconds does what asks nobody but the database."""
-    silent = seconds_since("beat", now)
-    if silent is None or silent <= BEAT_AWAY_SECONDS or not once_per("keep up", EVERY, now):
+    if not beat_is_away(now) or not once_per("keep up", EVERY, now):
         return False
     keep_up(now)
     return True
+
+
+def beat_is_away(now: datetime) -> bool:
+    """Whether it gave signs before and does not any more."""
+    silent = seconds_since("beat", now)
+    return silent is not None and silent > BEAT_AWAY_SECONDS
 
 
 def keep_up(now: datetime) -> None:

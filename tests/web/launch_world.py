@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from agents.models import Server
-from agents.services.hearing import LEASE_SECONDS
+from agents.services.hearing import LEASE_MARGIN_SECONDS, LEASE_SECONDS
 from agents.services.heartbeats import accept_heartbeat
 from contract.messages import (
     AgentKind,
@@ -29,6 +29,8 @@ from failures.intake import accept_batch
 from tests.web import reports
 
 OFFERED = (OfferedAgent("demo.orders", "message"), OfferedAgent("demo.report", "standalone"))
+# How long a process may take to end when its lease is over: a busy machine, a child deep in a system call.
+DYING_SECONDS = LEASE_MARGIN_SECONDS - 1
 Key = tuple[UUID, int]
 
 
@@ -67,7 +69,8 @@ class Kma:
         """Runs of the setting whose agent works at this instant, also while nobody hears of it."""
         if not self.alive or self.desired is None:
             return []
-        leased = self.leased_since is not None and now < self.leased_since + timedelta(seconds=LEASE_SECONDS)
+        longest = timedelta(seconds=LEASE_SECONDS + DYING_SECONDS)
+        leased = self.leased_since is not None and now < self.leased_since + longest
         return [
             key_of(run)
             for run in self.desired.runs

@@ -109,6 +109,16 @@ class Launching(RuleBasedStateMachine):
     def partition_or_mend(self, name: str, cut: bool) -> None:
         self.kmas[name].cut = cut
 
+    @rule(key=keys, how=st.sampled_from(("die", "freeze", "cut")))
+    def strike_who_works(self, key: str, how: str) -> None:
+        for kma in self.kmas.values():
+            if kma.at_work(key, self.now):
+                if how == "die":
+                    kma.die()
+                kma.frozen = kma.frozen or how == "freeze"
+                kma.cut = kma.cut or how == "cut"
+                return
+
     @rule(name=servers, key=keys)
     def trip(self, name: str, key: str) -> None:
         kma = self.kmas[name]

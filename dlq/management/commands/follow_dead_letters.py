@@ -8,8 +8,10 @@ import structlog
 from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import close_old_connections
+from django.utils import timezone
 
 from agents.services.broker import management
+from agents.services.standing_in import stand_in_at_broker
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from contract.properties import FEED, dead_letter_queue
 from dlq.feed import Feed, Inbox
@@ -34,6 +36,7 @@ class Command(BaseCommand):
             while not stopping.is_set():
                 close_old_connections()
                 feed.step()
+                stand_in_at_broker(timezone.now())
         finally:
             feed.stop()
         log.info("feed stopped")

@@ -17,14 +17,17 @@ def dark(hall: Hall) -> Iterator[Hall]:
     """Settings are made on the broker while Redis is there; from then on it is away."""
     hall.launch("dark-many", enable=False, breaker_m=9, policy=ATTEMPTS)
     hall.launch("dark-any", enable=False, spread="ANY")
+    hall.launch("dark-drain", enable=False, spread="ANY", timing="DELAYED", drain_idle_seconds=2.0)
     hall.runner.stop("redis")
     yield hall
     hall.runner.start("redis")
 
 
-def test_start_takeover_trip_and_stop_without_redis(dark: Hall) -> None:
-    for key in ("dark-many", "dark-any"):
+def test_start_takeover_trip_drain_and_stop_without_redis(dark: Hall) -> None:
+    for key in ("dark-many", "dark-any", "dark-drain"):
         dark.enable(key)
+    dark.publish("t.dark-drain", [scripted.ok(n) for n in range(10)])
+    dark.call("POST", "settings/dark-drain/run/", {})
     dark.until("it runs everywhere", lambda: len(dark.running("dark-many")) == 3)
     holder = dark.holder("dark-any")
     with dark.trickle("t.dark-any") as published:
@@ -43,3 +46,7 @@ def test_start_takeover_trip_and_stop_without_redis(dark: Hall) -> None:
     assert trip["quorum"]["rule"] == "two_servers"
     assert holder.server not in trip["quorum"]["interrupted"], "it is dead"
     dark.silent("dark-many", "t.dark-many")
+
+    dark.until("it has drained", lambda: dark.activations("dark-drain")[0]["ended_at"] is not None, STAND_IN_SECONDS)
+    assert dark.activations("dark-drain")[0]["state"] == "succeeded"
+    assert dark.handled("dark-drain") == set(range(10))
