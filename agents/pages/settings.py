@@ -12,6 +12,7 @@ from agents.pages import groups
 from agents.pages.buttons import setting_buttons
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import figures_of
+from agents.pages.notices import told_of
 from agents.pages.rows import facts_of, open_runs
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
@@ -54,6 +55,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         activations=[(each, ACTIVATIONS[each.state]) for each in setting.activations.all()[:SHOWN_ACTIVATIONS]],
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
         buttons=setting_buttons(request, setting),
+        told=told_of(request, setting),
         group=group_of(setting),
         schedule=scheduled(setting, now),
         pending=pending_reason(current),

@@ -7,6 +7,7 @@ from agents.pages import (
     activations,
     group_actions,
     group_pages,
+    notices,
     previews,
     server_actions,
     servers,
@@ -30,6 +31,7 @@ def register() -> None:
     add_page("settings/<slug:key>/disable/", setting_actions.disable_page, "setting_disable")
     add_page("settings/<slug:key>/run/", setting_actions.run_page, "setting_run")
     add_page("settings/<slug:key>/stop/", setting_actions.stop_page, "setting_stop")
+    add_page("settings/<slug:key>/notices/<int:pk>/test/", notices.test_page, "notice_test")
     add_page("settings/<slug:key>/resume/<str:name>/", setting_actions.resume_page, "setting_resume")
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")

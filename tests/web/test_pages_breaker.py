@@ -3,7 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
-from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase
+from agents.models import BreakerTrip, Interruption, LaunchSetting, Notice, NoticeTarget, Run, RunPhase
 from failures.models import FailureProtocol
 from failures.pages import what_if as what_if_pages
 from tests.web.factories import World
@@ -165,3 +165,19 @@ def test_what_if_says_when_it_looked_at_the_latest_only(world: World, monkeypatc
     text = looked_at(signed_in(world, "viewer"), "/settings/mail-send/what-if/?m=9").text
     assert "There were too many: only the latest 3 failures" in text
     assert "tripped 1 time" in text
+
+
+def test_a_test_notice_is_sent_from_the_page_and_told_how_it_went(world: World) -> None:
+    target = NoticeTarget.objects.create(
+        setting=LaunchSetting.objects.get(key="invoices"), channel="email", address="oncall@shop.example"
+    )
+    path = f"/settings/invoices/notices/{target.pk}/test/"
+    assert signed_in(world, "viewer").post(path).status_code == 403
+    assert signed_in(world, "operator").post(f"/settings/mail-send/notices/{target.pk}/test/").status_code == 404
+    assert not Notice.objects.filter(target=target).exists()
+
+    answer = signed_in(world, "operator").post(path, follow=True)
+    notice = Notice.objects.get(target=target)
+    words = "The test arrived" if notice.state == "sent" else "The test did not arrive"
+    assert words in answer.content.decode()
+    assert "oncall@shop.example" in looked_at(signed_in(world, "viewer"), "/settings/invoices/").text

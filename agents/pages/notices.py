@@ -1,0 +1,69 @@
+"""Who is told when a setting trips, and a button that tells them now, to see whether it arrives."""
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from agents.models import LaunchSetting, Notice, NoticeState, NoticeTarget
+from agents.pages.consoles import link, needs
+from agents.pages.shown import Shown
+from agents.pages.trips import NOTICES
+from agents.services.notices import send_test
+from agents.services.rights import may, why_not
+
+VIEW = "agents.view_noticetarget"
+MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """`last`: the newest notice that was sent there, a test or a trip."""
+
+    target: NoticeTarget
+    last: Notice | None
+    state: Shown | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Of one setting: those of its own and those of its pool. `why_not`: why this person cannot send a test."""
+
+    rows: list[TargetRow]
+    why_not: str
+
+
+def told_of(request: HttpRequest, setting: LaunchSetting) -> Told | None:
+    """None for who may not see it."""
+    if not request.user.has_perm(VIEW):
+        return None
+    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).order_by("pk")[:MOST]
+    return Told([_row(target) for target in targets], why_not(request.user, "edit", setting))
+
+
+def _row(target: NoticeTarget) -> TargetRow:
+    last = target.notices.order_by("-created_at").first()
+    return TargetRow(target, last, NOTICES[last.state] if last else None)
+
+
+@require_POST
+@needs(VIEW)
+def test_page(request: HttpRequest, key: str, pk: int) -> HttpResponseBase:
+    """Sends one now, and says how it went."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=key)
+    target = get_object_or_404(NoticeTarget, Q(setting=setting) | Q(pool=setting.pool_id), pk=pk)
+    if not may(request.user, "edit", setting):
+        raise PermissionDenied
+    notice = send_test(target, request.user, timezone.now())
+    facts = {"address": notice.address, "problem": notice.problem}
+    if notice.state == NoticeState.SENT:
+        messages.success(request, _("The test arrived: %(address)s") % facts)
+    else:
+        messages.error(request, _("The test did not arrive at %(address)s: %(problem)s") % facts)
+    return HttpResponseRedirect(link("setting", key))
