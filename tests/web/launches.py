@@ -55,7 +55,9 @@ def make_launches(world: "World") -> Launches:
 def make_setting(world: "World", key: str, agent: str, **values: object) -> LaunchSetting:
     """Ready, and offered by every server."""
     for server in world.servers.values():
-        OfferedAgent.objects.get_or_create(server=server, name=agent, defaults={"kind": str(values.get("kind", "message"))})
+        OfferedAgent.objects.get_or_create(
+            server=server, name=agent, defaults={"kind": str(values.get("kind", "message"))}
+        )
     pool = Pool.objects.get(name="main")
     setting = LaunchSetting.objects.create(
         key=key, agent=agent, pool=pool, provision_state=ProvisionState.READY, provisioned_hash="h", wanted_hash="h",
