@@ -42,6 +42,7 @@ class Launching(RuleBasedStateMachine):
         atomic._from_testcase = True  # type: ignore[attr-defined]
         self._rows.enter_context(atomic)
         self.now = NOW
+        self.resumed: set[int] = set()
         self.kmas = {name: Kma(name, UUID(int=number)) for number, name in enumerate(SERVERS, start=1)}
 
     def teardown(self) -> None:
@@ -143,9 +144,10 @@ class Launching(RuleBasedStateMachine):
     @rule(key=keys, name=servers)
     def resume(self, key: str, name: str) -> None:
         try:
-            resume_on_server(_setting(key), Server.objects.get(name=name), None, self.now)
+            run = resume_on_server(_setting(key), Server.objects.get(name=name), None, self.now)
         except Refused:
             return
+        self.resumed.add(run.pk)
 
     @rule(name=servers, what=st.sampled_from(("cordon", "drain", "back")))
     def change_duty(self, name: str, what: str) -> None:
@@ -193,6 +195,9 @@ class Launching(RuleBasedStateMachine):
             wanted = {key_of(run) for run in desired_state(server).runs}
             for run in Run.objects.filter(server=server, state=RunPhase.INTERRUPTED):
                 assert (run.activation_id, run.epoch) not in wanted
+                later = Run.objects.filter(activation=run.activation_id, server=server, epoch__gt=run.epoch)
+                first = later.order_by("epoch").values_list("pk", flat=True).first()
+                assert first is None or first in self.resumed, "begun anew, and no person asked for it"
 
     @invariant()
     def epochs_grow(self) -> None:
