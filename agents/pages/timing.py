@@ -36,8 +36,20 @@ def _delayed(setting: LaunchSetting) -> str:
 
 def _drained(setting: LaunchSetting) -> list[Fact]:
     idle, wait = amounts.duration(setting.drain_idle_seconds), amounts.duration(setting.drain_wait_seconds)
+    limited = setting.drain_limit_messages or setting.drain_limit_minutes
+    when = (
+        _("when its queue was empty for %(time)s")
+        if limited
+        else _("when what was there at its start is gone for %(time)s")
+    )
     facts = [
-        Fact(_("Ends"), _("when its queue was empty for %(time)s") % {"time": idle}),
+        Fact(
+            _("Ends"),
+            when % {"time": idle},
+            _("Messages that come later are taken too, up to the limit.")
+            if limited
+            else _("Messages that come later are not waited for: they are for the next start."),
+        ),
         Fact(
             _("Delayed messages"),
             _("are waited for, at most %(time)s") % {"time": wait},

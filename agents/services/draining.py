@@ -1,7 +1,9 @@
 """When an activation that drains its subscription is done. Pure: what the broker says now, what was seen before.
 
-Drained: nothing was in the subscription, and nothing new came, for the idle time. Delayed messages and those in
-delivery are in it. New messages are handled as long as it goes on; only its limits end it while they keep coming.
+Drained: everything that was in the subscription at the start is handled or dead, for the idle time. Delayed messages
+and those in delivery are in it. Messages that come later are taken within the limits: a setting that has one goes on
+until nothing came for the idle time, or the limit is reached; one without does not wait for them, so that it ends under
+a steady stream too.
 """
 
 from dataclasses import dataclass
@@ -13,22 +15,31 @@ from agents.models import Ending
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the broker counts in a subscription. `total` contains `delayed` (waiting for their redelivery) and
-    `in_delivery`; `added` counts every message that ever came, redeliveries aside."""
+    `in_delivery`; `added` counts every message that ever came, redeliveries aside. `later`: so many of these came after
+    the start; None where that is not known, or where they are to be taken too."""
 
     total: int
     delayed: int
     in_delivery: int
     added: int
+    later: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Nothing of the start is left. As many as came later may be left; a delayed one may be of the start."""
+        return self.total == 0 or (self.later is not None and self.delayed == 0 and self.total <= self.later)
 
     @property
     def only_delayed(self) -> bool:
+        if self.later is not None and self.later > 0:
+            return self.delayed > 0 and self.total - self.delayed <= self.later
         return self.total > 0 and self.delayed >= self.total and self.in_delivery == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`idle_since`: seen empty, and nothing came since. `delayed_since`: nothing was left but delayed messages, and
-    nothing came since. `added`: as it was seen last; None before the first look."""
+    """`idle_since`: seen with nothing of the start, and nothing came since that is waited for. `delayed_since`: nothing
+    was left but delayed messages, and nothing came since. `added`: as it was seen last; None before the first look."""
 
     idle_since: datetime | None = None
     delayed_since: datetime | None = None
@@ -37,21 +48,23 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`idle`: so long empty. `wait`: so long for delayed messages, all of them together. `longest`: zero = no limit."""
+    """`idle`: so long empty. `wait`: so long for delayed messages, all of them together. `longest`: zero = no limit.
+    `later`: messages that come after the start are taken too, until a limit."""
 
     idle: timedelta
     wait: timedelta
     longest: timedelta = timedelta()
+    later: bool = False
 
 
 def follow(look: Look, before: Progress, now: datetime) -> Progress:
     """What is known after this look. A message that came and was handled between two looks also starts the idle time
     anew; a delayed one that is tried again meanwhile and fails does not start the waiting anew."""
-    came = look.added != before.added
+    came = look.added != before.added and look.later is None
     known = Progress() if came else before
-    idle_since = (known.idle_since or now) if look.total == 0 else None
+    idle_since = (known.idle_since or now) if look.gone else None
     delayed_since = known.delayed_since or (now if look.only_delayed else None)
-    return Progress(idle_since, delayed_since if look.total else None, look.added)
+    return Progress(idle_since, None if look.gone else delayed_since, look.added)
 
 
 def verdict(look: Look, progress: Progress, patience: Patience, now: datetime) -> Ending | None:

@@ -43,6 +43,7 @@ def patience_of(setting: LaunchSetting) -> Patience:
         idle=timedelta(seconds=setting.drain_idle_seconds),
         wait=timedelta(seconds=setting.drain_wait_seconds),
         longest=timedelta(minutes=setting.drain_limit_minutes),
+        later=bool(setting.drain_limit_minutes or setting.drain_limit_messages),
     )
 
 
@@ -62,7 +63,7 @@ def _look_at(activations: Iterable[Activation], now: datetime) -> list[Activatio
     ended = []
     for activation in activations:
         try:
-            look = _look(activation.setting)
+            look = _look(activation)
         except BrokerUnavailable as error:
             log.info("broker away, no drain is decided", reason=str(error))
             break
@@ -74,10 +75,16 @@ def _look_at(activations: Iterable[Activation], now: datetime) -> list[Activatio
     return ended
 
 
-def _look(setting: LaunchSetting) -> Look:
+def _look(activation: Activation) -> Look:
     """Raises BrokerError."""
+    setting = activation.setting
     found = queue_figures(management(), setting.key, setting.subscribed.name)
-    return Look(found.messages, found.scheduled, found.delivering, found.added)
+    later = None
+    if activation.added_at_start is not None and not patience_of(setting).later:
+        later = found.added - activation.added_at_start
+    # A broker that was restarted counts anew from what it holds: then nobody knows what came later.
+    known = later if later is not None and later >= 0 else None
+    return Look(found.messages, found.scheduled, found.delivering, found.added, known)
 
 
 def _decide(activation: Activation, look: Look, now: datetime) -> bool:

@@ -1,5 +1,6 @@
 """When an activation that drains its subscription is done."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -36,6 +37,23 @@ def test_a_message_that_came_and_went_between_two_looks_starts_it_anew_too() -> 
     later = Look(0, 0, 0, added=31)
 
     assert watch(EMPTY, EMPTY, later, later, later, later) == [None] * 5 + ["drained"]
+
+
+def test_a_steady_stream_of_later_messages_is_not_waited_for_without_a_limit() -> None:
+    """30 at the start; then one a second: there is always one in the subscription, never for long."""
+    stream = [Look(1 + max(0, 30 - 10 * n), 0, 1, added=30 + 2 * n, later=2 * n) for n in range(1, 9)]
+    with_limit = [replace(look, later=None) for look in stream]
+
+    assert watch(*stream) == [None] * 5 + ["drained"] * 3
+    assert set(watch(*with_limit)) == {None}
+
+
+def test_delayed_messages_are_waited_for_under_a_steady_stream_too() -> None:
+    stream = [Look(3, 1, 1, added=30 + 2 * n, later=2 * n) for n in range(1, 40)]
+    healed = [Look(1, 0, 1, added=110 + 2 * n, later=80 + 2 * n) for n in range(4)]
+
+    assert watch(*stream).index("waited") == 30
+    assert watch(*stream[:20], *healed)[-1] == "drained"
 
 
 def test_what_is_in_delivery_is_not_drained() -> None:

@@ -46,7 +46,7 @@ class Drain:
         for _ in range(count):
             self.consumer.settle([(self.owner.got().tag, settle)])
 
-    def until(self, *, waiting: int = 0, delayed: int = 0) -> None:
+    def until(self, *, waiting: int = 0, delayed: int = 0, in_delivery: int = 0) -> None:
         """The broker settles in its own time."""
 
         def seen() -> tuple[int, int, int]:
@@ -54,7 +54,7 @@ class Drain:
             return found.waiting, found.delayed, found.in_delivery
 
         end = time.monotonic() + 30
-        while seen() != (waiting, delayed, 0):
+        while seen() != (waiting, delayed, in_delivery):
             assert time.monotonic() < end, seen()
             time.sleep(0.05)
 
@@ -99,6 +99,22 @@ def start(
     broker_service.management().close()
 
 
+def test_a_stream_that_never_ends_does_not_keep_it_open(start: Callable[..., Drain]) -> None:
+    drain = start(delay_ms=1500, messages=3)
+    drain.handle(Settle.ACCEPT, 2)
+    endings = []
+    for _ in range(3):
+        drain.publish(1)
+        drain.handle(Settle.ACCEPT)
+        drain.until(in_delivery=1)
+        endings.append(drain.look().ending)
+    drain.handle(Settle.ACCEPT)
+    drain.publish(1)
+    drain.until(in_delivery=1)
+
+    assert [*endings, drain.look().ending] == ["", "", "", "drained"]
+
+
 def test_thirty_messages_of_which_some_are_delayed_drain_well(start: Callable[..., Drain]) -> None:
     drain = start(delay_ms=1500, messages=MANY)
     activation = Activation.objects.get()
@@ -135,8 +151,8 @@ def test_one_that_stays_delayed_ends_it_with_an_error_and_is_kept(start: Callabl
     drain.until(delayed=1)
 
 
-def test_messages_that_come_later_are_handled_too(start: Callable[..., Drain]) -> None:
-    drain = start(delay_ms=1000, messages=1)
+def test_messages_that_come_later_are_handled_within_a_limit(start: Callable[..., Drain]) -> None:
+    drain = start(delay_ms=1000, messages=1, drain_limit_minutes=60)
     drain.handle(Settle.ACCEPT)
     drain.until()
     drain.look()
