@@ -49,8 +49,8 @@ class SettingForm(ScheduleForm):
             "destination": _("Of a message agent only. It cannot be changed once messages gather."),
             "concurrency": _("So many messages at once on each server; their order is lost with more than one."),
             "drain_idle_seconds": _(
-                "It ends when what was there at the start is gone for so long. With a limit below it also takes what comes "
-                "later, until its subscription was empty for so long."
+                "It ends when what was there at the start is gone for so long. With a limit below it also takes what "
+                "comes later, until its subscription was empty for so long."
             ),
             "drain_wait_seconds": _(
                 "Messages that are delayed for their redelivery are waited for; after that it ends with an error."
