@@ -22,9 +22,10 @@ from agents.models import (
 )
 from agents.pages.buttons import group_buttons
 from agents.pages.consoles import Text, link, needs, page
-from agents.pages.rows import facts_of, open_runs
+from agents.pages.rows import facts_of
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, Shown, setting_shown
+from agents.services.open_runs import open_runs
 from agents.services.rights import may_group
 from agents.services.schedule_words import describe
 

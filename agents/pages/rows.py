@@ -1,21 +1,10 @@
 """Rows that several pages show, read in few queries."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 
-from agents.models import Activation, BreakerTrip, GroupMember, Run
+from agents.models import Activation, BreakerTrip, GroupMember
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pages.shown import Facts
-
-
-def open_runs(settings: Iterable[int]) -> dict[int, list[Run]]:
-    """The runs of the open activations of these settings that are wanted or not closed yet, by setting."""
-    runs = Run.objects.filter(activation__setting__in=list(settings), activation__state__in=OPEN_ACTIVATIONS)
-    found: dict[int, list[Run]] = defaultdict(list)
-    # Not joined: of thousands of runs each would build its server, activation and setting anew.
-    for run in runs.prefetch_related("server", "activation__setting").order_by("server__name", "epoch"):
-        found[run.activation.setting_id].append(run)
-    return found
 
 
 def facts_of(settings: Iterable[int]) -> dict[int, Facts]:

@@ -1,9 +1,12 @@
 """Servers: who is alive, what they offer and run, and what waits in their spools."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -20,15 +23,26 @@ from agents.services.expected import expected_servers
 VIEW = "agents.view_server"
 SKEW_TOLERATED_SECONDS = 5.0
 PAST_RUNS = 20
+SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunLink:
+    """The key of a setting that runs there, and the page of its activation."""
+
+    key: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
+    """`agents` and `runs`: only where a page shows them."""
+
     server: Server
     state: Shown
-    agents: list[OfferedAgent]
-    runs: list[Run]
     expected: bool = True
+    agents: Sequence[OfferedAgent] = ()
+    runs: Sequence[RunLink] = ()
 
     @property
     def duty(self) -> Shown | None:
@@ -51,18 +65,34 @@ class ServerRow:
 
 
 def server_rows(now: datetime) -> list[ServerRow]:
-    agents: dict[int, list[OfferedAgent]] = defaultdict(list)
-    for agent in OfferedAgent.objects.order_by("name"):
-        agents[agent.server_id].append(agent)
-    runs: dict[int, list[Run]] = defaultdict(list)
-    still = Run.objects.filter(closed_at=None).prefetch_related("activation__setting")
-    for run in still.order_by("activation__setting"):
-        runs[run.server_id].append(run)
+    """What each says of itself. Three queries."""
     expected = set(expected_servers().values_list("pk", flat=True))
-    return [
-        ServerRow(server, server_shown(server, now), agents[server.pk], runs[server.pk], server.pk in expected)
-        for server in Server.objects.select_related("duty_by").prefetch_related("pools")
-    ]
+    servers = Server.objects.select_related("duty_by").prefetch_related("pools")
+    return [ServerRow(server, server_shown(server, now), server.pk in expected) for server in servers]
+
+
+def with_content(rows: Collection[ServerRow]) -> list[ServerRow]:
+    """The same with what each offers and runs. Two queries."""
+    servers = [row.server.pk for row in rows]
+    agents: dict[int, list[OfferedAgent]] = defaultdict(list)
+    for agent in OfferedAgent.objects.filter(server__in=servers).order_by("name"):
+        agents[agent.server_id].append(agent)
+    runs = _runs_of(servers)
+    return [replace(row, agents=agents[row.server.pk], runs=runs[row.server.pk]) for row in rows]
+
+
+def _runs_of(servers: Collection[int]) -> dict[int, list[RunLink]]:
+    """Of 50 servers thousands: an activation has one link, shared by all of them."""
+    still = Run.objects.filter(closed_at=None, server__in=servers).order_by()
+    links: dict[UUID, RunLink] = {}
+    found: dict[int, list[RunLink]] = defaultdict(list)
+    for server, activation, key in still.values_list("server", "activation", "activation__setting__key"):
+        if activation not in links:
+            links[activation] = RunLink(key, link("activation", activation))
+        found[server].append(links[activation])
+    for runs in found.values():
+        runs.sort(key=lambda run: run.key)
+    return found
 
 
 @require_safe
@@ -71,12 +101,14 @@ def server_list(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
     wanted = request.GET.get("state", "")
     rows = [row for row in server_rows(now) if wanted in ("", row.server.state(now).value)]
+    listed = Paginator(rows, SHOWN).get_page(request.GET.get("page"))
     return page(
         request,
         "agents/servers.html",
         title=_("Servers"),
         section="servers",
-        rows=rows,
+        rows=with_content(list(listed.object_list)),
+        pages=listed,
         chosen=wanted if wanted in ServerState.values else "",
         may_add=request.user.has_perm("agents.add_server"),
     )
@@ -100,7 +132,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         section="servers",
         crumbs=[(_("Servers"), link("servers"))],
         server=server,
-        row=ServerRow(server, server_shown(server, now), list(server.offered_agents.all()), current),
+        row=ServerRow(server, server_shown(server, now), agents=list(server.offered_agents.all())),
         current=[(run, RUNS[run.state]) for run in current],
         past=[(run, RUNS[run.state]) for run in past],
         buttons=duty_buttons(request, server),

@@ -13,11 +13,12 @@ from agents.pages.buttons import setting_buttons
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import figures_of
 from agents.pages.notices import told_of
-from agents.pages.rows import facts_of, open_runs
+from agents.pages.rows import facts_of
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
 from agents.services.groups import group_of
+from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
 from agents.services.rights import may
 

@@ -10,13 +10,13 @@ from agents.models import (
     Duty,
     LaunchSetting,
     ProvisionState,
-    Run,
     RunPhase,
     Server,
     ServerState,
     Timing,
 )
 from agents.pages.consoles import Text
+from agents.services.open_runs import OpenRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Facts:
     with_group: bool = False
 
 
-def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, facts: Facts = Facts()) -> Shown:
+def setting_shown(setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()) -> Shown:
     """What an operator needs first: is it off, can it run, does it run."""
     if setting.provision_state == ProvisionState.FAILED:
         return Shown(_("not on the broker"), "bad", "warn")
@@ -55,7 +55,7 @@ def setting_shown(setting: LaunchSetting, open_runs: list[Run], now: datetime, f
         return Shown(_("has a problem"), "bad", "warn")
     if all(run.server.state(now) is not ServerState.ALIVE for run in wanted):
         return Shown(_("server silent"), "bad", "silent")
-    if any(_runs(run) for run in wanted):
+    if any(at_work(run, setting) for run in wanted):
         return Shown(_("running"), "ok", "play")
     return Shown(_("starting"), "info", "wait")
 
@@ -70,7 +70,7 @@ def _not_started(setting: LaunchSetting, facts: Facts) -> Shown:
     return Shown(_("waiting for a server"), "warn", "wait")
 
 
-def _nothing_wanted(open_runs: list[Run]) -> Shown:
+def _nothing_wanted(open_runs: list[OpenRun]) -> Shown:
     if any(run.state == RunPhase.INTERRUPTED for run in open_runs):
         return Shown(_("given up"), "bad", "bad")
     if open_runs:
@@ -78,9 +78,9 @@ def _nothing_wanted(open_runs: list[Run]) -> Shown:
     return Shown(_("waiting for a server"), "warn", "wait")
 
 
-def _runs(run: Run) -> bool:
+def at_work(run: OpenRun, setting: LaunchSetting) -> bool:
     """A standalone agent has no connection to the broker."""
-    return run.state == RunPhase.RUNNING and (run.connected or not run.activation.setting.takes_messages)
+    return run.state == RunPhase.RUNNING and (run.connected or not setting.takes_messages)
 
 
 PROVISIONED: dict[str, Shown] = {

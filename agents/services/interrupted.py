@@ -1,14 +1,18 @@
 """Which servers have given an activation up: the run with the highest epoch there is interrupted."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 from uuid import UUID
 
 from agents.models import Run, RunPhase
+from agents.services.open_runs import OpenRun
+
+AnyRun = TypeVar("AnyRun", Run, OpenRun)
 
 
-def newest_by_server(runs: Iterable[Run]) -> dict[int, Run]:
+def newest_by_server(runs: Iterable[AnyRun]) -> dict[int, AnyRun]:
     """{server's primary key: its run with the highest epoch}."""
-    newest: dict[int, Run] = {}
+    newest: dict[int, AnyRun] = {}
     for run in runs:
         known = newest.get(run.server_id)
         if known is None or run.epoch > known.epoch:

@@ -5,11 +5,12 @@ from datetime import datetime
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from agents.models import LaunchSetting, Run, RunPhase, ServerState
+from agents.models import LaunchSetting, RunPhase, ServerState
 from agents.pages.consoles import link
 from agents.pages.figures import Figures, figures_for
-from agents.pages.rows import facts_of, open_runs
-from agents.pages.shown import Facts, Shown, setting_shown
+from agents.pages.rows import facts_of
+from agents.pages.shown import Facts, Shown, at_work, setting_shown
+from agents.services.open_runs import OpenRun, open_runs
 from agents.services.partial import is_partial
 from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
@@ -35,7 +36,7 @@ class SettingRow:
     partial: bool
     dots: list[Dot]
     more_dots: int
-    runs: list[Run]
+    runs: list[OpenRun]
     figures: Figures
     failed_at: datetime | None
     dead_since: datetime | None
@@ -85,8 +86,7 @@ def setting_rows(now: datetime) -> list[SettingRow]:
     """Everything that is not of the broker comes from rows; its figures from `figures_for`, as old as they are."""
     settings = list(_settings())
     keys = [setting.pk for setting in settings]
-    runs, facts = open_runs(keys), facts_of(keys)
-    figures = figures_for(settings)
+    runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
     return [
         _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now) for setting in settings
     ]
@@ -100,18 +100,18 @@ def _settings() -> QuerySet[LaunchSetting]:
     )
 
 
-def _row(setting: LaunchSetting, runs: list[Run], facts: Facts, figures: Figures, now: datetime) -> SettingRow:
-    dots = [_dot(run, now) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED]
+def _row(setting: LaunchSetting, runs: list[OpenRun], facts: Facts, figures: Figures, now: datetime) -> SettingRow:
+    dotted = [(_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED]
     # Of many servers those that need a look come first.
-    if len(dots) > MOST_DOTS:
-        dots.sort(key=lambda dot: TONES.index(dot.tone))
+    if len(dotted) > MOST_DOTS:
+        dotted.sort(key=lambda pair: TONES.index(pair[0]))
     return SettingRow(
         setting=setting,
         state=setting_shown(setting, runs, now, facts),
         facts=facts,
         partial=is_partial(runs, now),
-        dots=dots[:MOST_DOTS],
-        more_dots=max(0, len(dots) - MOST_DOTS),
+        dots=[Dot(tone, _label(run, now)) for tone, run in dotted[:MOST_DOTS]],
+        more_dots=max(0, len(dotted) - MOST_DOTS),
         runs=runs,
         figures=figures,
         failed_at=getattr(setting, "failed_at", None),
@@ -119,12 +119,13 @@ def _row(setting: LaunchSetting, runs: list[Run], facts: Facts, figures: Figures
     )
 
 
-def _dot(run: Run, now: datetime) -> Dot:
+def _tone(run: OpenRun, setting: LaunchSetting, now: datetime) -> str:
+    if run.server.state(now) is not ServerState.ALIVE or run.state == RunPhase.INTERRUPTED:
+        return "bad"
+    return "ok" if at_work(run, setting) else "warn"
+
+
+def _label(run: OpenRun, now: datetime) -> str:
     state = run.server.state(now)
-    if state is not ServerState.ALIVE:
-        return Dot("bad", f"{run.server.name}: {state.label}")
-    phase = RunPhase(run.state)
-    if phase is RunPhase.INTERRUPTED:
-        return Dot("bad", f"{run.server.name}: {phase.label}")
-    running = phase is RunPhase.RUNNING and (run.connected or not run.activation.setting.takes_messages)
-    return Dot("ok" if running else "warn", f"{run.server.name}: {phase.label}")
+    said = RunPhase(run.state).label if state is ServerState.ALIVE else state.label
+    return f"{run.server.name}: {said}"
