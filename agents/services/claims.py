@@ -35,7 +35,9 @@ def _accept(run: Run, report: RunReport, now: datetime) -> None:
     # While it drains, each report counts as a sign of life, also one without news.
     draining = not run.wanted and run.closed_at is None
     if changed or draining or run.reported_at is None:
-        Run.objects.filter(pk=run.pk).exclude(state=RunPhase.LOST).update(reported_at=now, **changed)
+        # With its closing record a run has said the last word: a report that was on its way speaks of before.
+        open_still = Run.objects.filter(pk=run.pk, closed_at=None)
+        open_still.exclude(state=RunPhase.LOST).update(reported_at=now, **changed)
     _accept_state(run, report, now)
     if report.handled and run.activation.trial:
         activation = run.activation_id
