@@ -5,26 +5,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Q, QuerySet
 
-from agents.models import (
-    Activation,
-    ActivationState,
-    Duty,
-    LaunchSetting,
-    OfferedAgent,
-    Run,
-    RunPhase,
-    Server,
-    ServerState,
-    Spread,
-    Timing,
-)
+from agents.models import Activation, ActivationState, Run, RunPhase, Server, Spread
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
-from agents.services.hearing import silence_counts, taken_over_before
+from agents.services.choosing import Plan, Waiting, plan_any, plan_many
 from agents.services.history import note
 from agents.services.looking import look_after_commit
+from agents.services.planning_facts import PlanningFacts, read_facts
 
 WAITING_FOR = {
     Waiting.NO_SERVER: "The pool “{pool}” has no server.",
@@ -37,12 +25,10 @@ WAITING_FOR = {
 
 def plan_runs(activation_id: UUID, now: datetime) -> bool:
     """Whether runs were changed. Several may plan at once: the conditional update of `last_epoch` lets one win."""
-    activation = Activation.objects.select_related("setting__pool").filter(pk=activation_id).first()
-    if activation is None or activation.state not in OPEN_ACTIVATIONS or not activation.setting.enabled:
+    activation = _plannable().filter(pk=activation_id).first()
+    if activation is None:
         return False
-    if activation.ending:
-        return False  # its runs only have to be closed
-    plan = _plan(activation, now)
+    plan = _plan(activation, read_facts([activation], now))
     if not plan.changes:
         _say_what_it_waits_for(activation, plan.waiting)
         return False
@@ -50,11 +36,23 @@ def plan_runs(activation_id: UUID, now: datetime) -> bool:
 
 
 def plan_open_activations(now: datetime, server: Server | None = None) -> int:
-    """Plans every open activation, or those whose pool holds `server`; answers how many changed."""
-    activations = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, ending="", setting__enabled=True)
+    """Plans every open activation, or those whose pool holds `server`; answers how many changed.
+
+    All are looked at with facts that are read once. What is to change is then planned by itself with new ones: each
+    start is load that the next choice goes by."""
+    activations = _plannable()
     if server is not None:
         activations = activations.filter(setting__pool__servers=server)
-    return sum(plan_runs(pk, now) for pk in activations.values_list("pk", flat=True))
+    looked_at = list(activations.order_by("-started_at", "-id"))
+    facts = read_facts(looked_at, now)
+    changing = []
+    for activation in looked_at:
+        plan = _plan(activation, facts)
+        if plan.changes:
+            changing.append(activation.pk)
+        else:
+            _say_what_it_waits_for(activation, plan.waiting)
+    return sum(plan_runs(pk, now) for pk in changing)
 
 
 def plan_what_follows(closed: UUID, now: datetime) -> None:
@@ -65,53 +63,22 @@ def plan_what_follows(closed: UUID, now: datetime) -> None:
         plan_runs(pk, now)
 
 
-def _plan(activation: Activation, now: datetime) -> Plan:
+def _plannable() -> QuerySet[Activation]:
+    """Runs of one that is `ending` only have to be closed."""
+    open_ones = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, ending="", setting__enabled=True)
+    return open_ones.select_related("setting__pool")
+
+
+def _plan(activation: Activation, facts: PlanningFacts) -> Plan:
     setting = activation.setting
-    candidates, current = _candidates(setting, now), _current(activation)
+    candidates, current = facts.candidates(setting), facts.newest.get(activation.pk, [])
     # While one message is tried first, one server has the run and nobody else begins.
     if setting.spread == Spread.MANY and not activation.trial:
         return plan_many(candidates, current)
     if setting.takes_messages:
         return plan_any(candidates, current)
-    leaving = Run.objects.filter(activation__setting=setting, wanted=False, closed_at=None).exists()
-    return plan_any(candidates, current, fenced=setting.spread == Spread.MANY, leaving=leaving)
-
-
-def _candidates(setting: LaunchSetting, now: datetime) -> list[Candidate]:
-    offered = OfferedAgent.objects.filter(name=setting.agent, kind=setting.kind)
-    offering = set(offered.values_list("server_id", flat=True))
-    # Counted from the runs that are wanted: from the servers it would read every run they ever had.
-    busy = Run.objects.filter(wanted=True, closed_at=None).order_by().values_list("server_id")
-    load = dict(busy.annotate(Count("pk")))
-    counts, silent_since = silence_counts(now), taken_over_before(setting, now)
-    return [
-        Candidate(
-            server=server.pk,
-            name=server.name,
-            alive=server.state(now) is ServerState.ALIVE,
-            offers=server.pk in offering,
-            load=load.get(server.pk, 0),
-            lost=counts and (server.last_seen_at is None or server.last_seen_at <= silent_since),
-            cordoned=server.duty == Duty.CORDONED,
-            draining=server.duty == Duty.DRAINING,
-        )
-        for server in setting.pool.servers.all()
-    ]
-
-
-def _current(activation: Activation) -> list[Current]:
-    """Its newest runs that are wanted or interrupted. A message agent that runs as soon as possible never ends by
-    itself: a run of it that is closed though it is wanted is made anew."""
-    newer = Run.objects.filter(activation=activation.pk, server=OuterRef("server"), epoch__gt=OuterRef("epoch"))
-    runs = activation.runs.filter(Q(wanted=True) | Q(state=RunPhase.INTERRUPTED), ~Exists(newer))
-    setting = activation.setting
-    anew = setting.timing == Timing.ASAP and setting.takes_messages
-    current = []
-    for run in runs:
-        interrupted = run.state == RunPhase.INTERRUPTED
-        if interrupted or run.closed_at is None or not anew:
-            current.append(Current(run.pk, run.server_id, over=interrupted or run.closed_at is not None))
-    return current
+    fenced, leaving = setting.spread == Spread.MANY, setting.pk in facts.leaving
+    return plan_any(candidates, current, fenced=fenced, leaving=leaving)
 
 
 @transaction.atomic
