@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from agents.models import LaunchSetting
@@ -25,8 +25,8 @@ def register_endings(endings: Endings) -> None:
         _endings.append(endings)
 
 
-def known_attempts(setting: LaunchSetting) -> dict[str, int]:
-    """{message key: attempts made} of messages that a KMA died with lately and that have not ended since.
+def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:
+    """{setting key: {message key: attempts made}} of messages that a KMA died with lately and that did not end since.
 
     Weak keys are left out: equal messages share one, and none may pay for another. The number is the largest of all
     protocols of the message, not only of those: the broker's count stays behind by one for each death of a KMA, also
@@ -34,15 +34,19 @@ def known_attempts(setting: LaunchSetting) -> dict[str, int]:
     """
     since = timezone.now() - LOOK_BACK
     died = FailureProtocol.objects.filter(
-        outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, setting_key=setting.key, message_key_weak=False
+        outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, message_key_weak=False
     ).exclude(message_key="")
+    wanted = {setting.key for setting in settings}
+    struck = wanted.intersection(died.order_by().values_list("setting_key", flat=True).distinct())
+    return {key: _attempts(key, died.filter(setting_key=key), since) for key in struck}
+
+
+def _attempts(setting_key: str, died: QuerySet[FailureProtocol], since: datetime) -> dict[str, int]:
     keys = set(died.order_by("-occurred_at").values_list("message_key", flat=True)[:MOST])
-    if not keys:
-        return {}
-    ended = _ended(setting.key, keys)
+    ended = _ended(setting_key, keys)
     most: dict[str, int] = {}
     deaths: set[str] = set()
-    protocols = FailureProtocol.objects.filter(setting_key=setting.key, message_key__in=keys, occurred_at__gte=since)
+    protocols = FailureProtocol.objects.filter(setting_key=setting_key, message_key__in=keys, occurred_at__gte=since)
     fields = ("message_key", "attempt", "outcome", "occurred_at", "received_at")
     for key, attempt, outcome, occurred_at, received_at in protocols.order_by().values_list(*fields):
         # A KMA's clock that is ahead must not let a death outlive the end that followed it.

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 
 from agents import known_attempts
 from agents.models import LaunchSetting, Run, RunPhase, Server, Timing
@@ -23,13 +24,14 @@ def desired_state(server: Server) -> DesiredState:
         activation__setting__enabled=True,
     ).exclude(state=RunPhase.INTERRUPTED)
     rows = wanted.select_related("activation__setting__destination").order_by("activation__setting__key", "epoch")
-    runs = tuple(_desired_run(run) for run in rows)
+    known = known_attempts.of_all({run.activation.setting.key: run.activation.setting for run in rows}.values())
+    runs = tuple(_desired_run(run, known[run.activation.setting.key]) for run in rows)
     content = json.dumps([wire.dump(run) for run in runs], sort_keys=True, ensure_ascii=True)
     version = hashlib.sha256(f"{server.name}\n{content}".encode()).hexdigest()[:32]
     return DesiredState(server=server.name, version=version, runs=runs)
 
 
-def _desired_run(run: Run) -> DesiredRun:
+def _desired_run(run: Run, attempts: Mapping[str, int]) -> DesiredRun:
     setting = run.activation.setting
     return DesiredRun(
         activation=run.activation_id,
@@ -55,7 +57,7 @@ def _desired_run(run: Run) -> DesiredRun:
         isolate=setting.isolate,
         child_memory_mb=setting.child_memory_mb,
         parameters=setting.parameters,
-        known_attempts=known_attempts.of(setting),
+        known_attempts=attempts,
         masked_properties=tuple(setting.masked_properties),
     )
 
