@@ -242,10 +242,17 @@ def _times(step: Callable[[], object], rounds: int) -> list[float]:
 
 
 def _give_it_a_broker() -> None:
+    from agents.models import LaunchSetting
     from agents.services import broker as service
     from broker.memory_adapter import MemoryBroker
+    from contract.properties import dead_letter_queue
 
     in_memory = MemoryBroker().management()
+    for address in ("bench", "dead"):
+        in_memory.call("broker", "createAddress", address, "MULTICAST")
+    for key in LaunchSetting.objects.values_list("key", flat=True):
+        for name, address in ((key, "bench"), (dead_letter_queue(key), "dead")):
+            in_memory.call("broker", "createQueue", json.dumps({"name": name, "address": address}))
 
     class Slow:
         """Answers as late as a broker beside the MA does."""

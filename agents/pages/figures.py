@@ -11,14 +11,16 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from agents.services.broker import management
-from agents.services.figures import QueueFigures, queue_figures
+from agents.services.figures import QueueFigures, figures_of_all, queue_figures
 from agents.services.patience import bounded
 from broker.errors import BrokerError, BrokerUnavailable
 
 log = structlog.get_logger(__name__)
 
 FRESH = timedelta(seconds=3)
-# A page of many settings asks for the oldest figures first and shows the rest as old as they are.
+# Of more settings than these a page asks for all queues at once.
+FEW = 3
+# What is asked for one by one: the oldest first, the rest is shown as old as it is.
 BUDGET_SECONDS = 0.15
 # After a failure nobody waits for the broker again for so long.
 PAUSE_SECONDS = 5.0
@@ -49,16 +51,18 @@ def figures_of(setting: LaunchSetting) -> Figures:
 
 
 def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
-    """By setting key; asks the broker for what is not fresh, within the budget. A standalone agent has no queue."""
-    wanted = list(settings)
+    """By setting key; asks the broker for what is not fresh. A standalone agent has no queue."""
+    wanted, now = list(settings), timezone.now()
+    old = [setting for setting in wanted if setting.takes_messages and not _is_fresh(setting, now)]
+    if len(old) > FEW and time.monotonic() >= _away_until:
+        _ask_for_all(old, now)
+        # One whose queues are not there: alone it is told why.
+        old = [setting for setting in old if not _is_fresh(setting, now)]
     deadline = time.monotonic() + BUDGET_SECONDS
-    now = timezone.now()
-    for setting in sorted((each for each in wanted if each.takes_messages), key=_age_first):
+    for setting in sorted(old, key=_age_first):
         if time.monotonic() >= deadline or time.monotonic() < _away_until:
             break
-        known = _known.get(setting.key)
-        if known is None or known.stale or known.at is None or now - known.at > FRESH:
-            _ask(setting, now)
+        _ask(setting, now)
     return {setting.key: _known_of(setting.key) for setting in wanted}
 
 
@@ -88,6 +92,11 @@ def forget() -> None:
         _away_until, _away_since = 0.0, None
 
 
+def _is_fresh(setting: LaunchSetting, now: datetime) -> bool:
+    known = _known.get(setting.key)
+    return known is not None and not known.stale and known.at is not None and now - known.at <= FRESH
+
+
 def _age_first(setting: LaunchSetting) -> float:
     known = _known.get(setting.key)
     return known.at.timestamp() if known and known.at else 0.0
@@ -104,6 +113,19 @@ def _note_away(now: datetime) -> None:
     global _away_until, _away_since
     with _lock:
         _away_until, _away_since = time.monotonic() + PAUSE_SECONDS, _away_since or now
+
+
+def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
+    global _away_since
+    try:
+        found = bounded(lambda: figures_of_all(settings, now))
+    except BrokerError as error:
+        _note_away(now)
+        log.info("broker does not answer a page", reason=str(error))
+    else:
+        with _lock:
+            _known.update({key: _fresh(figures) for key, figures in found.items()})
+            _away_since = None
 
 
 def _ask(setting: LaunchSetting, now: datetime) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef, Value
+from django.db.models import Exists, OuterRef, QuerySet, Value
 from django.db.models.functions import Concat
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
@@ -95,10 +95,9 @@ def queue_row(
 ) -> QueueRow:
     """`empty`: our rows know of no dead letter there, so nothing is asked."""
     queue = dead_letter_queue(key)
-    dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
+    dead = DeadLetter.objects.none() if empty else DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
     known = 0 if empty else dead.order_by()[: COUNTED + 1].count()
-    latest = dead.order_by("-pk").values_list("exception_type", "fingerprint", "seen_at")
-    kinds = list(latest[:LATEST]) if known else []
+    kinds = _latest(dead) if known else []
     ranked = Counter((kind, fingerprint) for kind, fingerprint, _at in kinds).most_common(1)
     (top, fingerprint), most = ranked[0] if ranked else (("", ""), 0)
     return QueueRow(
@@ -117,6 +116,10 @@ def queue_row(
         top_fingerprint=fingerprint,
         replays=replays,
     )
+
+
+def _latest(dead: QuerySet[DeadLetter]) -> list[tuple[str, str, datetime]]:
+    return list(dead.order_by("-pk").values_list("exception_type", "fingerprint", "seen_at")[:LATEST])
 
 
 @require_safe

@@ -7,6 +7,7 @@ import pytest
 
 from broker.errors import AddressUnknown, ManagementFailed
 from broker.port import Settle
+from broker.rows import every
 from broker.topology import (
     Difference,
     Step,
@@ -139,6 +140,14 @@ def test_figures_tell_what_waits_and_what_is_held(house: House) -> None:
     figures = house.figures(setting)
     assert (figures.messages, figures.scheduled, figures.delivering, figures.waiting) == (3, 1, 2, 0)
     assert (figures.consumers, figures.added) == (1, 3)
+
+
+def test_every_queue_is_listed_whatever_fits_in_one_answer(house: House) -> None:
+    made = {house.setting().key for _ in range(3)}
+    whole = [row["name"] for row in every(house.management, "listQueues")]
+
+    assert made < set(whole)
+    assert sorted(row["name"] for row in every(house.management, "listQueues", size=2)) == sorted(whole)
 
 
 def test_figures_of_a_queue_that_is_not_there_are_refused(house: House) -> None:

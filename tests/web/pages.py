@@ -1,12 +1,17 @@
 """Every page of the site, by name, for tests that look at all of them; and what their HTML says."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Any
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
+from agents.pages import figures
 from agents.services.figures import QueueFigures
+from broker.errors import ManagementFailed
 from tests.web.factories import World
 
 
@@ -92,6 +97,20 @@ def broker_figures(**values: Any) -> Any:
 
     answer.asked = 0  # type: ignore[attr-defined]
     return answer
+
+
+def broker_answers(monkeypatch: pytest.MonkeyPatch, answer: Callable[[Any, Any], Any]) -> None:
+    """What the broker says of one setting, asked for alone or with all others."""
+
+    def all_of(settings: Any, now: Any) -> dict[str, Any]:
+        found = {}
+        for setting in settings:
+            with suppress(ManagementFailed):
+                found[setting.key] = answer(setting, now)
+        return found
+
+    monkeypatch.setattr(figures, "queue_figures", answer)
+    monkeypatch.setattr(figures, "figures_of_all", all_of)
 
 
 class Elements(HTMLParser):

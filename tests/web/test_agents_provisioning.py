@@ -8,7 +8,7 @@ import pytest
 
 from agents.models import Destination, LaunchSetting, Pool, StateChange
 from agents.services import broker as broker_service
-from agents.services.figures import queue_figures
+from agents.services.figures import figures_of_all, queue_figures
 from agents.services.provisioning import provision_all, provision_due, provision_setting, topology_differences
 from agents.services.settings import Refused, enable_setting
 from agents.services.wishes import save_destination, save_setting
@@ -70,6 +70,7 @@ def test_a_disabled_setting_gathers_what_is_published(house_broker: ArtemisServi
     while figures.waiting < 3:  # the broker counts a moment after it has confirmed
         figures = queue_figures(wish, NOW)
     assert (figures.waiting, figures.delayed, figures.in_delivery, figures.consumers, figures.dead) == (3, 0, 0, 0, 0)
+    assert figures_of_all([wish, LaunchSetting(key="nowhere")], NOW) == {wish.key: figures}
 
 
 def test_the_api_shows_the_brokers_figures(house_broker: ArtemisService, wish: LaunchSetting, viewer: Any) -> None:

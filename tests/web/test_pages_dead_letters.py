@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from agents.pages import figures, lists
+from agents.pages import lists
 from broker.port import BodyKind, Message
 from contract.typed import Typed
 from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
 from dlq.pages.bodies import Look, body_of, pretty, shown
 from tests.web.factories import World, make_letter
-from tests.web.pages import Elements, broker_figures, looked_at, signed_in
+from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 
 KEY = "orders-export"
 
@@ -22,7 +22,7 @@ def dead(world: World) -> list[DeadLetter]:
 def test_the_overview_shows_the_brokers_count_and_where_the_index_differs(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(figures, "queue_figures", broker_figures(dead=1102))
+    broker_answers(monkeypatch, broker_figures(dead=1102))
     monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 1)
     text = looked_at(signed_in(world, "viewer"), "/dead-letters/").text
 

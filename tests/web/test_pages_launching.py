@@ -3,10 +3,10 @@
 from datetime import timedelta
 
 from agents.models import Activation, Duty, LaunchSetting, ScheduledGroup, Server
-from agents.pages import figures, keyset, lists
+from agents.pages import keyset, lists
 from tests.web.factories import World
 from tests.web.launches import GROUP
-from tests.web.pages import broker_figures, looked_at, signed_in
+from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
 
 
 def test_a_pass_is_a_line_of_steps(world: World) -> None:
@@ -133,7 +133,7 @@ def test_a_servers_differing_is_a_badge(world: World) -> None:
 
 
 def test_members_that_went_off_with_their_group_are_told_by_the_trip(world: World, monkeypatch: object) -> None:
-    monkeypatch.setattr(figures, "queue_figures", broker_figures(waiting=7, dead=0))  # type: ignore[attr-defined]
+    broker_answers(monkeypatch, broker_figures(waiting=7, dead=0))
     LaunchSetting.objects.filter(key__startswith="night-").update(enabled=False)
     operator = signed_in(world, "operator")
     page = looked_at(operator, "/")

@@ -16,13 +16,13 @@ from agents.services import patience
 from broker.errors import BrokerTimeout, ManagementFailed
 from ma_site.pages import health
 from tests.web.factories import World, make_people
-from tests.web.pages import Elements, broker_figures, looked_at, signed_in
+from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
 
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "queue_figures", broker_figures(dead=17, waiting=1234))
+    broker_answers(monkeypatch, broker_figures(dead=17, waiting=1234))
     monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
 
 
@@ -67,13 +67,13 @@ def test_without_the_broker_the_page_answers_from_rows_and_says_so(world: World)
 
 def test_figures_of_before_are_greyed_with_their_age(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     client = signed_in(world, "viewer")
-    monkeypatch.setattr(figures, "queue_figures", broker_figures(waiting=77))
+    broker_answers(monkeypatch, broker_figures(waiting=77))
     assert "77" in looked_at(client, "/settings/orders-export/").text
 
     def away(setting: LaunchSetting, now: object) -> None:
         raise BrokerTimeout("no answer")
 
-    monkeypatch.setattr(figures, "queue_figures", away)
+    broker_answers(monkeypatch, away)
     monkeypatch.setattr(figures, "FRESH", timedelta(0))
     page = looked_at(client, "/settings/orders-export/")
 
@@ -90,7 +90,7 @@ def test_a_broker_that_is_away_is_asked_once_and_not_for_each_setting(
         asked.append(setting.key)
         raise BrokerTimeout("no answer")
 
-    monkeypatch.setattr(figures, "queue_figures", away)
+    broker_answers(monkeypatch, away)
     signed_in(world, "viewer").get("/")
     signed_in(world, "viewer").get("/settings/")
 
@@ -105,7 +105,7 @@ def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypa
             raise ManagementFailed("AMQ229017: queue does not exist")
         return answer(setting, now)
 
-    monkeypatch.setattr(figures, "queue_figures", some)
+    broker_answers(monkeypatch, some)
     monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
 
     assert "4,321" in looked_at(signed_in(world, "viewer"), "/").text
@@ -114,7 +114,7 @@ def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypa
 
 def test_fresh_figures_are_not_asked_for_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = broker_figures()
-    monkeypatch.setattr(figures, "queue_figures", answer)
+    broker_answers(monkeypatch, answer)
     client = signed_in(world, "viewer")
     client.get("/settings/orders-export/")
     client.get("/settings/orders-export/")
@@ -138,7 +138,7 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
 
 def test_a_house_where_all_is_well_says_that_too(db: None, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     figures.forget()
-    monkeypatch.setattr(figures, "queue_figures", broker_figures(dead=0, waiting=0, delayed=0))
+    broker_answers(monkeypatch, broker_figures(dead=0, waiting=0, delayed=0))
     monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 0)
     monkeypatch.setattr("ma_site.pages.overview.quick_parts", lambda now: [])
     client.force_login(make_people()["viewer"])
@@ -205,7 +205,7 @@ def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(world: World, monkey
         raise BrokerTimeout("no answer")
 
     monkeypatch.setattr(patience, "WAIT_SECONDS", 0.2)
-    monkeypatch.setattr(figures, "queue_figures", hangs)
+    broker_answers(monkeypatch, hangs)
     monkeypatch.setattr(figures, "PAUSE_SECONDS", 0.0)
     client, started = signed_in(world, "viewer"), time.monotonic()
     for _again in range(2):
