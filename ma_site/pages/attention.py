@@ -57,10 +57,9 @@ def _of_settings(request: HttpRequest, rows: list[SettingRow], now: datetime) ->
 
 def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | None:
     setting = row.setting
-    look = (_("Look"), row.url)
     if setting.provision_state == ProvisionState.FAILED:
         why = _("could not be made on the broker: %(problem)s") % {"problem": setting.provision_problem}
-        return Need("bad", "warn", setting.key, why, row.url, [look])
+        return Need("bad", "warn", setting.key, why, row.url, [(_("Look"), row.url)])
     if not setting.enabled and (row.facts.tripped or row.facts.with_group):
         return None  # told by the trip
     waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
@@ -69,7 +68,7 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     if setting.enabled and row.state.tone in ("bad", "warn"):
         problems = [run.problem for run in row.runs if run.wanted and run.problem]
         why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
-        return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [look])
+        return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Look"), row.url)])
     return None
 
 
