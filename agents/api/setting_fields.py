@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from agents.api.schedules import ScheduleSerializer
 from agents.api.validation import CheckedModelSerializer
-from agents.models import Destination, LaunchSetting, Pool
+from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
 
 DERIVED = ("n", "N", "breaker_n")
@@ -56,6 +57,15 @@ MACHINE_FACTS = (
 )
 
 
+def settings_to_tell() -> QuerySet[LaunchSetting]:
+    """With all that `SettingSerializer` tells of each: one question for any number of them."""
+    started = Activation.objects.filter(setting=OuterRef("pk"), state__in=OPEN_ACTIVATIONS).order_by()
+    related = LaunchSetting.objects.select_related(
+        "pool", "destination", "disabled_by", "schedule", "membership__group"
+    )
+    return related.annotate(open_activation=Subquery(started.values("pk")[:1])).order_by("key")
+
+
 class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
     pool = serializers.SlugRelatedField(slug_field="name", queryset=Pool.objects.all())
     destination = serializers.SlugRelatedField(
@@ -93,7 +103,5 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
         return setting.disabled_by.get_username() if setting.disabled_by else None
 
     def get_activation(self, setting: LaunchSetting) -> str | None:
-        if not setting.enabled:
-            return None
-        pk = setting.activations.filter(state__in=OPEN_ACTIVATIONS).values_list("pk", flat=True).first()
+        pk = getattr(setting, "open_activation", None) if setting.enabled else None
         return str(pk) if pk else None

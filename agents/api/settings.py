@@ -17,7 +17,7 @@ from agents.api.activations import ActivationSerializer, ReasonSerializer, RunSe
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_pool, check_right
 from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
-from agents.api.setting_fields import SettingSerializer
+from agents.api.setting_fields import SettingSerializer, settings_to_tell
 from agents.models import Activation, LaunchSetting, Server, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.resuming import resume_on_server
@@ -57,9 +57,7 @@ class SettingViewSet(
 ):
     """Saving one stores the wish; a worker then makes address, queues and policy on the broker."""
 
-    queryset = LaunchSetting.objects.select_related(
-        "pool", "destination", "disabled_by", "schedule", "membership__group"
-    ).order_by("key")
+    queryset = settings_to_tell()
     serializer_class = SettingSerializer
     lookup_field = "key"
     lookup_value_regex = "[^/]+"

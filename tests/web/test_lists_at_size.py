@@ -1,0 +1,118 @@
+"""Pages, heartbeats and what runs every few seconds ask the same number of questions however much there is."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from agents.models import Pool, Run, Server
+from agents.pages import figures
+from agents.services.desired import desired_state
+from agents.services.heartbeats import accept_heartbeat
+from agents.services.open_runs import open_runs
+from agents.services.planning import plan_open_activations
+from agents.services.settings import enable_setting
+from agents.services.tending import tend
+from tests.web.pages import broker_answers, broker_figures
+from tests.web.rows import api_client, heartbeat, make_alive, make_setting
+
+PAGES = ("/", "/settings/", "/settings/s-0/", "/servers/", "/servers/srv-1/", "/activations/", "/trips/", "/groups/")
+REST = ("settings", "activations", "servers", "groups", "trips")
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures.forget()
+    broker_answers(monkeypatch, broker_figures(dead=0))
+    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 0)
+
+
+def house(pool: Pool, servers: int, settings: int) -> None:
+    """So many of both, every second setting on every server, all of them enabled and running."""
+    now = timezone.now()
+    for number in range(Server.objects.count(), servers):
+        pool.servers.add(Server.objects.create(name=f"more-{number}"))
+    make_alive(*Server.objects.all(), now=now)
+    for number in range(settings):
+        if not pool.settings.filter(key=f"s-{number}").exists():
+            spread = "MANY" if number % 2 else "ANY"
+            enable_setting(make_setting(pool, f"s-{number}", spread=spread), None, now)
+    Run.objects.update(state="running", connected=True, reported_at=now)
+
+
+def questions(step: Callable[[], object]) -> int:
+    step()  # what is asked once per process
+    with CaptureQueriesContext(connection) as asked:
+        step()
+    return len(asked)
+
+
+def grows(pool: Pool, step: Callable[[], object]) -> tuple[int, int]:
+    """The questions of `step` in a small house and in a larger one."""
+    house(pool, servers=2, settings=3)
+    few = questions(step)
+    house(pool, servers=7, settings=16)
+    return few, questions(step)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page(path: str, answering: None, client: Client, operator: User, pool: Pool, server: Server) -> None:
+    client.force_login(operator)
+    few, many = grows(pool, lambda: client.get(path))
+
+    assert client.get(path).status_code == 200
+    assert many <= few <= 40
+
+
+@pytest.mark.parametrize("path", REST)
+def test_a_list_of_the_api(path: str, operator: User, pool: Pool, server: Server) -> None:
+    person = api_client(operator)
+    few, many = grows(pool, lambda: person.get(f"/api/v1/{path}/"))
+
+    assert person.get(f"/api/v1/{path}/").status_code == 200
+    assert many <= few <= 12
+
+
+def test_a_heartbeat(pool: Pool, server: Server) -> None:
+    few, many = grows(pool, lambda: accept_heartbeat(server, heartbeat("srv-1"), timezone.now()))
+
+    assert len(desired_state(server).runs) > 3
+    assert many <= few <= 20
+
+
+def test_tend(pool: Pool, server: Server) -> None:
+    few, many = grows(pool, lambda: tend(timezone.now()))
+
+    assert many <= few <= 40
+
+
+def test_what_waits_for_a_server_is_looked_at_together(pool: Pool, server: Server) -> None:
+    """It is with every heartbeat while something waits."""
+    few, many = grows(pool, lambda: plan_open_activations(timezone.now() + timedelta(hours=1), server))
+
+    assert many <= few <= 10
+
+
+def test_each_choice_goes_by_the_starts_before_it(pool: Pool, server: Server, second_server: Server) -> None:
+    """All are looked at with the same facts, and yet they do not all go to the server that was the least loaded."""
+    now = timezone.now()
+    for number in range(6):
+        enable_setting(make_setting(pool, f"s-{number}"), None, now)
+    make_alive(server, second_server, now=now)
+
+    assert plan_open_activations(now) == 6
+    assert sorted(Run.objects.values_list("server__name", flat=True)) == ["srv-1"] * 3 + ["srv-2"] * 3
+
+
+def test_runs_of_open_activations_are_not_sought_among_all_that_ever_were(pool: Pool, server: Server) -> None:
+    house(pool, servers=2, settings=3)
+    with CaptureQueriesContext(connection) as asked:
+        assert sum(len(runs) for runs in open_runs(pool.settings.values_list("pk", flat=True)).values()) == 4
+
+    [sql] = [query["sql"] for query in asked.captured_queries if 'FROM "agents_run"' in query["sql"]]
+    assert "JOIN" not in sql and "ORDER BY" not in sql
