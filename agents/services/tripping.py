@@ -59,8 +59,10 @@ def evaluate(activation_id: UUID, now: datetime) -> BreakerTrip | None:
 
 def evaluate_open(now: datetime) -> int:
     """How many tripped of all that have an interrupted run: time alone makes a quorum when the others went silent."""
-    interrupted = Activation.objects.filter(state__in=OPEN_ACTIVATIONS, runs__state=RunPhase.INTERRUPTED)
-    found = list(interrupted.values_list("pk", flat=True).distinct())
+    # Asked apart: joined, SQLite begins with every activation that ever was.
+    going_on = list(Activation.objects.filter(state__in=OPEN_ACTIVATIONS).order_by().values_list("pk", flat=True))
+    interrupted = Run.objects.filter(activation__in=going_on, state=RunPhase.INTERRUPTED).order_by()
+    found = list(interrupted.values_list("activation", flat=True).distinct())
     return sum(evaluate(pk, now) is not None for pk in found)
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.models import Pool, Run, Server
+from agents.models import LaunchSetting, Pool, Run, Server
 from agents.pages import figures
 from agents.services.desired import desired_state
 from agents.services.heartbeats import accept_heartbeat
@@ -18,6 +18,7 @@ from agents.services.open_runs import open_runs
 from agents.services.planning import plan_open_activations
 from agents.services.settings import enable_setting
 from agents.services.tending import tend
+from agents.services.tripping import evaluate_open
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.rows import api_client, heartbeat, make_alive, make_setting
 
@@ -98,6 +99,16 @@ def test_what_waits_for_a_server_is_looked_at_together(pool: Pool, server: Serve
     assert many <= few <= 10
 
 
+def test_open_activations_are_planned_by_their_ids(pool: Pool, server: Server) -> None:
+    """Joined with the settings, SQLite reads every activation that ever was."""
+    house(pool, servers=2, settings=3)
+    with CaptureQueriesContext(connection) as asked:
+        plan_open_activations(timezone.now())
+
+    joined = [query["sql"] for query in asked.captured_queries if 'JOIN "agents_launchsetting"' in query["sql"]]
+    assert joined and all('"agents_activation"."id" IN' in sql for sql in joined)
+
+
 def test_each_choice_goes_by_the_starts_before_it(pool: Pool, server: Server, second_server: Server) -> None:
     """All are looked at with the same facts, and yet they do not all go to the server that was the least loaded."""
     now = timezone.now()
@@ -109,10 +120,18 @@ def test_each_choice_goes_by_the_starts_before_it(pool: Pool, server: Server, se
     assert sorted(Run.objects.values_list("server__name", flat=True)) == ["srv-1"] * 3 + ["srv-2"] * 3
 
 
-def test_runs_of_open_activations_are_not_sought_among_all_that_ever_were(pool: Pool, server: Server) -> None:
+@pytest.mark.parametrize(
+    "look",
+    (lambda: open_runs(LaunchSetting.objects.values_list("pk", flat=True)), lambda: evaluate_open(timezone.now())),
+)
+def test_runs_of_open_activations_are_sought_by_these_alone(
+    look: Callable[[], object], pool: Pool, server: Server
+) -> None:
+    """Joined with them or sorted, SQLite reads every run that ever was."""
     house(pool, servers=2, settings=3)
     with CaptureQueriesContext(connection) as asked:
-        assert sum(len(runs) for runs in open_runs(pool.settings.values_list("pk", flat=True)).values()) == 4
+        look()
 
     [sql] = [query["sql"] for query in asked.captured_queries if 'FROM "agents_run"' in query["sql"]]
     assert "JOIN" not in sql and "ORDER BY" not in sql
+    assert len(open_runs(pool.settings.values_list("pk", flat=True))) == 3
