@@ -1,11 +1,11 @@
 """Figures of a queue, and moving dead letters: the two things the MA asks for all the time. Over any `Management`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.errors import AddressUnknown
 from broker.port import Management
-from broker.rows import find
+from broker.rows import every, find
 from contract.properties import ORIG_MESSAGE_ID
 
 # Ids per operation: each is one scan of the queue under a lock of the whole broker, so neither many nor long ones.
@@ -34,14 +34,23 @@ def queue_figures(management: Management, queue: str, address: str) -> QueueFigu
     found = find(management, "listQueues", queue)
     if found is None or found["address"] != address:
         raise AddressUnknown(f"the broker has no queue {queue} on {address}")
+    return _figures(found)
+
+
+def figures_of_all(management: Management) -> dict[str, QueueFigures]:
+    """By the name of the queue. A few questions, whatever the broker holds."""
+    return {row["name"]: _figures(row) for row in every(management, "listQueues")}
+
+
+def _figures(row: Mapping[str, str]) -> QueueFigures:
     # Not below 0: the broker miscounts each message that it cannot turn into AMQP, until it is restarted.
     return QueueFigures(
-        messages=max(0, int(found["messageCount"])),
-        scheduled=max(0, int(found["scheduledCount"])),
-        delivering=max(0, int(found["deliveringCount"])),
-        consumers=int(found["consumerCount"]),
-        added=int(found["messagesAdded"]),
-        acknowledged=int(found["messagesAcked"]),
+        messages=max(0, int(row["messageCount"])),
+        scheduled=max(0, int(row["scheduledCount"])),
+        delivering=max(0, int(row["deliveringCount"])),
+        consumers=int(row["consumerCount"]),
+        added=int(row["messagesAdded"]),
+        acknowledged=int(row["messagesAcked"]),
     )
 
 

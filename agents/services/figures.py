@@ -1,12 +1,12 @@
 """The broker's own figures of a setting's queues, exact at the moment they were asked for."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from agents.models import LaunchSetting
 from agents.services.broker import management
-from broker.rows import every
+from broker import letters
 from contract.properties import dead_letter_queue
 
 
@@ -43,22 +43,17 @@ def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
 def figures_of_all(settings: Collection[LaunchSetting], now: datetime) -> dict[str, QueueFigures]:
     """By key, of those whose queues are there. The broker tells of all its queues in a few answers, where each setting
     alone would take five. Raises BrokerError: not reachable."""
-    rows = {row["name"]: row for row in every(management(), "listQueues")}
+    queues = letters.figures_of_all(management())
     found = {}
     for setting in settings:
-        subscription, dead = rows.get(setting.key), rows.get(dead_letter_queue(setting.key))
+        subscription, dead = queues.get(setting.key), queues.get(dead_letter_queue(setting.key))
         if subscription is not None and dead is not None:
-            found[setting.key] = _of_rows(subscription, dead, now)
+            found[setting.key] = QueueFigures(
+                waiting=subscription.waiting,
+                delayed=subscription.scheduled,
+                in_delivery=subscription.delivering,
+                consumers=subscription.consumers,
+                dead=dead.messages,
+                at=now,
+            )
     return found
-
-
-def _of_rows(subscription: Mapping[str, str], dead: Mapping[str, str], now: datetime) -> QueueFigures:
-    delayed, in_delivery = int(subscription["scheduledCount"]), int(subscription["deliveringCount"])
-    return QueueFigures(
-        waiting=max(0, int(subscription["messageCount"]) - delayed - in_delivery),
-        delayed=delayed,
-        in_delivery=in_delivery,
-        consumers=int(subscription["consumerCount"]),
-        dead=int(dead["messageCount"]),
-        at=now,
-    )
