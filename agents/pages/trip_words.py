@@ -29,8 +29,9 @@ def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str])
 
 
 def trip_cause(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> str:
-    """Of the interruptions of the trip, the last one that had an effect tells how many it took."""
-    said = next((each for each in interruptions if each.effective), None)
+    """Of the interruptions of the trip, newest first, the last one of its own reason tells how many it took: a trip
+    that was opened again also has those of the message that was tried first."""
+    said = next((each for each in interruptions if each.effective and each.reason == trip.reason), None)
     same, every = (said.same_count, said.any_count) if said else (0, 0)
     kind = trip.exception_type or (said.same_type if said else "")
     return cause(trip.reason, kind, same, every, trip_servers(trip, interruptions))
@@ -58,11 +59,13 @@ def quorum_text(trip: BreakerTrip) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One thing that was done at a trip. `url` leads to what it was done to, where there is a page of it."""
+    """One thing that was done at a trip. `url` leads to what it was done to, where there is a page of it; `first`: with
+    it begins what was done at one time."""
 
     text: str
     name: str
     url: str = ""
+    first: bool = False
 
 
 def effects(trip: BreakerTrip) -> list[Done]:
@@ -74,7 +77,7 @@ def effects(trip: BreakerTrip) -> list[Done]:
 def _done(effect: dict[str, Any]) -> Done:
     what, name = str(effect.get("what", "")), str(effect.get("name", ""))
     text, page = _words().get(what, (what, ""))
-    return Done(text, name, link(page, name) if page and name else "")
+    return Done(text, name, link(page, name) if page and name else "", what == "setting_disabled")
 
 
 def _words() -> dict[str, tuple[str, str]]:

@@ -15,7 +15,8 @@ from agents.pages.consoles import link, needs, page
 from agents.pages.keyset import keyset_page
 from agents.pages.lists import SpanFilter
 from agents.pages.shown import Shown
-from agents.pages.trip_words import effects, quorum_text, trip_cause
+from agents.pages.trip_story import trip_story
+from agents.pages.trip_words import quorum_text, trip_cause
 from agents.services.rights import why_not
 
 VIEW = "agents.view_breakertrip"
@@ -95,6 +96,7 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     rows = BreakerTrip.objects.select_related("setting", "group", "ended_by", "activation")
     trip = get_object_or_404(rows, pk=pk)
     interruptions = list(trip.interruptions.select_related("server").order_by("received_at")[:MOST_ROWS])
+    told = [(each, interruption_cause(each)) for each in interruptions]
     notices = trip.notices.order_by("pk")[:MOST_ROWS]
     return page(
         request,
@@ -107,8 +109,8 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         trip_cause=trip_cause(trip, list(reversed(interruptions))),
         trip_quorum=quorum_text(trip),
         quorum=trip.quorum if isinstance(trip.quorum, dict) else {},
-        effects=effects(trip),
-        interruptions=[(each, interruption_cause(each)) for each in interruptions],
+        story=trip_story(trip, told),
+        interruptions=told,
         notices=[(notice, NOTICES[notice.state]) for notice in notices],
         panels=panels.render("trip", request, trip),
         why_not_enable=why_not(request.user, "enable", trip.setting),

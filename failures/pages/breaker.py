@@ -14,7 +14,8 @@ from agents.pages.amounts import number
 from agents.pages.breaker import Standing, interruption_cause, standing
 from agents.pages.consoles import link
 from agents.pages.runs import RunRow
-from agents.pages.trip_words import effects, quorum_text, trip_cause
+from agents.pages.trip_story import trip_story
+from agents.pages.trip_words import quorum_text, trip_cause
 from agents.panels import Panel
 from agents.services.rights import may, why_not
 from failures.models import FailureProtocol
@@ -87,6 +88,7 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     steps = _steps(setting, stands)
     kinds = _kinds(steps.values())
     strips = [_strip(setting, row, steps.get((row.run.server.name, row.run.epoch), []), kinds) for row in stands.rows]
+    said = [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])]
     context = {
         "setting": setting,
         "stands": stands,
@@ -95,11 +97,11 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "may_resume": may(request.user, "enable", setting),
         "why_not_resume": why_not(request.user, "enable", setting) if any(each.resume for each in strips) else "",
         "explained": _explained(steps),
-        "said": [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])],
+        "said": said,
         "trip": stands.trip,
         "trip_cause": trip_cause(stands.trip, stands.interruptions) if stands.trip else "",
         "trip_quorum": quorum_text(stands.trip) if stands.trip else "",
-        "effects": effects(stands.trip) if stands.trip else [],
+        "story": trip_story(stands.trip, said) if stands.trip else [],
     }
     return {"title": _("Breaker"), "template": "failures/breaker.html", "context": context}
 
