@@ -213,13 +213,19 @@ class LaunchSetting(models.Model):
         return self.destination
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        super().clean_fields(exclude)
-        if "destination" in (exclude or ()):
-            return
-        if self.takes_messages and self.destination_id is None:
-            raise ValidationError({"destination": _("A message agent needs a destination.")})
-        if not self.takes_messages and self.destination_id is not None:
-            raise ValidationError({"destination": _("A standalone agent takes no messages: leave this empty.")})
+        """Tells of a destination beside all other problems: else the form shows the constraint's name instead."""
+        problems: dict[str, Any] = {}
+        try:
+            super().clean_fields(exclude)
+        except ValidationError as error:
+            problems = error.update_error_dict(problems)
+        if "destination" not in (exclude or ()):
+            if self.takes_messages and self.destination_id is None:
+                problems["destination"] = [_("A message agent needs a destination.")]
+            if not self.takes_messages and self.destination_id is not None:
+                problems["destination"] = [_("A standalone agent takes no messages: leave this empty.")]
+        if problems:
+            raise ValidationError(problems)
 
     def clean(self) -> None:
         """What cannot change any more: the subscription on the broker hangs on it."""

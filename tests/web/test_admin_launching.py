@@ -110,6 +110,13 @@ def test_a_standalone_setting_is_made_without_a_destination(operator: User, sett
     assert LaunchSetting.objects.get(key="report").schedule.crontab == "30 2 * * 1,5"
 
 
+def test_a_missing_destination_is_told_beside_other_problems(operator: User, setting: LaunchSetting) -> None:
+    wish = form(setting) | {"key": "orders-2", "destination": "", "breaker_m": "0"}
+    answer = signed_in(operator).post(reverse("admin:agents_launchsetting_add"), wish)
+
+    assert set(problems(answer)) == {"destination", "breaker_m"}
+
+
 def test_the_form_has_no_inline_script_and_names_consequences(operator: User, delayed: LaunchSetting) -> None:
     page = signed_in(operator).get(change_url(delayed)).content.decode()
 
