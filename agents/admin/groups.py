@@ -18,7 +18,7 @@ from agents.services.groups import delete_group
 from agents.services.rights import may_anywhere, may_group
 from agents.services.switching import Refused
 
-FACTS = ("enabled", "state_since", "disabled_reason", "disabled_by")
+FACTS = ("enabled", "state_since", "disabled_reason", "switched_off_by")
 
 
 class GroupForm(ScheduleForm):
@@ -89,6 +89,10 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
             return ((None, {"fields": ("name", "description")}), (_("State"), {"fields": FACTS}))
         shown: Any = ((None, {"fields": ("name", "description", "members")}), (_("When"), {"fields": SCHEDULE_FIELDS}))
         return (*shown, (_("State"), {"fields": FACTS})) if obj else shown
+
+    @admin.display(description=_("disabled by"))
+    def switched_off_by(self, obj: ScheduledGroup) -> str:
+        return str(obj.disabled_by or "—")
 
     def save_model(self, request: HttpRequest, obj: ScheduledGroup, form: Any, change: bool) -> None:
         """All in the transaction of the admin's view. Whether it is enabled is written by others."""

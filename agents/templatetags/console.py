@@ -41,6 +41,12 @@ def ago(instant: datetime | None, missing: str = "—") -> SafeString | str:
     return instant_tag(instant, amounts.ago(instant, timezone.now()))
 
 
+@register.simple_tag
+def lasting(since: datetime) -> SafeString:
+    """How long something is so, behind the word for it: `running 2 min`."""
+    return instant_tag(since, amounts.coarse(timezone.now() - since))
+
+
 def instant_tag(instant: datetime, text: str) -> SafeString:
     absolute = date_format(timezone.localtime(instant), "Y-m-d H:i:s T")
     return format_html('<time datetime="{}" title="{}">{}</time>', instant.isoformat(), absolute, text)

@@ -16,8 +16,7 @@ def noop(message: Message, context: Context) -> None:
 
 @agent("bench.trip", version="1")
 def trip(message: Message, context: Context) -> None:
-    """Writes down when it began and where. Raises on the servers that the file `failing` names, as long as it is
-    there."""
+    """Writes down when it began and where. Raises on the servers that the file `failing` names."""
     folder = Path(str(context.parameters["folder"]))
     line = json.dumps({"server": context.server, "activation": context.activation, "at": time.time()})
     # One write with O_APPEND: lines of several processes never mix.

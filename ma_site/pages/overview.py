@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from django.views.decorators.http import require_safe
 
 from agents.models import ServerState
@@ -89,7 +90,7 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
     chosen = request.GET.get("state", "")
     chosen = chosen if chosen in GROUPS else ""
     every = setting_rows(timezone.now())
-    labels = {"on": _("on and well"), "off": _("off"), "problem": _("with a problem")}
+    labels = {"on": _("on and well"), "off": pgettext("of several settings", "off"), "problem": _("with a problem")}
     tabs = [(group, labels[group], _count(every, group), group == chosen) for group in GROUPS]
     wanted = [row for row in every if not chosen or row.is_in(chosen)]
     listed = Paginator(wanted, SHOWN).get_page(request.GET.get("page"))
