@@ -119,9 +119,11 @@ def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
     global _away_since
     try:
         found = bounded(lambda: figures_of_all(settings, now))
-    except BrokerError as error:
+    except BrokerUnavailable as error:
         _note_away(now)
         log.info("broker does not answer a page", reason=str(error))
+    except BrokerError as error:
+        log.info("broker does not list its queues", reason=str(error))
     else:
         with _lock:
             _known.update({key: _fresh(figures) for key, figures in found.items()})

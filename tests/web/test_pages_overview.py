@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -109,6 +109,35 @@ def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypa
     monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
 
     assert "4,321" in looked_at(signed_in(world, "viewer"), "/").text
+    assert figures.broker_away_since() is None
+
+
+def test_the_queues_of_a_whole_page_are_one_question(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, all_of = broker_figures(waiting=4321), []
+    broker_answers(monkeypatch, one)
+    listed = figures.figures_of_all
+
+    def counted(settings: list[LaunchSetting], now: datetime) -> object:
+        all_of.append({setting.key for setting in settings})
+        return listed(settings, now)
+
+    monkeypatch.setattr(figures, "figures_of_all", counted)
+    assert "4,321" in looked_at(signed_in(world, "viewer"), "/settings/").text
+
+    [asked] = all_of
+    assert one.asked == len(asked) > figures.FEW
+
+
+def test_where_the_broker_lists_nothing_each_setting_is_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(settings: list[LaunchSetting], now: datetime) -> object:
+        raise ManagementFailed("AMQ229213: no right to list")
+
+    broker_answers(monkeypatch, broker_figures(waiting=4321))
+    monkeypatch.setattr(figures, "figures_of_all", refused)
+
+    assert "4,321" in looked_at(signed_in(world, "viewer"), "/settings/").text
     assert figures.broker_away_since() is None
 
 
