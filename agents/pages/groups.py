@@ -194,6 +194,8 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
 def _at_the_limit(setting: LaunchSetting) -> str:
     if setting.spread == Spread.MANY:
         return _("A server that reaches it gives the setting up; two different servers switch it off everywhere.")
+    if not setting.takes_messages:
+        return _("Then it is switched off, and stays off until a person switches it on.")
     return _("Then it is switched off, and stays off until a person switches it on. Its messages wait.")
 
 

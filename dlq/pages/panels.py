@@ -15,7 +15,7 @@ LATEST = 3
 
 
 def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
-    if not request.user.has_perm(VIEW):
+    if not setting.takes_messages or not request.user.has_perm(VIEW):
         return None
     figures = figures_of(setting)
     jobs = ReplayJob.objects.filter(setting=setting).select_related("by")[:LATEST]
