@@ -74,6 +74,10 @@ class Activation(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True)
     reason = models.TextField(_("reason"), blank=True, default="")
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
+    # Which enabling of the setting it belongs to (LaunchSetting.enablings at its start), and its place among the
+    # activations of the setting: instants tell neither where clocks differ or step back.
+    enabling = models.PositiveIntegerField(default=0, editable=False)
+    number = models.PositiveIntegerField(default=0, editable=False)
     trigger = models.CharField(_("started through"), max_length=10, choices=Trigger.choices, default=Trigger.ENABLED)
     group_activation = models.ForeignKey(
         "agents.GroupActivation", models.SET_NULL, null=True, related_name="activations", verbose_name=_("group")
@@ -99,6 +103,7 @@ class Activation(models.Model):
         ordering = ("-started_at",)
         indexes = [
             models.Index(fields=["setting", "-started_at"], name="activation_of_setting"),
+            models.Index(fields=["setting", "-number", "-started_at"], name="activations_in_their_order"),
             models.Index(fields=["-started_at", "-id"], name="activations_by_start"),
             models.Index(fields=["state", "-started_at", "-id"], name="activations_by_state"),
             models.Index(fields=["setting", "state", "-started_at", "-id"], name="activations_of_setting_state"),

@@ -154,6 +154,8 @@ class LaunchSetting(models.Model):
 
     enabled = models.BooleanField(_("enabled"), default=False, editable=False)
     state_since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
+    # How often it was switched on. What belongs to this enabling is known by it: clocks differ and step back.
+    enablings = models.PositiveIntegerField(default=0, editable=False)
     disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     disabled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -28,10 +28,7 @@ def _last_before(run: Run) -> Run | None:
     within = closed.filter(activation=run.activation_id, epoch__lt=run.epoch).order_by("-epoch").first()
     if within is not None:
         return within
-    # Enabling sets `state_since`: what ran before it is forgiven.
-    earlier = closed.filter(
-        activation__setting=setting,
-        activation__started_at__gte=setting.state_since,
-        activation__started_at__lt=run.activation.started_at,
-    )
-    return earlier.order_by("-activation__started_at", "-epoch").first()
+    # What ran before the setting was enabled is forgiven. Of one setting only one activation is open: this one.
+    earlier = closed.filter(activation__setting=setting, activation__enabling=run.activation.enabling)
+    earlier = earlier.exclude(activation=run.activation_id)
+    return earlier.order_by("-activation__number", "-activation__started_at", "-epoch").first()

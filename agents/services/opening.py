@@ -11,6 +11,7 @@ def open_activation(
     setting: LaunchSetting, trigger: Trigger, by: Any, now: datetime, *, group_activation: GroupActivation | None = None
 ) -> Activation:
     """The caller has locked the setting and knows that none is open; its runs are planned by the caller or by tend."""
+    before = Activation.objects.filter(setting=setting).order_by("-number").values_list("number", flat=True).first()
     return Activation.objects.create(
         setting=setting,
         trigger=trigger,
@@ -18,4 +19,6 @@ def open_activation(
         started_at=now,
         group_activation=group_activation,
         trial=begins_with_trial(setting),
+        enabling=setting.enablings,
+        number=(before or 0) + 1,
     )

@@ -54,9 +54,9 @@ def switch_on(setting: LaunchSetting, by: Any, now: datetime, *, why: str = "") 
         pk=setting.pk, enabled=False, provision_state=ProvisionState.READY, wanted_hash=F("provisioned_hash")
     )
     forgotten = {"disabled_reason": "", "disabled_by": None, "disabled_ticket": "", "disabled_until": None}
-    if off_and_ready.update(enabled=True, state_since=now, **forgotten) != 1:
+    if off_and_ready.update(enabled=True, state_since=now, enablings=F("enablings") + 1, **forgotten) != 1:
         return
-    setting.state_since = now
+    setting.refresh_from_db(fields=["state_since", "enablings"])
     end_trip(setting, by, now)
     asap = setting.timing == Timing.ASAP
     activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None

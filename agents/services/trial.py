@@ -21,7 +21,7 @@ def begins_with_trial(setting: LaunchSetting) -> bool:
     A standalone agent has no messages to try."""
     if not setting.try_one_first or not setting.takes_messages:
         return False
-    since = Activation.objects.filter(setting=setting, started_at__gte=setting.state_since)
+    since = Activation.objects.filter(setting=setting, enabling=setting.enablings)
     return not since.filter(trial=False).exists()
 
 

@@ -122,7 +122,7 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
 
 def _counts(activation: Activation, setting: LaunchSetting) -> bool:
     """An activation of before the setting was enabled, which only waits for its last records, trips nothing."""
-    return setting.enabled and activation.state in OPEN_ACTIVATIONS and activation.started_at >= setting.state_since
+    return setting.enabled and activation.state in OPEN_ACTIVATIONS and activation.enabling == setting.enablings
 
 
 def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
