@@ -4,6 +4,7 @@ from agents.models import Destination, LaunchSetting, OfferedAgent, Pool
 from agents.pages import groups
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
+from tests.web.rows import make_setting
 
 
 def test_what_the_breaker_does_at_its_limit_is_said(world: World) -> None:
@@ -112,3 +113,19 @@ def test_an_activation_shows_its_servers_and_its_failures_by_kind(world: World) 
 
 def test_a_silent_server_is_not_said_to_run(world: World) -> None:
     assert "last told: running" in looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
+
+
+def test_a_standalone_setting_speaks_of_no_messages(world: World) -> None:
+    make_setting(Pool.objects.get(name="north"), "report", kind="standalone", agent="demo.report")
+
+    text = looked_at(signed_in(world, "viewer"), "/settings/report/").text
+
+    assert "messages wait" not in text and "Look at them" not in text
+
+
+def test_a_setting_without_queues_yet_does_not_blame_the_broker(world: World) -> None:
+    make_setting(Pool.objects.get(name="north"), "fresh", provision_state="pending")
+
+    text = looked_at(signed_in(world, "viewer"), "/settings/fresh/").text
+
+    assert "Its queues are being made on the broker" in text and "did not answer" not in text
