@@ -209,6 +209,7 @@ class StandaloneRun(Run):
             self._finish(f"run_agent failed: {kind}")
         else:
             self._start_at = time.monotonic() + again
+            self.state = RunState.STARTING  # before the problem, which a report must not tell of one that runs
             self.problem = f"run_agent failed: {kind}; it is started again after {again:g} s"[:2000]
 
     def _finish(self, reason: str) -> None:
