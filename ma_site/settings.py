@@ -114,7 +114,7 @@ LOGIN_URL = "admin:login"
 # -- e-mail -------------------------------------------------------------------------------------------------------
 # Without a server that takes it, targets of notices by e-mail are refused.
 MA_EMAIL_READY = ENVIRONMENT.email is not None
-EMAIL_TIMEOUT = 10
+EMAIL_TIMEOUT = 5
 if ENVIRONMENT.email is not None:
     EMAIL_HOST = ENVIRONMENT.email.host
     EMAIL_PORT = ENVIRONMENT.email.port

@@ -7,9 +7,13 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from agents.addresses import masked
 from agents.models.pool import Pool
 from agents.models.setting import LaunchSetting
 from agents.models.trip import BreakerTrip
+
+# Of one setting, and of one pool: each is told in turn, and one that hangs costs the others seconds.
+MOST_TARGETS = 10
 
 
 class Channel(models.TextChoices):
@@ -40,7 +44,8 @@ class NoticeTarget(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.channel} {self.address}"
+        """Also in histories and titles that everybody sees."""
+        return f"{self.channel} {masked(self.address)}"
 
     def clean(self) -> None:
         if self.channel == Channel.EMAIL and not settings.MA_EMAIL_READY:
@@ -54,6 +59,10 @@ class NoticeTarget(models.Model):
             raise ValidationError({"address": error.messages}) from error
         if (self.setting_id is None) == (self.pool_id is None):
             raise ValidationError(_("Choose either a setting or a pool."))
+        others = NoticeTarget.objects.filter(setting=self.setting_id, pool=self.pool_id).exclude(pk=self.pk)
+        if others.count() >= MOST_TARGETS:
+            text = _("At most %(most)s addresses are told: remove one first, or let one forward it to many.")
+            raise ValidationError(text % {"most": MOST_TARGETS})
 
 
 class NoticeState(models.TextChoices):
@@ -84,4 +93,4 @@ class Notice(models.Model):
         indexes = [models.Index(fields=["next_at"], condition=models.Q(state="pending"), name="notices_to_send")]
 
     def __str__(self) -> str:
-        return f"{self.channel} {self.address}"
+        return f"{self.channel} {masked(self.address)}"

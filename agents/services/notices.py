@@ -3,14 +3,17 @@
 At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id of the trip
 in it lets a receiver see that."""
 
+import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from agents.models import BreakerTrip, Notice, NoticeState, NoticeTarget
+from agents.services.leases import lease
 from agents.services.looking import send
 from agents.services.telling import deliver
 from agents.services.webhook import Undelivered
@@ -20,7 +23,10 @@ log = structlog.get_logger(__name__)
 # After the first, second, … attempt; the one after the last pause is the last attempt, a day after the first.
 PAUSES = tuple(timedelta(minutes=minutes) for minutes in (0.5, 2, 10, 30, 120, 360, 900))
 MOST_ATTEMPTS = len(PAUSES) + 1
-MOST_AT_ONCE = 50
+# Addresses that hang hold one worker for so long at a time, and never a second one.
+BUDGET_SECONDS = 20.0
+# More than the budget and a last attempt: a sender that was killed is followed then.
+LEASE = timedelta(seconds=60)
 
 
 def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
@@ -51,9 +57,25 @@ def ask_if_due(now: datetime) -> None:
 
 
 def send_due(now: datetime) -> int:
-    """How many arrived. Several may call it at once: each notice is claimed by one of them."""
-    due = Notice.objects.filter(state=NoticeState.PENDING, next_at__lte=now).order_by("next_at")
-    return sum(_attempt(notice, now) for notice in due.select_related("target__setting")[:MOST_AT_ONCE])
+    """How many arrived. Of several that call it at once one sends: what it leaves is found by the next `tend`."""
+    with lease("notices", LEASE) as mine:
+        return sum(_attempt(notice, now) for notice in _due(now)) if mine else 0
+
+
+def _due(now: datetime) -> Iterator[Notice]:
+    """One after the other, until the time is over. Addresses that did not answer come last, each once in a call."""
+    deadline = time.monotonic() + BUDGET_SECONDS
+    pending = Notice.objects.filter(state=NoticeState.PENDING)
+    silent = pending.filter(channel=OuterRef("channel"), address=OuterRef("address"), next_at__gt=now, attempts__gt=0)
+    due = pending.filter(next_at__lte=now).alias(silent=Exists(silent)).order_by("silent", "attempts", "next_at", "pk")
+    tried: set[str] = set()
+    while time.monotonic() < deadline:
+        notice = due.exclude(address__in=tried).select_related("target__setting").first()
+        if notice is None:
+            return
+        yield notice
+        if not Notice.objects.filter(pk=notice.pk, state=NoticeState.SENT).exists():
+            tried.add(notice.address)
 
 
 def send_test(target: NoticeTarget, by: object, now: datetime) -> Notice:

@@ -7,15 +7,22 @@ body belong to that address only.
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import requests
+from requests.utils import requote_uri
 
-CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 10.0
+from agents.addresses import masked
+
+# The time of who waits for it belongs to all other addresses as well.
+CONNECT_SECONDS = 3.0
+ANSWER_SECONDS = 5.0
 SIGNATURE_VERSION = "v1"
+# "Max retries exceeded with url: /hook?key=…".
+BY_URLLIB3 = re.compile(r"(with url:) \S+")
 
 
 class Undelivered(Exception):
@@ -38,6 +45,15 @@ def headers_of(secret: str, event: str, body: bytes, now: datetime) -> dict[str,
     }
 
 
+def _told(error: Exception, url: str) -> str:
+    """Without path and query of the address, which are secrets as a rule: the text is shown to everybody."""
+    text = str(error)
+    for whole in (url, requote_uri(url)):
+        text = text.replace(whole, masked(url))
+    text = BY_URLLIB3.sub(r"\1 /…", text)
+    return f"{type(error).__name__}: {text}"
+
+
 def post(url: str, secret: str, content: Mapping[str, Any], now: datetime) -> None:
     """Returns when the address answered 2xx. Raises Undelivered."""
     body = json.dumps(content, ensure_ascii=False, sort_keys=True).encode()
@@ -54,7 +70,7 @@ def post(url: str, secret: str, content: Mapping[str, Any], now: datetime) -> No
         ) as answer:
             status = answer.status_code
     except (requests.RequestException, OSError, ValueError) as error:
-        raise Undelivered(f"{type(error).__name__}: {error}"[:500]) from error
+        raise Undelivered(_told(error, url)[:500]) from error
     if 300 <= status < 400:
         raise Undelivered(f"answered {status}: redirects are not followed, name the final address")
     if not 200 <= status < 300:
