@@ -117,8 +117,8 @@ def told_counts(counts: Counts) -> BreakerCounts:
     return BreakerCounts(counts.same_type, counts.same, counts.any, counts.marks)
 
 
-def final_counts(stored: Carried, run: RecordRun) -> BreakerCounts | None:
-    """With which this run ended; None when the setting has run under another activation or epoch here since."""
+def final_counts(stored: Carried, run: RecordRun | DesiredRun) -> BreakerCounts | None:
+    """What this run has counted last; None when the setting has run under another activation or epoch here since."""
     if (stored.activation, stored.epoch) != (str(run.activation), run.epoch):
         return None
     return told_counts(stored.counts)

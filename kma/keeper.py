@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from contract.messages import AgentKind, DesiredRun, DesiredState, RecordRun, RunReport, RunState
+from contract.messages import AgentKind, BreakerCounts, DesiredRun, DesiredState, RecordRun, RunReport, RunState
 from contract.wire import load
+from kma.counting import final_counts
 from kma.desired import changed, needs_restart
 from kma.journal import Totals
 from kma.ledger import StoredRun, run_key
@@ -97,8 +98,9 @@ class Keeper:
 
     def reports(self) -> tuple[RunReport, ...]:
         """Every run that is alive or wanted, and those that have just ended."""
-        found = {key: report for key, (_, report) in self._reported.items()}
-        found |= {key: self._waiting_report(key, desired) for key, desired in self._wanted.items()}
+        found = {key: self._waiting_report(key, desired) for key, desired in self._wanted.items()}
+        # What ended here and is still wanted has said its last word; only what will begin again waits.
+        found |= {key: told for key, (_, told) in self._reported.items() if key not in found or self._is_over(key)}
         found |= {key: run.report() for key, run in self._runs.items()}
         return tuple(found.values())
 
@@ -199,6 +201,10 @@ class Keeper:
         self._around.report_now()
         self._crashes.pop(stored.run, None)
 
+    def _is_over(self, key: str) -> bool:
+        stored = self._around.ledger.run(key)
+        return stored is not None and stored.closed
+
     def _waiting_report(self, key: str, desired: DesiredRun) -> RunReport:
         crash = self._crashes.get(key)
         problem = self._unfit.get(key) or (crash.problem if crash else "")
@@ -213,6 +219,7 @@ class Keeper:
             failed=totals.failed,
             temporary=totals.temporary,
             restarts=totals.restarts,
+            counts=final_counts(self._around.ledger.carried(desired.setting), desired) or BreakerCounts(),
             problem=problem,
         )
 

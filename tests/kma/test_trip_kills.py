@@ -102,7 +102,8 @@ def test_an_interruption_on_disk_is_never_parted_from_its_cause_and_ends_the_run
     assert (closing["state"], closing["reason"]) == ("interrupted", "same_type")
     assert (closing["records"], closing["failed"], closing["handled"]) == (3, 2, 0)
     assert not keeper.alive and not after.links, "not taken up again, though it is still wanted"
-    assert [report.state for report in keeper.reports()] == [RunState.INTERRUPTED]
+    (report,) = keeper.reports()
+    assert (report.state, report.counts.same, report.counts.any) == (RunState.INTERRUPTED, 2, 2)
     assert not list(tmp_path.glob("*.journal"))
 
 
