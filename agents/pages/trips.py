@@ -17,6 +17,7 @@ from agents.pages.lists import SpanFilter
 from agents.pages.shown import Shown
 from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import quorum_text, trip_cause
+from agents.services.notices import untold
 from agents.services.rights import why_not
 
 VIEW = "agents.view_breakertrip"
@@ -112,6 +113,7 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         story=trip_story(trip, told),
         interruptions=told,
         notices=[(notice, NOTICES[notice.state]) for notice in notices],
+        untold=len(untold(trip)),
         panels=panels.render("trip", request, trip),
         why_not_enable=why_not(request.user, "enable", trip.setting),
     )

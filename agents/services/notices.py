@@ -30,19 +30,27 @@ LEASE = timedelta(seconds=60)
 
 
 def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
-    """Part of the transaction of the trip: a row per address of the setting and of its pool. A worker sends them."""
-    setting = trip.setting
-    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id))
-    # An address that both the setting and its pool name is told once.
-    different = {(target.channel, target.address): target for target in targets.order_by("-pk")}
+    """Part of the transaction of the trip, also of one that is opened again: a row per address that was not told of
+    it yet. A worker sends them."""
     notices = [
         Notice(trip=trip, target=target, channel=target.channel, address=target.address, next_at=now, created_at=now)
-        for target in sorted(different.values(), key=lambda target: target.pk)
+        for target in untold(trip)
     ]
     Notice.objects.bulk_create(notices)
     if notices:
         transaction.on_commit(ask_for_sending, robust=True)
     return notices
+
+
+def untold(trip: BreakerTrip) -> list[NoticeTarget]:
+    """Targets of the setting and of its pool without a notice of this trip: all of them when it opens, later those
+    that were added since. An address that both the setting and its pool name is told once."""
+    setting = trip.setting
+    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).exclude(notices__trip=trip)
+    different = {(target.channel, target.address): target for target in targets.order_by("-pk")}
+    for told in trip.notices.values_list("channel", "address"):
+        different.pop(told, None)
+    return sorted(different.values(), key=lambda target: target.pk)
 
 
 def ask_for_sending() -> None:

@@ -112,7 +112,7 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
             setting=setting, activation=activation, group=group, reason=reason, exception_type=exception_type,
             quorum=quorum.as_json(), at=now,
         )  # fmt: skip
-        effects += [{"what": "notice", "name": notice.address} for notice in create_notices(trip, now)]
+    effects += [{"what": "notice", "name": notice.address} for notice in create_notices(trip, now)]
     BreakerTrip.objects.filter(pk=trip.pk).update(effects=[*trip.effects, *effects])
     trip.refresh_from_db()
     Interruption.objects.filter(run__in=runs, trip=None).update(trip=trip)

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from agents.models import (
     Activation,
     BreakerTrip,
     GroupMember,
     LaunchSetting,
+    NoticeTarget,
     Pool,
     Run,
     ScheduledGroup,
@@ -185,6 +187,29 @@ def test_a_failed_try_switches_off_at_once_under_the_same_trip(tried: LaunchSett
     assert (trip.ended_at, trip.ended_by, trip.reopened, trip.activation) == (None, None, 1, activation)
     assert [effect["what"] for effect in trip.effects] == ["setting_disabled"] * 2
     assert trip.interruptions.count() == 3
+
+
+def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
+    tried: LaunchSetting, viewer: User, client: Client
+) -> None:
+    client.force_login(viewer)
+    told = NoticeTarget.objects.create(setting=tried, channel="webhook", address="http://127.0.0.1:1/a/")
+    LaunchSetting.objects.update(try_one_first=False)
+    runs = started(tried)
+    give_up(runs["srv-1"])
+    give_up(runs["srv-2"])
+    trip = BreakerTrip.objects.get()
+    added = NoticeTarget.objects.create(pool=tried.pool, channel="webhook", address="http://127.0.0.1:1/b/")
+    assert "1 notice target was added after it" in client.get(f"/trips/{trip.pk}/").content.decode()
+    LaunchSetting.objects.update(try_one_first=True)
+    activation = enable_setting(tried, None, LATER)
+
+    give_up(activation.runs.get(), at=LATER, reason="trial")
+
+    assert [notice.target for notice in trip.notices.order_by("pk")] == [told, added]
+    trip.refresh_from_db()
+    assert [effect["what"] for effect in trip.effects].count("notice") == 2
+    assert "added after it" not in client.get(f"/trips/{trip.pk}/").content.decode()
 
 
 def test_a_failed_try_without_a_trip_before_makes_one(tried: LaunchSetting) -> None:
