@@ -1,16 +1,25 @@
 """Makes KMAs look at their desired state at once. Nothing depends on it: each polls every 2 s anyway."""
 
+import time
 from collections.abc import Iterable
 
 import structlog
 from celery import current_app
 from django.db import transaction
-from kombu.exceptions import OperationalError
+from kombu import pools
+from kombu.exceptions import KombuError
 
 log = structlog.get_logger(__name__)
 
 # A KMA that was away must not find a pile of these.
 EXPIRES_SECONDS = 10
+# Who sends is often a request: a Redis that hangs costs it so long, and those after it nothing for a while.
+TIMEOUTS = {"socket_connect_timeout": 0.8, "socket_timeout": 0.8}
+PAUSE_SECONDS = 5.0
+# A connection that is refused costs nobody anything: the next may try.
+SLOW_SECONDS = 0.3
+
+_away_until = 0.0
 
 
 def look_after_commit(servers: Iterable[str]) -> None:
@@ -27,10 +36,26 @@ def look(servers: Iterable[str]) -> None:
 
 
 def send(task: str, *arguments: object, queue: str | None = None, expires: float = EXPIRES_SECONDS) -> bool:
-    """Whether Redis took the task. Never waits longer than the socket timeouts of the settings, never raises."""
+    """Whether Redis took the task. Waits about a second at most, never raises; while Redis hangs, one in PAUSE_SECONDS
+    waits."""
+    global _away_until
+    started = time.monotonic()
+    if started < _away_until:
+        return False
     try:
-        current_app.send_task(task, args=arguments, queue=queue, expires=expires, retry=False, ignore_result=True)
-    except (OperationalError, OSError) as error:
+        _send(task, arguments, queue, expires)
+    except (KombuError, OSError) as error:
         log.info("task not sent", task=task, queue=queue, reason=str(error))
+        if time.monotonic() - started > SLOW_SECONDS:
+            _away_until = time.monotonic() + PAUSE_SECONDS
         return False
     return True
+
+
+def _send(task: str, arguments: tuple[object, ...], queue: str | None, expires: float) -> None:
+    """With connections of its own: those of Celery wait as long as a worker may."""
+    connection = current_app.connection_for_write(transport_options=TIMEOUTS)
+    with pools.producers[connection].acquire(block=True, timeout=TIMEOUTS["socket_timeout"]) as producer:
+        current_app.send_task(
+            task, args=arguments, queue=queue, expires=expires, retry=False, ignore_result=True, producer=producer
+        )

@@ -1,0 +1,73 @@
+"""A Redis that takes connections and answers nothing, as under SIGSTOP: requests wait for it about a second, once."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from celery import current_app
+
+from agents.models import LaunchSetting, Server
+from agents.services import looking
+from agents.services.settings import disable_setting, enable_setting
+from tests.services import RedisService
+from tests.web.rows import NOW, make_alive
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def served(redis_server: RedisService, monkeypatch: pytest.MonkeyPatch) -> RedisService:
+    monkeypatch.setattr(current_app.conf, "broker_url", redis_server.url)
+    monkeypatch.setattr(current_app.conf, "broker_write_url", redis_server.url)
+    monkeypatch.setattr(looking, "_away_until", 0.0)
+    return redis_server
+
+
+@pytest.fixture
+def frozen(served: RedisService) -> Iterator[RedisService]:
+    assert looking.send("kma.look", queue="kma.srv-1"), "a connection from before is there"
+    pid = int(redis.Redis.from_url(served.url).info()["process_id"])
+    os.kill(pid, signal.SIGSTOP)
+    yield served
+    os.kill(pid, signal.SIGCONT)
+
+
+def took(call: Any) -> float:
+    started = time.monotonic()
+    call()
+    return time.monotonic() - started
+
+
+def test_what_is_sent_arrives(served: RedisService) -> None:
+    client = redis.Redis.from_url(served.url)
+    client.delete("kma.srv-7")
+
+    assert looking.send("kma.look", queue="kma.srv-7")
+
+    assert client.llen("kma.srv-7") == 1
+
+
+def test_switching_waits_about_a_second_for_it_and_then_not_at_all(
+    frozen: RedisService, setting: LaunchSetting, server: Server
+) -> None:
+    make_alive(server, now=NOW)
+
+    first = took(lambda: enable_setting(setting, None, NOW))
+    second = took(lambda: disable_setting(setting, None, "", NOW))
+
+    assert first < 2
+    assert second < 0.7
+    assert not looking.send("agents.provision", 1)
+
+
+def test_after_a_while_it_is_asked_again(frozen: RedisService, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.5 < took(lambda: looking.send("kma.look", queue="kma.srv-1")) < 1.5
+    assert took(lambda: looking.send("kma.look", queue="kma.srv-1")) < 0.1
+
+    monkeypatch.setattr(looking, "_away_until", 0.0)
+
+    assert took(lambda: looking.send("kma.look", queue="kma.srv-1")) > 0.5
