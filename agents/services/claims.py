@@ -17,6 +17,7 @@ from contract.text import storable
 
 BIGGEST = 2**31 - 1
 BIGGEST_TOTAL = 2**63 - 1
+COUNTED = ("same_type", "same_count", "any_count", "counted_marks")
 
 
 def accept_claims(server: Server, reports: Sequence[RunReport], now: datetime) -> None:
@@ -37,7 +38,11 @@ def _accept(run: Run, report: RunReport, now: datetime) -> None:
     if changed or draining or run.reported_at is None:
         # With its closing record a run has said the last word: a report that was on its way speaks of before.
         open_still = Run.objects.filter(pk=run.pk, closed_at=None)
-        open_still.exclude(state=RunPhase.LOST).update(reported_at=now, **changed)
+        going_on = open_still.exclude(state__in=(RunPhase.LOST, RunPhase.INTERRUPTED))
+        if not going_on.update(reported_at=now, **changed):
+            # What was given up keeps the counts that did it.
+            others = {name: value for name, value in changed.items() if name not in COUNTED}
+            open_still.filter(state=RunPhase.INTERRUPTED).update(reported_at=now, **others)
     _accept_state(run, report, now)
     if report.handled and run.activation.trial:
         activation = run.activation_id

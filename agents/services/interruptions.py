@@ -52,6 +52,9 @@ def accept_interruption(server: Server, record_id: UUID, content: messages.Inter
     )
     if run is not None and (_give_up(run, content, now) or _counted_already(row, run)):
         Interruption.objects.filter(pk=row.pk).update(effective=True)
+        # What it gave up with; its last handlers go on counting, and one that ends well begins anew.
+        given_up = Run.objects.filter(pk=run.pk, state=RunPhase.INTERRUPTED)
+        given_up.update(same_type=row.same_type, same_count=row.same_count, any_count=row.any_count)
 
 
 def _give_up(run: Run, content: messages.Interruption, now: datetime) -> bool:

@@ -54,9 +54,10 @@ def _go_on(activation: UUID, now: datetime) -> None:
 def _close(run: Run, closing: Closing, now: datetime) -> None:
     """The closing record is the last of its spool: all records before it are stored."""
     values: dict[str, Any] = {"closing_records": closing.records, "handled": closing.handled}
-    if closing.counts is not None:
-        values |= counted(closing.counts)
     Run.objects.filter(pk=run.pk).update(**values)
+    if closing.counts is not None:
+        # What was given up keeps the counts that did it.
+        Run.objects.filter(pk=run.pk).exclude(state=RunPhase.INTERRUPTED).update(**counted(closing.counts))
     if closing.state is RunState.INTERRUPTED:
         mark_interrupted(run, now)
     state = CLOSED_AS.get(closing.state, RunPhase.FINISHED)
