@@ -10,11 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
-from agents.models import Activation, LaunchSetting, Pool
+from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.pages.consoles import link
 from agents.pages.lists import counted
 from agents.pages.offers import offers
-from agents.services.rights import may, may_anywhere, pools_for
+from agents.services.rights import destinations_for, may, may_anywhere, pools_for
 from agents.services.setting_removal import removal_refusal, remove_setting
 from agents.services.switching import Refused
 from agents.services.wishes import save_setting
@@ -132,12 +132,18 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         return actions
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        """Into pools where this person may make settings; it may always stay where it is."""
+        """Into pools where this person may make settings, from destinations that they may read; both may always stay
+        as they are."""
         form = super().get_form(request, obj, change, **options)
         if "pool" in form.base_fields:
             mine = pools_for(request.user, "add")
             field: Any = form.base_fields["pool"]
             field.queryset = (mine | Pool.objects.filter(pk=obj.pool_id)).distinct() if obj else mine
+        if "destination" in form.base_fields:
+            readable = destinations_for(request.user, "edit" if obj else "add")
+            stays = Destination.objects.filter(pk=obj.destination_id) if obj else Destination.objects.none()
+            chosen: Any = form.base_fields["destination"]
+            chosen.queryset = (readable | stays).distinct()
         return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: LaunchSetting | None = None) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.pagination import KeysetPages
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_right
+from agents.api.validation import BodySerializer
 from agents.models import Activation, ActivationState, Run
 from agents.services.listing import Listed, activations
 from agents.services.starting import stop_activation
@@ -83,7 +84,7 @@ class ActivationSerializer(serializers.ModelSerializer[Activation]):
         read_only_fields = fields
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
+class ReasonSerializer(BodySerializer):
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
 
 
@@ -128,7 +129,7 @@ class ActivationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Generi
     @action(detail=True, methods=["post"])
     def stop(self, request: Request, pk: UUID) -> Response:
         """The setting stays enabled. 409 where it ended, or only disabling stops it."""
-        activation, given = self.get_object(), ReasonSerializer(data=request.data or {})
+        activation, given = self.get_object(), ReasonSerializer(data=request.data)
         check_right(request, "stop", activation.setting)
         given.is_valid(raise_exception=True)
         with or_conflict(f"activations/{pk}"):

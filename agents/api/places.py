@@ -12,7 +12,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ReasonSerializer
 from agents.api.refusals import or_conflict
-from agents.api.validation import CheckedModelSerializer
+from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
 from agents.services.duty import back, cordon, drain
 from agents.services.wishes import save_destination
@@ -97,11 +97,12 @@ class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVie
     def back(self, request: Request, name: str) -> Response:
         """In service again."""
         server = self.get_object()
+        check_no_body(request)
         back(server, request.user, timezone.now())
         return Response(self.get_serializer(self.get_object()).data)
 
     def _changed(self, change: Callable[..., bool]) -> Response:
-        server, given = self.get_object(), DutySerializer(data=self.request.data or {})
+        server, given = self.get_object(), DutySerializer(data=self.request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"servers/{server.name}"):
             change(server, by=self.request.user, now=timezone.now(), **given.validated_data)

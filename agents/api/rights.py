@@ -6,8 +6,8 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from agents.api.errors import Forbidden
-from agents.models import LaunchSetting, Pool, ScheduledGroup
-from agents.services.rights import may_create_in, may_in_pool, missing, why_not, why_not_group
+from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup
+from agents.services.rights import may_create_in, may_in_pool, may_subscribe, missing, why_not, why_not_group
 
 
 def check_right(request: Request, action: str, setting: LaunchSetting) -> None:
@@ -20,6 +20,14 @@ def check_pool(request: Request, pool: Pool) -> None:
     """For a setting that is made in this pool or moved into it."""
     if not may_create_in(request.user, pool):
         raise _forbidden(missing("add", pool.name), "pool")
+
+
+def check_destination(request: Request, action: str, destination: Destination) -> None:
+    """`action`: add or edit, for a setting that shall subscribe to it. Raises Forbidden."""
+    if not may_subscribe(request.user, action, destination):
+        text = _("No setting of a pool where you may edit subscribes to “%(name)s”. Ask for “%(permission)s”.")
+        facts = {"name": destination.name, "permission": _("Can add destination")}
+        raise _forbidden(text % facts, "destination")
 
 
 def check_edit_in(request: Request, pool: Pool) -> None:

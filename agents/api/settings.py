@@ -15,9 +15,11 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ActivationSerializer, ReasonSerializer, RunSerializer
 from agents.api.refusals import or_conflict
-from agents.api.rights import check_pool, check_right
+from agents.api.rights import check_destination, check_pool, check_right
 from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
 from agents.api.setting_fields import SettingSerializer, settings_to_tell
+from agents.api.switch_filter import SwitchFilter
+from agents.api.validation import BodySerializer, check_no_body
 from agents.models import Activation, LaunchSetting, Server, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.resuming import resume_on_server
@@ -29,6 +31,7 @@ from agents.services.wishes import save_setting
 
 
 class SettingFilter(filters.FilterSet):
+    enabled = SwitchFilter()
     pool = filters.CharFilter(field_name="pool__name")
     destination = filters.CharFilter(field_name="destination__name")
 
@@ -44,7 +47,7 @@ class DisablingSerializer(ReasonSerializer):
     until = serializers.DateTimeField(required=False, default=None, allow_null=True)
 
 
-class ServerNameSerializer(serializers.Serializer[Any]):
+class ServerNameSerializer(BodySerializer):
     server = serializers.SlugRelatedField(slug_field="name", queryset=Server.objects.all())
 
 
@@ -100,6 +103,9 @@ class SettingViewSet(
         new = setting.pk is None
         if "pool" in values and (new or values["pool"].pk != setting.pool_id):
             check_pool(self.request, values["pool"])
+        destination = values.get("destination")
+        if destination is not None and (new or destination.pk != setting.destination_id):
+            check_destination(self.request, "add" if new else "edit", destination)
         has_schedule = "schedule" in values
         schedule = values.pop("schedule", None)
         for name, value in values.items():
@@ -124,6 +130,7 @@ class SettingViewSet(
         """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one that
         is started by its schedule begins later. 409 with the reason if refused."""
         setting = self.for_action("enable")
+        check_no_body(request)
         with or_conflict(f"settings/{key}"):
             activation = enable_setting(setting, by=request.user, now=timezone.now())
         return _started(activation)
@@ -133,7 +140,7 @@ class SettingViewSet(
     def disable(self, request: Request, key: str) -> Response:
         """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing happens
         when it is off already."""
-        setting, given = self.for_action("disable"), DisablingSerializer(data=request.data or {})
+        setting, given = self.for_action("disable"), DisablingSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
             disable_setting(setting, by=request.user, now=timezone.now(), **given.validated_data)
@@ -144,6 +151,7 @@ class SettingViewSet(
     def run(self, request: Request, key: str) -> Response:
         """Starts what is otherwise started by its schedule, or a standalone agent that ended. 409 if refused."""
         setting = self.for_action("run")
+        check_no_body(request)
         with or_conflict(f"settings/{key}"):
             activation = run_now(setting, by=request.user, now=timezone.now())
         return Response(ActivationSerializer(activation).data, status=status.HTTP_201_CREATED)
@@ -153,7 +161,7 @@ class SettingViewSet(
     def stop(self, request: Request, key: str) -> Response:
         """Stops the activation that goes on; the setting stays enabled. 409 where nothing goes on, or only disabling
         stops it."""
-        setting, given = self.for_action("stop"), ReasonSerializer(data=request.data or {})
+        setting, given = self.for_action("stop"), ReasonSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
             activation = _going_on(setting)
@@ -165,7 +173,7 @@ class SettingViewSet(
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, key: str) -> Response:
         """A new run on the server whose run tripped alone: its counts begin anew. 409 if refused."""
-        setting, given = self.for_action("enable"), ServerNameSerializer(data=request.data or {})
+        setting, given = self.for_action("enable"), ServerNameSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
             run = resume_on_server(setting, given.validated_data["server"], request.user, timezone.now())

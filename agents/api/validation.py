@@ -1,12 +1,33 @@
 """Serializers that keep the rules of the model: the API refuses exactly what the admin's form refuses."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import ManyToManyField, Model
 from rest_framework import serializers
+from rest_framework.request import Request
 
 M = TypeVar("M", bound=Model)
+
+
+class BodySerializer(serializers.Serializer[Any]):
+    """The body of an action, which may be left out. A name that it does not know is an error: a misspelt reason is not
+    lost, and a misspelt `until` switches nothing off for ever."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (unknown := sorted(set(data) - set(self.fields))):
+            raise serializers.ValidationError({unknown[0]: _no_such(self.fields)})
+        return super().to_internal_value(data)
+
+
+class NoBody(BodySerializer):
+    """Of an action that takes none: nothing, or an empty object."""
+
+
+def check_no_body(request: Request) -> None:
+    """Raises ValidationError."""
+    NoBody(data=request.data).is_valid(raise_exception=True)
 
 
 class CheckedModelSerializer(serializers.ModelSerializer[M]):
@@ -38,9 +59,14 @@ class CheckedModelSerializer(serializers.ModelSerializer[M]):
         writable = {name for name, field in self.fields.items() if not field.read_only}
         given = set(self.initial_data) if isinstance(self.initial_data, dict) else set()
         if unknown := sorted(given - set(self.fields)):
-            raise serializers.ValidationError({unknown[0]: f"There is no such field; there are: {sorted(writable)}."})
+            raise serializers.ValidationError({unknown[0]: _no_such(writable)})
         if fixed := sorted(given - writable):
             raise serializers.ValidationError({fixed[0]: "This field is a fact of the MA and cannot be set."})
+
+
+def _no_such(fields: Iterable[str]) -> str:
+    names = sorted(fields)
+    return f"There is no such field; there are: {names}." if names else "There is no such field; nothing is taken here."
 
 
 def _is_many(model: type[Model], name: str) -> bool:

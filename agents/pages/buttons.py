@@ -10,7 +10,7 @@ from agents.models import Activation, GroupActivation, GroupActivationState, Lau
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pages.consoles import Text, link
 from agents.services.groups import group_of, group_refusal
-from agents.services.rights import may_group, why_not, why_not_group
+from agents.services.rights import why_not, why_not_group
 from agents.services.starting import start_refusal, stop_refusal
 from agents.services.switching import Refused, refusal
 
@@ -68,7 +68,7 @@ def group_buttons(
     """Run now and stop, switch on or off: what can be meant now."""
 
     def missing(action: str) -> str:
-        return "" if may_group(request.user, action, group, members) else why_not_group(request.user, action, group)
+        return why_not_group(request.user, action, group, members)
 
     running = last is not None and last.state == GroupActivationState.RUNNING
     if not group.enabled:

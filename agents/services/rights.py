@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.models import GroupMember, LaunchSetting, Pool, PoolGrant, ScheduledGroup
+from agents.models import Destination, GroupMember, LaunchSetting, Pool, PoolGrant, ScheduledGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +32,39 @@ _ACTIONS = {
     "stop": _Action("agents.can_stop", "may_stop", gettext_lazy("Can stop activations")),
 }
 ACTIONS = tuple(_ACTIONS)
+# What ends for a whole group where it is done to one member.
+_WITH_GROUP = ("disable", "stop")
 
 
 def may(user: Any, action: str, setting: LaunchSetting) -> bool:
     """`action`: edit, delete, enable, disable, run or stop. Raises KeyError for another one.
 
-    Disabling a member disables its whole group: with grants alone the right is needed for each member."""
+    Disabling a member disables its whole group, stopping it ends the pass, and with it what nobody has begun yet: with
+    grants alone the right is needed for each member."""
     if user.has_perm(_ACTIONS[action].permission):
         return True
     if not may_in_pool(user, action, setting.pool_id):
         return False
-    member = getattr(setting, "membership", None) if action == "disable" else None
-    return member is None or may_group(user, action, member.group)
+    return action not in _WITH_GROUP or _granted(user, _ACTIONS[action].grant).issuperset(_pools_moved(setting))
 
 
 def may_create_in(user: Any, pool: Pool) -> bool:
     """Also whether a setting may be moved into this pool by somebody who may edit it where it is."""
     return may_in_pool(user, "add", pool.pk)
+
+
+def may_subscribe(user: Any, action: str, destination: Destination) -> bool:
+    """`action`: add or edit. What a setting subscribes to comes to its agent: with grants alone only where a setting of
+    one of these pools listens already, so that nobody reads the messages of others by making a setting."""
+    return destinations_for(user, action).filter(pk=destination.pk).exists()
+
+
+def destinations_for(user: Any, action: str) -> QuerySet[Destination]:
+    """Those of `may_subscribe`."""
+    if user.has_perm(_ACTIONS[action].permission) or user.has_perm("agents.add_destination"):
+        return Destination.objects.all()
+    mine = LaunchSetting.objects.filter(pool__in=_granted(user, _ACTIONS[action].grant))
+    return Destination.objects.filter(pk__in=mine.values("destination"))
 
 
 def may_in_pool(user: Any, action: str, pool: int) -> bool:
@@ -66,9 +82,7 @@ def may_group(user: Any, action: str, group: ScheduledGroup, members: Iterable[L
     """A group is moved with all its members: the right is needed for each (`members`, else the present ones).
 
     One without members belongs to those who may do it everywhere."""
-    if members is None:
-        members = [each.setting for each in GroupMember.objects.filter(group=group.pk).select_related("setting")]
-    pools = {setting.pool_id for setting in members}
+    pools = _pools_of(group, members)
     if not pools:
         return bool(user.has_perm(_ACTIONS[action].permission))
     return all(may_in_pool(user, action, pool) for pool in pools)
@@ -91,21 +105,49 @@ def pools_for(user: Any, action: str) -> QuerySet[Pool]:
 
 def why_not(user: Any, action: str, setting: LaunchSetting) -> str:
     """For the reader, beside a button that cannot be pressed; empty when this person may."""
-    return "" if may(user, action, setting) else missing(action, setting.pool.name)
-
-
-def why_not_group(
-    user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None
-) -> str:
-    if may_group(user, action, group, members):
+    if may(user, action, setting):
         return ""
-    text = _("You may not do that with every member. Ask for the permission “%(permission)s”.")
-    return text % {"permission": _ACTIONS[action].named}
+    if may_in_pool(user, action, setting.pool_id):
+        return _missing_with_group(user, action, _pools_moved(setting))
+    return missing(action, setting.pool.name)
+
+
+def why_not_group(user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None) -> str:
+    pools = _pools_of(group, members)
+    if not pools and not may_group(user, action, group, ()):
+        text = _("A group without members is in no pool. Ask for the permission “%(permission)s”.")
+        return text % {"permission": _ACTIONS[action].named}
+    return _missing_with_group(user, action, pools)
 
 
 def missing(action: str, pool: str) -> str:
     text = _("You may not do that. Ask for the permission “%(permission)s”, or for this right in the pool “%(pool)s”.")
     return text % {"permission": _ACTIONS[action].named, "pool": pool}
+
+
+def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
+    """Names the pools of members that are in the way; empty where none is."""
+    without = [pool for pool in pools if not may_in_pool(user, action, pool)]
+    if not without:
+        return ""
+    names = Pool.objects.filter(pk__in=without).order_by("name").values_list("name", flat=True)
+    text = _(
+        "You may not do that with every member of the group. Ask for the permission “%(permission)s”, or for this "
+        "right in: %(pools)s."
+    )
+    return text % {"permission": _ACTIONS[action].named, "pools": ", ".join(names)}
+
+
+def _pools_of(group: ScheduledGroup, members: Iterable[LaunchSetting] | None) -> set[int]:
+    if members is not None:
+        return {setting.pool_id for setting in members}
+    return set(GroupMember.objects.filter(group=group.pk).values_list("setting__pool_id", flat=True))
+
+
+def _pools_moved(setting: LaunchSetting) -> set[int]:
+    """Of every member of its group; empty where it is in none. By ids: the group may be deleted at this moment."""
+    groups = GroupMember.objects.filter(setting=setting.pk).values("group")
+    return set(GroupMember.objects.filter(group__in=groups).values_list("setting__pool_id", flat=True))
 
 
 def _granted(user: Any, grant: str) -> frozenset[int]:
