@@ -15,7 +15,7 @@ from agents.models import LaunchSetting, PoolGrant, ScheduledGroup
 from agents.pages.consoles import link
 from agents.services.group_members import check_members, save_members
 from agents.services.groups import delete_group
-from agents.services.rights import may_anywhere, may_group
+from agents.services.rights import may_anywhere, may_group, why_not_group
 from agents.services.switching import Refused
 
 FACTS = ("enabled", "state_since", "disabled_reason", "switched_off_by")
@@ -51,8 +51,9 @@ class GroupForm(ScheduleForm):
         except ValidationError as error:
             raise ValidationError(error.message_dict["members"]) from error
         wanted = list(LaunchSetting.objects.filter(key__in=keys))
-        if wanted and not may_group(self.user, "edit", self.instance, wanted):
-            raise ValidationError(_("You may not edit each of these settings: ask for the right in their pools."))
+        # One without members is nobody's but theirs who may edit every setting: who made it could not touch it again.
+        if refused := why_not_group(self.user, "edit", self.instance, wanted):
+            raise ValidationError(refused)
         return list(keys)
 
 
@@ -96,6 +97,8 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: ScheduledGroup, form: Any, change: bool) -> None:
         """All in the transaction of the admin's view. Whether it is enabled is written by others."""
+        if change:  # so that nobody deletes it meanwhile
+            ScheduledGroup.objects.select_for_update(no_key=True).get(pk=obj.pk)
         obj.save(update_fields=["description"] if change else None)
         save_members(obj, form.cleaned_data["members"], request.user, timezone.now())
         form.save_schedule(request.user)
@@ -113,6 +116,18 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
         except Refused as refused:
             messages.error(request, f"{refused.reason} {refused.what_to_do}")
             return HttpResponseRedirect(link("agents_scheduledgroup_change", object_id))
+        except ScheduledGroup.DoesNotExist:
+            return self._gone(request)
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        try:
+            return super().change_view(request, object_id, form_url, extra_context)
+        except ScheduledGroup.DoesNotExist:
+            return self._gone(request)
+
+    def _gone(self, request: HttpRequest) -> HttpResponseRedirect:
+        messages.error(request, _("It was deleted meanwhile."))
+        return HttpResponseRedirect(link("agents_scheduledgroup_changelist"))
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Its passes and its schedule go with it; its members stay."""

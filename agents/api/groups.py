@@ -18,7 +18,7 @@ from agents.api.activations import ReasonSerializer
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
-from agents.api.validation import CheckedModelSerializer
+from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import Activation, GroupActivation, GroupActivationState, LaunchSetting, ScheduledGroup, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.group_members import save_members
@@ -110,8 +110,9 @@ class GroupViewSet(
         return group
 
     def partial_update(self, request: Request, *args: Any, **options: Any) -> Response:
-        self.for_action("edit")
-        return super().partial_update(request, *args, **options)
+        group = self.for_action("edit")
+        with or_conflict(f"groups/{group.name}"):
+            return super().partial_update(request, *args, **options)
 
     def create(self, request: Request, *args: Any, **options: Any) -> Response:
         given = request.data.get("members") if isinstance(request.data, dict) else None
@@ -142,6 +143,8 @@ class GroupViewSet(
         schedule = values.pop("schedule", None)
         for name, value in values.items():
             setattr(group, name, value)
+        if not new:  # so that nobody deletes it meanwhile
+            ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
         # Whether it is enabled is written by others.
         group.save(update_fields=None if new else ["description"])
         if members is not None:
@@ -166,6 +169,7 @@ class GroupViewSet(
     def enable(self, request: Request, name: str) -> Response:
         """All members or none. 409 with the reason if refused."""
         group = self.for_action("enable")
+        check_no_body(request)
         with or_conflict(f"groups/{name}"):
             enable_group(group, request.user, timezone.now())
         return self._shown()
@@ -184,6 +188,7 @@ class GroupViewSet(
     def run(self, request: Request, name: str) -> Response:
         """One pass through the members now. 409 if refused."""
         group = self.for_action("run")
+        check_no_body(request)
         with or_conflict(f"groups/{name}"):
             started = run_group_now(group, request.user, timezone.now())
         return Response(PassSerializer(started).data, status=status.HTTP_201_CREATED)
@@ -204,7 +209,7 @@ class GroupViewSet(
         return windows_answer(self, Window.objects.filter(schedule__group=self.get_object()))
 
     def _reason(self) -> str:
-        given = ReasonSerializer(data=self.request.data or {})
+        given = ReasonSerializer(data=self.request.data)
         given.is_valid(raise_exception=True)
         return str(given.validated_data["reason"])
 

@@ -8,12 +8,16 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.models import LaunchSetting, ScheduledGroup
 from agents.pages.consoles import Text, page
 from agents.services.switching import Refused
 from contract.text import storable
 
+# What a person acts on and somebody else deletes at the same moment.
+GONE = (ScheduledGroup.DoesNotExist, LaunchSetting.DoesNotExist)
 EXPIRIES = {
     "1h": timedelta(hours=1),
     "4h": timedelta(hours=4),
@@ -83,7 +87,8 @@ def ask(
     form: type[forms.Form] | None = None,
     **shown: Any,
 ) -> HttpResponseBase:
-    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back.
+    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back; to the
+    list where what it is about is gone.
     `shown` goes to the page that asks."""
     bound = form(request.POST) if form is not None and request.method == "POST" else form() if form else None
     if request.method != "POST" or (bound is not None and not bound.is_valid()):
@@ -101,4 +106,7 @@ def ask(
         messages.success(request, str(act(bound)))
     except Refused as refused:
         messages.error(request, f"{refused.reason} {refused.what_to_do}")
+    except GONE:
+        messages.error(request, gettext("It was deleted meanwhile."))
+        return HttpResponseRedirect(question.crumbs[0][1] if question.crumbs else question.back)
     return HttpResponseRedirect(question.back)

@@ -115,4 +115,7 @@ def move_page(request: HttpRequest, name: str) -> HttpResponseBase:
                 reorder(group, keys, request.user, timezone.now())
             except ValidationError as error:  # changed by somebody else in between
                 messages.error(request, " ".join(error.messages))
+            except ScheduledGroup.DoesNotExist:
+                messages.error(request, _("It was deleted meanwhile."))
+                return HttpResponseRedirect(link("groups"))
     return HttpResponseRedirect(link("group", name))

@@ -38,9 +38,11 @@ def save_members(group: ScheduledGroup, keys: Sequence[str], by: Any, now: datet
     _note_moves(current, before, list(keys), by, now)
 
 
+@transaction.atomic
 def reorder(group: ScheduledGroup, keys: Sequence[str], by: Any, now: datetime) -> None:
     """The same members in another order, also while the group is enabled. Raises ValidationError."""
-    present = set(group.members.values_list("setting__key", flat=True))
+    current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
+    present = set(current.members.values_list("setting__key", flat=True))
     if set(keys) != present:
         text = _("The order must name each member once: %(keys)s.")
         raise _problem("not_the_members", text, keys=", ".join(sorted(present)))

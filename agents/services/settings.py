@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.models import Activation, LaunchSetting
+from agents.models import Activation, LaunchSetting, ScheduledGroup
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.endings import end_activations
 from agents.services.groups import disable_group, group_of
@@ -48,10 +48,18 @@ def disable_setting(
     and is then off without an end. `until`: it is enabled again by itself then. Raises Refused where that is past."""
     if until is not None and until <= now:
         raise Refused("until_is_past", _("The end of the pause is in the past."), _("Choose a later instant."))
-    if (group := group_of(setting)) is not None and disable_group(group, by, f"{setting.key}: {reason}", now):
+    if (group := group_of(setting)) is not None and _disabled_with(group, by, f"{setting.key}: {reason}", now):
         return True
     with transaction.atomic():
         if not switch_off(setting, by, reason, now, ticket=ticket, until=until):
             return False
     end_activations(now)
     return True
+
+
+def _disabled_with(group: ScheduledGroup, by: Any, reason: str, now: datetime) -> bool:
+    """Whether the group was on. One that is deleted at this moment was off, and its members with it."""
+    try:
+        return disable_group(group, by, reason, now)
+    except ScheduledGroup.DoesNotExist:
+        return False

@@ -1,0 +1,101 @@
+"""A group is deleted by somebody at the very moment somebody else acts on it: 404 or a message, never an error."""
+
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from agents.models import LaunchSetting, Pool, ScheduledGroup
+from agents.services.groups import delete_group
+from agents.services.settings import group_of as real_group_of
+from tests.web.launching import enabled, group_of
+from tests.web.rows import api_client, make_setting
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def group(pool: Pool) -> ScheduledGroup:
+    return group_of(make_setting(pool, "m-1", timing="DELAYED"), make_setting(pool, "m-2", timing="DELAYED"))
+
+
+def vanish(*_args: Any, **_options: Any) -> bool:
+    """In the place of the question for the right: the last thing before anything is done."""
+    for group in ScheduledGroup.objects.all():
+        delete_group(group, None, timezone.now())
+    return True
+
+
+def gone_first(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Somebody deletes it right before this function does its work."""
+    real = resolve_name(name)
+    monkeypatch.setattr(name, lambda *args, **options: (vanish(), real(*args, **options))[1])
+
+
+@pytest.mark.parametrize(
+    ("method", "action", "body"),
+    [
+        ("post", "enable/", {}),
+        ("post", "disable/", {}),
+        ("post", "run/", {}),
+        ("delete", "", {}),
+        ("patch", "", {"description": "new"}),
+        ("patch", "", {"members": ["m-2", "m-1"]}),
+    ],
+)
+def test_rest_does_not_find_it(
+    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, method: str, action: str, body: Any
+) -> None:
+    client = api_client(operator)
+    monkeypatch.setattr("agents.api.groups.check_group", vanish)
+
+    told = getattr(client, method)(f"/api/v1/groups/night/{action}", body)
+    assert (told.status_code, told.json()["error"]) == (404, "not_found")
+    assert not ScheduledGroup.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "seam"),
+    [("enable", "may_group"), ("disable", "may_group"), ("run", "may_group"), ("move", "reorder")],
+)
+def test_a_page_says_so_and_leads_to_the_list(
+    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, client: Client, action: str, seam: str
+) -> None:
+    client.force_login(operator)
+    gone_first(monkeypatch, f"agents.pages.group_actions.{seam}")
+
+    url = reverse(f"admin:group_{action}", args=["night"])
+    told = client.post(url, {"reason": "", "member": "m-1", "to": "down"}, follow=True)
+    assert (told.status_code, told.redirect_chain[-1][0]) == (200, reverse("admin:groups"))
+    assert "It was deleted meanwhile." in told.content.decode()
+
+
+@pytest.mark.parametrize(("action", "seam"), [("delete", "delete_group"), ("change", "check_members")])
+def test_a_form_says_so_and_leads_to_the_list(
+    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, client: Client, action: str, seam: str
+) -> None:
+    client.force_login(operator)
+    gone_first(monkeypatch, f"agents.admin.groups.{seam}")
+
+    url = reverse(f"admin:agents_scheduledgroup_{action}", args=[group.pk])
+    told = client.post(url, {"post": "yes", "description": "new", "members": "m-2 m-1"}, follow=True)
+    assert told.status_code == 200 and "It was deleted meanwhile." in told.content.decode()
+
+
+def test_a_member_is_disabled_though_its_group_goes(
+    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found_and_gone(setting: LaunchSetting) -> ScheduledGroup | None:
+        found = real_group_of(setting)
+        vanish()
+        enabled(setting)
+        return found
+
+    monkeypatch.setattr("agents.services.settings.group_of", found_and_gone)
+    told = api_client(operator).post("/api/v1/settings/m-1/disable/", {"reason": "enough"})
+
+    assert (told.status_code, told.json()["enabled"], told.json()["disabled_reason"]) == (200, False, "enough")
