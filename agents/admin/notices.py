@@ -7,16 +7,16 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from agents.addresses import masked
 from agents.models import NoticeTarget
 from agents.services.notice_targets import save_target
 
 
 @admin.register(NoticeTarget)
 class NoticeTargetAdmin(admin.ModelAdmin):
-    list_display = ("channel", "address", "setting", "pool", "created_at")
+    list_display = ("channel", "seen_address", "setting", "pool", "created_at")
     list_select_related = ("setting", "pool")
     list_filter = ("channel", "pool")
-    search_fields = ("address",)
     list_per_page = 50
     fieldsets = (
         (
@@ -37,6 +37,24 @@ class NoticeTargetAdmin(admin.ModelAdmin):
             },
         ),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: NoticeTarget | None = None) -> Any:
+        """Who may only look sees of a webhook no more than its host."""
+        if obj is None or self.has_change_permission(request, obj):
+            return self.fieldsets
+        owner, (title, rest) = self.fieldsets
+        return owner, (title, {**rest, "fields": ("channel", "seen_address")})
+
+    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Nobody finds out by searching what is not shown."""
+        return ("address",) if request.user.has_perm("agents.change_noticetarget") else ()
+
+    def get_readonly_fields(self, request: HttpRequest, obj: NoticeTarget | None = None) -> tuple[str, ...]:
+        return () if obj is None or self.has_change_permission(request, obj) else ("seen_address",)
+
+    @admin.display(description=gettext_lazy("address"))
+    def seen_address(self, obj: NoticeTarget) -> str:
+        return masked(obj.address)
 
     def save_model(self, request: HttpRequest, obj: NoticeTarget, form: Any, change: bool) -> None:
         if secret := save_target(obj):

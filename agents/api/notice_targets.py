@@ -15,10 +15,11 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.errors import ApiProblem
 from agents.api.rights import check_edit_in, check_right
 from agents.api.trips import NoticeSerializer
-from agents.api.validation import CheckedModelSerializer
+from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import Channel, LaunchSetting, NoticeTarget, Pool
 from agents.services.notice_targets import renew_secret, save_target
 from agents.services.notices import send_test
+from agents.services.seen_addresses import address_of_target
 
 
 class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
@@ -35,6 +36,11 @@ class TargetSerializer(CheckedModelSerializer[NoticeTarget]):
         model = NoticeTarget
         fields: tuple[str, ...] = ("id", "setting", "pool", "channel", "address", "created_at")
         read_only_fields: tuple[str, ...] = ("id", "created_at")
+
+    def to_representation(self, target: NoticeTarget) -> dict[str, Any]:
+        """Of a webhook only the host, for who may not edit what it belongs to."""
+        shown = super().to_representation(target)
+        return shown | {"address": address_of_target(self.context["request"].user, target)}
 
 
 class SecretSerializer(TargetSerializer):
@@ -72,7 +78,7 @@ class TargetViewSet(
         target = NoticeTarget(**given.validated_data)
         self._check(target)
         save_target(target)
-        return Response(SecretSerializer(target).data, status=status.HTTP_201_CREATED)
+        return Response(self._with_secret(target), status=status.HTTP_201_CREATED)
 
     def perform_destroy(self, instance: NoticeTarget) -> None:
         self._check(instance)
@@ -84,7 +90,9 @@ class TargetViewSet(
         """Sends one now and answers how it went; `problem` says what was wrong."""
         target = self.get_object()
         self._check(target)
-        return Response(NoticeSerializer(send_test(target, request.user, timezone.now())).data)
+        check_no_body(request)
+        notice = send_test(target, request.user, timezone.now())
+        return Response(NoticeSerializer(notice, context=self.get_serializer_context()).data)
 
     @extend_schema(request=None, responses=SecretSerializer)
     @action(detail=True, methods=["post"], url_path="renew-secret")
@@ -92,12 +100,16 @@ class TargetViewSet(
         """A new secret, shown this once; the one before signs nothing any more."""
         target = self.get_object()
         self._check(target)
+        check_no_body(request)
         if target.channel != Channel.WEBHOOK:
             raise ApiProblem(
                 _("Only what a webhook gets is signed."), where="channel", what_to_do=_("Nothing is to be done.")
             )
         renew_secret(target)
-        return Response(SecretSerializer(target).data)
+        return Response(self._with_secret(target))
+
+    def _with_secret(self, target: NoticeTarget) -> dict[str, Any]:
+        return dict(SecretSerializer(target, context=self.get_serializer_context()).data)
 
     def _check(self, target: NoticeTarget) -> None:
         request: Any = self.request

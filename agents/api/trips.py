@@ -9,6 +9,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.pagination import KeysetPages
 from agents.models import BreakerTrip, Interruption, Notice
+from agents.services.seen_addresses import address_of_notice, effects_for
 
 MOST_ROWS = 200
 
@@ -45,11 +46,18 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
         fields = ("id", "channel", "address", "state", "attempts", "next_at", "problem", "created_at", "sent_at")
         read_only_fields = fields
 
+    def to_representation(self, notice: Notice) -> dict[str, Any]:
+        """Of a webhook only the host, for who may not edit the setting."""
+        setting = notice.trip.setting if notice.trip else None
+        shown = super().to_representation(notice)
+        return shown | {"address": address_of_notice(self.context["request"].user, notice, setting)}
+
 
 class TripSerializer(serializers.ModelSerializer[BreakerTrip]):
     setting = serializers.CharField(source="setting.key", read_only=True)
     group = serializers.SerializerMethodField()
     ended_by = serializers.SerializerMethodField()
+    effects = serializers.SerializerMethodField()
 
     class Meta:
         model = BreakerTrip
@@ -68,6 +76,10 @@ class TripSerializer(serializers.ModelSerializer[BreakerTrip]):
             "reopened",
         )
         read_only_fields = fields
+
+    @extend_schema_field(serializers.JSONField())
+    def get_effects(self, trip: BreakerTrip) -> Any:
+        return effects_for(self.context["request"].user, trip)
 
     def get_group(self, trip: BreakerTrip) -> str | None:
         return trip.group.name if trip.group else None
@@ -93,7 +105,8 @@ class WholeTripSerializer(TripSerializer):
 
     @extend_schema_field(NoticeSerializer(many=True))
     def get_notices(self, trip: BreakerTrip) -> Any:
-        return NoticeSerializer(trip.notices.order_by("-pk")[:MOST_ROWS], many=True).data
+        rows = trip.notices.select_related("target__setting", "trip__setting").order_by("-pk")[:MOST_ROWS]
+        return NoticeSerializer(rows, many=True, context=self.context).data
 
 
 class TripQuery(serializers.Serializer[Any]):

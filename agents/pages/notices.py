@@ -17,6 +17,7 @@ from agents.pages.shown import Shown
 from agents.pages.trips import NOTICES
 from agents.services.notices import send_test
 from agents.services.rights import may, why_not
+from agents.services.seen_addresses import address_of_target
 
 VIEW = "agents.view_noticetarget"
 MOST = 20
@@ -24,9 +25,10 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """`last`: the newest notice that was sent there, a test or a trip."""
+    """`address`: as this person may see it. `last`: the newest notice that was sent there, a test or a trip."""
 
     target: NoticeTarget
+    address: str
     last: Notice | None
     state: Shown | None
 
@@ -43,13 +45,14 @@ def told_of(request: HttpRequest, setting: LaunchSetting) -> Told | None:
     """None for who may not see it."""
     if not request.user.has_perm(VIEW):
         return None
-    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).order_by("pk")[:MOST]
-    return Told([_row(target) for target in targets], why_not(request.user, "edit", setting))
+    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).order_by("pk")
+    shown = targets.select_related("setting")[:MOST]
+    return Told([_row(request, target) for target in shown], why_not(request.user, "edit", setting))
 
 
-def _row(target: NoticeTarget) -> TargetRow:
+def _row(request: HttpRequest, target: NoticeTarget) -> TargetRow:
     last = target.notices.order_by("-created_at").first()
-    return TargetRow(target, last, NOTICES[last.state] if last else None)
+    return TargetRow(target, address_of_target(request.user, target), last, NOTICES[last.state] if last else None)
 
 
 @require_POST

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from agents.models import BreakerTrip, Interruption
 from agents.pages.trip_words import Done, effects
@@ -19,13 +20,13 @@ class Chapter:
     effects: list[Done]
 
 
-def trip_story(trip: BreakerTrip, told: Sequence[Told]) -> list[Chapter]:
+def trip_story(trip: BreakerTrip, told: Sequence[Told], user: Any) -> list[Chapter]:
     """`told`: interruptions, oldest first, with their causes. The first chapter is the trip itself; each one after it
     is a message that was tried first and failed, which belongs to an activation of its own. Where the oldest
     interruptions are missing, the newest chapters keep theirs."""
     own = [(each, why) for each, why in told if each.trip_id == trip.pk]
     activations = list(dict.fromkeys(each.activation_uuid for each, _ in own))
-    done = _batches(effects(trip), trip.reopened + 1)
+    done = _batches(effects(user, trip), trip.reopened + 1)
     skipped = len(done) - len(activations)
     found: list[list[Told]] = [[] for _ in done]
     for each, why in own:

@@ -10,6 +10,7 @@ from django.utils.translation import ngettext
 from agents.models import BreakerTrip, Interruption
 from agents.pages.amounts import number
 from agents.pages.consoles import link
+from agents.services.seen_addresses import effects_for
 from contract.breaker import TripReason
 
 
@@ -68,10 +69,10 @@ class Done:
     first: bool = False
 
 
-def effects(trip: BreakerTrip) -> list[Done]:
-    """In the order in which they were done. A word that is not known here is shown as it is."""
-    kept = trip.effects if isinstance(trip.effects, list) else []
-    return [_done(effect) for effect in kept if isinstance(effect, dict)]
+def effects(user: Any, trip: BreakerTrip) -> list[Done]:
+    """In the order in which they were done, as this person may see them. A word that is not known here is shown as it
+    is."""
+    return [_done(effect) for effect in effects_for(user, trip)]
 
 
 def _done(effect: dict[str, Any]) -> Done:

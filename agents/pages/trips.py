@@ -19,6 +19,7 @@ from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import quorum_text, trip_cause
 from agents.services.notices import untold
 from agents.services.rights import why_not
+from agents.services.seen_addresses import address_of_notice
 
 VIEW = "agents.view_breakertrip"
 MOST_ROWS = 100
@@ -98,7 +99,7 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     trip = get_object_or_404(rows, pk=pk)
     interruptions = list(trip.interruptions.select_related("server").order_by("received_at")[:MOST_ROWS])
     told = [(each, interruption_cause(each)) for each in interruptions]
-    notices = trip.notices.order_by("pk")[:MOST_ROWS]
+    notices = trip.notices.select_related("target__setting").order_by("pk")[:MOST_ROWS]
     return page(
         request,
         "agents/trip.html",
@@ -110,9 +111,11 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         trip_cause=trip_cause(trip, list(reversed(interruptions))),
         trip_quorum=quorum_text(trip),
         quorum=trip.quorum if isinstance(trip.quorum, dict) else {},
-        story=trip_story(trip, told),
+        story=trip_story(trip, told, request.user),
         interruptions=told,
-        notices=[(notice, NOTICES[notice.state]) for notice in notices],
+        notices=[
+            (notice, address_of_notice(request.user, notice, trip.setting), NOTICES[notice.state]) for notice in notices
+        ],
         untold=len(untold(trip)),
         panels=panels.render("trip", request, trip),
         why_not_enable=why_not(request.user, "enable", trip.setting),

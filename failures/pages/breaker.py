@@ -101,7 +101,7 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "trip": stands.trip,
         "trip_cause": trip_cause(stands.trip, stands.interruptions) if stands.trip else "",
         "trip_quorum": quorum_text(stands.trip) if stands.trip else "",
-        "story": trip_story(stands.trip, said) if stands.trip else [],
+        "story": trip_story(stands.trip, said, request.user) if stands.trip else [],
     }
     return {"title": _("Breaker"), "template": "failures/breaker.html", "context": context}
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 
 from agents.models import BreakerTrip, LaunchSetting, Pool, Server
 from agents.pages.trip_story import trip_story
@@ -27,7 +28,7 @@ def test_a_trip_that_was_opened_again_is_told_in_order_and_keeps_its_cause(pool:
 
     trip = BreakerTrip.objects.get()
     told = list(trip.interruptions.order_by("received_at"))
-    story = trip_story(trip, [(each, "") for each in told])
+    story = trip_story(trip, [(each, "") for each in told], AnonymousUser())
 
     assert [[each.reason for each, _ in chapter.given_up] for chapter in story] == [["same_type"], ["trial"]]
     assert [chapter.at for chapter in story] == [NOW, LATER]
