@@ -49,6 +49,15 @@ def configure() -> None:
     )
 
 
+class NoTracebackOfRefusals(logging.Filter):
+    """A request that was refused (403, 400, 404) is a line; a traceback is for what went wrong in the MA."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if getattr(record, "status_code", 500) < 500:
+            record.exc_info = record.exc_text = None
+        return True
+
+
 def logging_settings(level: str) -> dict[str, Any]:
     """Django's LOGGING: everything to stderr, which the process runner writes to the log of the process."""
     return {
@@ -56,9 +65,11 @@ def logging_settings(level: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": "ma_site.logs.formatter"}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "filters": {"refusals": {"()": "ma_site.logs.NoTracebackOfRefusals"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},
+            "django.request": {"filters": ["refusals"]},
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # stomp.py and Proton log frames, and with them properties, at their lower levels.
             "stomp.py": {"level": "ERROR"},
