@@ -1,7 +1,8 @@
 """Whether what was interrupted switches a setting off. Pure: facts in, decision with its explanation out."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -22,10 +23,24 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """A server of the pool that has not given the setting up, or that had a run of the activation and left the pool.
+    `runs`: a run is wanted there and not closed. `duty_since`: of a server that is `off_duty` (cordoned, draining)."""
+
+    name: str
+    seen_at: datetime | None
+    in_pool: bool = True
+    offers: bool = True
+    runs: bool = False
+    off_duty: bool = False
+    duty_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Names of servers. `interrupted`: their newest run of the open activation was given up and not resumed. `live`:
-    servers of the pool without these that were seen in the last ALONE_AFTER. `heard`: the MA itself could hear for so
-    long, so that silence means something."""
+    others that went on with it or could have begun with it in the last ALONE_AFTER. `heard`: the MA itself could hear
+    for so long, so that silence means something."""
 
     many: bool
     trial: bool = False
@@ -52,6 +67,24 @@ class Quorum:
             "live": list(self.live),
             "rule": self.rule.value,
         }
+
+
+def live(others: Iterable[Other], given_up_at: datetime | None, now: datetime) -> tuple[str, ...]:
+    """The names of those that went on with it in the last ALONE_AFTER, or could have begun with it. `given_up_at`: when
+    the first server gave it up, None while that is not known."""
+    return tuple(other.name for other in others if _is_live(other, given_up_at, now))
+
+
+def _is_live(other: Other, given_up_at: datetime | None, now: datetime) -> bool:
+    before = now - ALONE_AFTER
+    if other.seen_at is None or other.seen_at <= before:
+        return False
+    if not other.in_pool or not other.offers:
+        # Nobody knows since when: so that a person has time to put it back, counted from the first that gave up.
+        return given_up_at is None or given_up_at > before
+    if other.runs or not other.off_duty:
+        return True
+    return other.duty_since is not None and other.duty_since > before
 
 
 def decide(facts: Facts) -> Quorum:

@@ -27,7 +27,8 @@ from agents.services.groups import disable_group
 from agents.services.hearing import heard_for
 from agents.services.interrupted import interrupted_now
 from agents.services.notices import create_notices
-from agents.services.quorum import ALONE_AFTER, Facts, Quorum, decide
+from agents.services.quorum import ALONE_AFTER, Facts, Quorum, decide, live
+from agents.services.quorum_facts import given_up_at, others_of
 from agents.services.reopening import reopen_trip
 from agents.services.switching import switch_off
 from contract.breaker import Counts, trips
@@ -71,15 +72,14 @@ def quorum_of(activation: Activation, now: datetime) -> Quorum:
     setting = activation.setting
     runs = interrupted_now(activation.pk)
     interrupted = tuple(run.server.name for run in runs)
-    others = setting.pool.servers.exclude(name__in=interrupted)
-    live = tuple(others.filter(last_seen_at__gt=now - ALONE_AFTER).values_list("name", flat=True))
+    others = others_of(activation, [run.server_id for run in runs])
     return decide(
         Facts(
             many=setting.spread == Spread.MANY,
             trial=_is_trial(activation, runs),
             interrupted=interrupted,
-            live=live,
-            heard=heard_for(ALONE_AFTER, now) or not others.exists(),
+            live=live(others, given_up_at(runs), now),
+            heard=heard_for(ALONE_AFTER, now) or not others,
         )
     )
 

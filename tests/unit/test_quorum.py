@@ -1,11 +1,15 @@
 """When what was interrupted switches a setting off."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.services.quorum import Facts, Rule, decide
+from agents.services.quorum import ALONE_AFTER, Facts, Other, Rule, decide, live
 
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+LONG_AGO, JUST_NOW = NOW - ALONE_AFTER, NOW - ALONE_AFTER + timedelta(seconds=1)
 NAMES = st.lists(st.sampled_from(["srv-1", "srv-2", "srv-3", "srv-4"]), unique=True).map(tuple)
 
 
@@ -45,3 +49,24 @@ def test_one_more_that_gives_up_never_keeps_a_setting_on(
     for name in live:
         after = Facts(many, trial, (*interrupted, name), tuple(other for other in live if other != name), heard)
         assert decide(after).trips >= decide(before).trips
+
+
+@pytest.mark.parametrize(
+    ("other", "given_up_at", "counts"),
+    [
+        (Other("b", JUST_NOW, runs=True), LONG_AGO, True),
+        (Other("b", JUST_NOW), LONG_AGO, True),  # in service: it is given a run, or has ended its own
+        (Other("b", LONG_AGO, runs=True), JUST_NOW, False),
+        (Other("b", None), JUST_NOW, False),
+        (Other("b", NOW, runs=True, off_duty=True, duty_since=LONG_AGO), LONG_AGO, True),  # cordoned: it goes on
+        (Other("b", NOW, off_duty=True, duty_since=LONG_AGO), JUST_NOW, False),
+        (Other("b", NOW, off_duty=True, duty_since=JUST_NOW), LONG_AGO, True),
+        (Other("b", NOW, offers=False, runs=True), LONG_AGO, False),
+        (Other("b", NOW, offers=False), JUST_NOW, True),
+        (Other("b", NOW, in_pool=False, runs=True), LONG_AGO, False),
+        (Other("b", NOW, in_pool=False), JUST_NOW, True),
+        (Other("b", NOW, in_pool=False), None, True),
+    ],
+)
+def test_who_counts_as_another_live_server(other: Other, given_up_at: datetime | None, counts: bool) -> None:
+    assert live([other], given_up_at, NOW) == (("b",) if counts else ())
