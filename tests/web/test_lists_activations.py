@@ -30,10 +30,28 @@ def ended(
     return made
 
 
+def crowd(pool: Pool, server: Server, setting: LaunchSetting) -> None:
+    """Enough rows for a choice of index to matter: of a few PostgreSQL takes any. `setting` has never failed here."""
+    others = [make_setting(pool, f"crowd-{number}") for number in range(9)]
+    made = Activation.objects.bulk_create(
+        Activation(
+            setting=others[n % 9] if n % 50 else setting,
+            state="failed" if n % 50 and n % 3 == 0 else "succeeded",
+            started_at=NOW + timedelta(seconds=n),
+            ended_at=NOW,
+        )
+        for n in range(3000)
+    )
+    Run.objects.bulk_create(
+        Run(activation=one, server=server, epoch=1, wanted=False, closed_at=NOW, created_at=NOW) for one in made
+    )
+
+
 def plan_of(rows: QuerySet[Any]) -> str:
     """What the database says of how it reads the first page; PostgreSQL would read a small table whole."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
+            cursor.execute("ANALYZE agents_activation, agents_run")
             cursor.execute("SET LOCAL enable_seqscan = off")
             cursor.execute("SET LOCAL enable_sort = off")
             cursor.execute("SET LOCAL enable_bitmapscan = off")
@@ -94,8 +112,9 @@ def test_a_filter_that_is_none_is_named(operator: User, setting: LaunchSetting, 
     ],
 )
 def test_each_narrowing_is_read_by_its_index(
-    narrowed: dict[str, str], index: str, setting: LaunchSetting, server: Server
+    narrowed: dict[str, str], index: str, setting: LaunchSetting, pool: Pool, server: Server, second_server: Server
 ) -> None:
+    crowd(pool, second_server, setting)
     ended(setting, server)
     told = plan_of(activations(**narrowed).rows)
 
