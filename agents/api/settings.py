@@ -47,6 +47,12 @@ class DisablingSerializer(ReasonSerializer):
     until = serializers.DateTimeField(required=False, default=None, allow_null=True)
 
 
+class EnablingSerializer(BodySerializer):
+    """`try_one_first` holds for this enabling alone; without it as the setting says."""
+
+    try_one_first = serializers.BooleanField(required=False, default=None, allow_null=True)
+
+
 class ServerNameSerializer(BodySerializer):
     server = serializers.SlugRelatedField(slug_field="name", queryset=Server.objects.all())
 
@@ -124,15 +130,15 @@ class SettingViewSet(
             gone = remove_setting(setting, request.user, timezone.now())
         return Response(status=status.HTTP_204_NO_CONTENT if gone else status.HTTP_202_ACCEPTED)
 
-    @extend_schema(request=None, responses={200: ActivationSerializer, 204: None})
+    @extend_schema(request=EnablingSerializer, responses={200: ActivationSerializer, 204: None})
     @action(detail=True, methods=["post"])
     def enable(self, request: Request, key: str) -> Response:
         """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one that
         is started by its schedule begins later. 409 with the reason if refused."""
-        setting = self.for_action("enable")
-        check_no_body(request)
+        setting, given = self.for_action("enable"), EnablingSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
-            activation = enable_setting(setting, by=request.user, now=timezone.now())
+            activation = enable_setting(setting, by=request.user, now=timezone.now(), **given.validated_data)
         return _started(activation)
 
     @extend_schema(request=DisablingSerializer, responses=SettingSerializer)

@@ -156,6 +156,8 @@ class LaunchSetting(models.Model):
     state_since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
     # How often it was switched on. What belongs to this enabling is known by it: clocks differ and step back.
     enablings = models.PositiveIntegerField(default=0, editable=False)
+    # Whether this enabling tries one message first, where whoever enabled it chose; else `try_one_first` says it.
+    first_tries_one = models.BooleanField(null=True, editable=False)
     disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     disabled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

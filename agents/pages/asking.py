@@ -65,6 +65,14 @@ class SwitchOffForm(ExpiryForm):
     ticket = StorableField(label=_("Ticket"), required=False, max_length=200)
 
 
+class SwitchOnForm(forms.Form):
+    try_one_first = forms.BooleanField(
+        label=_("Try one message first"),
+        required=False,
+        help_text=_("When it is handled well all begin, when it fails it is off again."),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """`button` does what `title` asks. `tone`: primary or danger. `refusal`: why it cannot be done now."""
@@ -84,7 +92,7 @@ def ask(
     request: HttpRequest,
     question: Question,
     act: Callable[[Any], Text],
-    form: type[forms.Form] | None = None,
+    form: Callable[..., forms.Form] | None = None,
     **shown: Any,
 ) -> HttpResponseBase:
     """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back; to the

@@ -1,5 +1,7 @@
 """What people do with a setting: switch it on or off, run it now, stop its activation, let one server go on."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -9,11 +11,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from agents.models import Activation, LaunchSetting, Server, Spread
-from agents.pages.asking import Question, ReasonForm, SwitchOffForm, ask
+from agents.models import Activation, BreakerTrip, LaunchSetting, Server, Spread
+from agents.pages.asking import Question, ReasonForm, SwitchOffForm, SwitchOnForm, ask
 from agents.pages.buttons import enable_refusal, open_activation, told
 from agents.pages.consoles import Text, link, needs
 from agents.pages.figures import figures_of
+from agents.pages.trip_words import trip_cause
 from agents.services.groups import group_of
 from agents.services.resuming import resume_on_server
 from agents.services.rights import may
@@ -45,23 +48,30 @@ def _figures(setting: LaunchSetting) -> dict[str, Any]:
 @needs(VIEW)
 def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
     setting = setting_for(request, key, "enable")
-    texts: list[Text] = [_what_starts(setting)]
-    if setting.try_one_first and setting.takes_messages:
-        texts.append(_("One message is tried first: when it is handled well all begin, when it fails it is off again."))
+    trip = setting.trips.select_related("group").prefetch_related("interruptions__server").filter(ended_at=None).first()
     question = Question(
         title=_("Switch %(key)s on?") % {"key": key},
-        texts=[*texts, _("The breaker's counts begin at 0.")],
+        texts=[_what_starts(setting), _("The breaker's counts begin at 0.")],
         button=_("Switch on"),
         icon="play",
         refusal="" if setting.enabled else enable_refusal(setting),
         **_frame(setting),
     )
 
-    def act(_form: Any) -> Text:
-        enable_setting(setting, by=request.user, now=timezone.now())
+    def act(form: Any) -> Text:
+        chosen = form.cleaned_data["try_one_first"] if form else None
+        enable_setting(setting, by=request.user, now=timezone.now(), try_one_first=chosen)
         return _("Switched on: %(key)s") % {"key": key}
 
-    return ask(request, question, act, **_figures(setting))
+    form: Callable[..., SwitchOnForm] | None = None
+    if setting.takes_messages and not setting.enabled:
+        form = partial(SwitchOnForm, initial={"try_one_first": setting.try_one_first or trip is not None})
+    shown: dict[str, Any] = {"off": setting, "trip": trip, "trip_cause": _cause(trip)} if not setting.enabled else {}
+    return ask(request, question, act, form, **shown, **_figures(setting))
+
+
+def _cause(trip: BreakerTrip | None) -> str:
+    return trip_cause(trip, list(trip.interruptions.all())) if trip else ""
 
 
 def _what_starts(setting: LaunchSetting) -> str:
@@ -96,6 +106,8 @@ def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
         now, said = timezone.now(), form.cleaned_data
         until = form.until(now) if group is None else None
         disable_setting(setting, request.user, said["reason"], now, ticket=said.get("ticket", ""), until=until)
+        if group is not None:
+            return _("Switched off: %(key)s, and with it its group %(group)s") % {"key": key, "group": group.name}
         return _("Switched off: %(key)s") % {"key": key}
 
     form = SwitchOffForm if group is None else ReasonForm

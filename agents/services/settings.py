@@ -16,10 +16,13 @@ from agents.services.switching import Refused, refusal, switch_off, switch_on
 __all__ = ["Refused", "disable_setting", "enable_setting", "refusal"]
 
 
-def enable_setting(setting: LaunchSetting, by: Any, now: datetime, *, why: str = "") -> Activation | None:
+def enable_setting(
+    setting: LaunchSetting, by: Any, now: datetime, *, why: str = "", try_one_first: bool | None = None
+) -> Activation | None:
     """Starts an activation, or answers the open one when it is enabled already. None where there is none: what is
     started by its schedule begins later, a standalone agent may have ended. Raises Refused.
 
+    `try_one_first` holds for this enabling alone; None: as the setting says.
     Of two at once one starts the activation: exactly one row changes from off to on.
     """
     with transaction.atomic():
@@ -30,7 +33,7 @@ def enable_setting(setting: LaunchSetting, by: Any, now: datetime, *, why: str =
             text = _("It belongs to the group “%(name)s”.") % {"name": group.name}
             raise Refused("in_group", text, _("Enable the group: its members are enabled together."))
         if not current.enabled:
-            switch_on(current, by, now, why=why)
+            switch_on(current, by, now, why=why, try_one_first=try_one_first)
     activation = Activation.objects.filter(setting=current, state__in=OPEN_ACTIVATIONS).first()
     if activation is None:
         if LaunchSetting.objects.filter(pk=setting.pk, enabled=True).exists():

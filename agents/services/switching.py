@@ -45,18 +45,21 @@ def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     return _provision_refusal(setting) or _pool_refusal(setting, now)
 
 
-def switch_on(setting: LaunchSetting, by: Any, now: datetime, *, why: str = "") -> None:
+def switch_on(
+    setting: LaunchSetting, by: Any, now: datetime, *, why: str = "", try_one_first: bool | None = None
+) -> None:
     """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a schedule
-    does not. Raises Refused."""
+    does not. `try_one_first`: for this enabling; None as the setting says. Raises Refused."""
     if refused := refusal(setting, now):
         raise refused
     off_and_ready = LaunchSetting.objects.filter(
         pk=setting.pk, enabled=False, provision_state=ProvisionState.READY, wanted_hash=F("provisioned_hash")
     )
     forgotten = {"disabled_reason": "", "disabled_by": None, "disabled_ticket": "", "disabled_until": None}
-    if off_and_ready.update(enabled=True, state_since=now, enablings=F("enablings") + 1, **forgotten) != 1:
+    chosen = {"enablings": F("enablings") + 1, "first_tries_one": try_one_first}
+    if off_and_ready.update(enabled=True, state_since=now, **chosen, **forgotten) != 1:
         return
-    setting.refresh_from_db(fields=["state_since", "enablings"])
+    setting.refresh_from_db(fields=["state_since", "enablings", "first_tries_one"])
     end_trip(setting, by, now)
     asap = setting.timing == Timing.ASAP
     activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None

@@ -19,7 +19,9 @@ def begins_with_trial(setting: LaunchSetting) -> bool:
     """For an activation that starts now: the first since the setting was enabled, or none before tried to the end.
 
     A standalone agent has no messages to try."""
-    if not setting.try_one_first or not setting.takes_messages:
+    chosen = setting.first_tries_one
+    wanted = setting.try_one_first if chosen is None else chosen
+    if not wanted or not setting.takes_messages:
         return False
     since = Activation.objects.filter(setting=setting, enabling=setting.enablings)
     return not since.filter(trial=False).exists()

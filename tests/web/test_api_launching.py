@@ -143,6 +143,22 @@ def test_a_standalone_setting_has_no_destination(operating: APIClient, pool: Poo
 # -- doing ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "tries"),
+    [
+        ({"try_one_first": True}, 200, True),
+        ({}, 200, False),
+        ({"try_one_first": "maybe"}, 400, None),
+        ({"try_one": 1}, 400, None),
+    ],
+)
+def test_enabling_may_try_one_message_first(
+    operating: APIClient, setting: LaunchSetting, body: dict[str, Any], status: int, tries: bool | None
+) -> None:
+    assert operating.post("/api/v1/settings/orders/enable/", body, format="json").status_code == status
+    assert list(Activation.objects.values_list("trial", flat=True)) == ([] if tries is None else [tries])
+
+
 def test_a_delayed_setting_is_enabled_run_and_stopped(operating: APIClient, delayed: LaunchSetting) -> None:
     assert operating.post("/api/v1/settings/orders/run/").json()["error"] == "disabled"
     assert operating.post("/api/v1/settings/orders/enable/").status_code == 204

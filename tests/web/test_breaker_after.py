@@ -212,6 +212,25 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     assert "added after it" not in client.get(f"/trips/{trip.pk}/").content.decode()
 
 
+@pytest.mark.parametrize(("field", "chosen", "tries"), [(False, True, True), (True, False, False), (True, None, True)])
+def test_whoever_enables_chooses_for_this_enabling_alone(
+    pool: Pool, field: bool, chosen: bool | None, tries: bool
+) -> None:
+    asap = make_setting(pool, try_one_first=field)
+    delayed = make_setting(pool, key="nightly", timing="DELAYED", try_one_first=field)
+
+    activation = enable_setting(asap, None, LATER, try_one_first=chosen)
+    enable_setting(delayed, None, LATER, try_one_first=chosen)
+    begun = start_activation(delayed, Trigger.PERSON, None, LATER)
+
+    assert activation is not None
+    assert (activation.trial, begun.trial) == (tries, tries)
+    disable_setting(asap, None, "", LATER)
+    Activation.objects.filter(pk=activation.pk).update(ended_at=LATER)
+    again = enable_setting(asap, None, LATER + timedelta(seconds=1))
+    assert again is not None and again.trial == field
+
+
 def test_a_failed_try_without_a_trip_before_makes_one(tried: LaunchSetting) -> None:
     (run,) = started(tried).values()
 

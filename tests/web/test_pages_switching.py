@@ -37,6 +37,33 @@ def test_switching_on_starts_an_activation(world: World) -> None:
     assert Activation.objects.filter(setting__key="stock-sync").count() == 1
 
 
+def test_the_question_offers_to_try_one_message_first(world: World) -> None:
+    client = signed_in(world, "operator")
+    Server.objects.filter(name__in=["srv-1", "srv-2"]).update(last_seen_at=world.now)
+    LaunchSetting.objects.filter(key="stock-sync").update(disabled_reason="stock is counted")
+
+    page = looked_at(client, "/settings/stock-sync/enable/")
+    assert "stock is counted" in page.text and "Try one message first" in page.text
+    assert "checked" not in client.get("/settings/stock-sync/enable/").content.decode()
+    client.post("/settings/stock-sync/enable/", {"try_one_first": "on"})
+
+    assert Activation.objects.get(setting__key="stock-sync").trial
+    assert not LaunchSetting.objects.get(key="stock-sync").try_one_first
+
+
+def test_after_a_trip_the_question_says_why_and_tries_one_unless_told_otherwise(world: World) -> None:
+    assert world.launches
+    client = signed_in(world, "operator")
+
+    page = looked_at(client, "/settings/returns/enable/")
+    assert "3 × IndexError in a row on srv-2, srv-3" in page.text
+    assert f"/trips/{world.launches.trip.pk}/" in page.links()
+    assert "checked" in client.get("/settings/returns/enable/").content.decode()
+    client.post("/settings/returns/enable/")
+
+    assert not Activation.objects.filter(setting__key="returns").order_by("-number")[0].trial
+
+
 def test_a_refusal_is_shown_and_nothing_is_started(world: World) -> None:
     client = signed_in(world, "operator")
     Server.objects.update(last_seen_at=world.now)
