@@ -211,12 +211,28 @@ def _alone(setting: LaunchSetting) -> str:
     limit, attempts = same_limit(setting.breaker_m), setting.subscribed.max_attempts
     if 0 <= attempts < limit:
         return ""
-    if setting.spread == Spread.MANY:
+    if setting.spread == Spread.MANY and attempts == limit:
+        text = ngettext(
+            "One bad message alone on a quiet queue can make a server give this setting up with its only attempt, as it "
+            "becomes dead.",
+            "One bad message alone on a quiet queue can make a server give this setting up with its last attempt of "
+            "%(n)s, as it becomes dead.",
+            limit,
+        )
+    elif setting.spread == Spread.MANY:
         text = ngettext(
             "One bad message alone on a quiet queue can make a server give this setting up after %(n)s attempt, "
             "before it is dead.",
             "One bad message alone on a quiet queue can make a server give this setting up after %(n)s attempts, "
             "before it is dead.",
+            limit,
+        )
+    elif attempts == limit:
+        text = ngettext(
+            "One bad message alone on a quiet queue switches this setting off with its only attempt, as it becomes "
+            "dead.",
+            "One bad message alone on a quiet queue switches this setting off with its last attempt of %(n)s, as it "
+            "becomes dead.",
             limit,
         )
     else:

@@ -40,6 +40,8 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         r"(?P<n>\d+) messages failed and were not handled well later",
         _("messages that failed and were not handled well later: %(n)s"),
     ),
+    (r"the agent failed", _("the agent failed")),
+    (r"a run failed", _("a run failed")),
     (r"late records", _("records that came after the end")),
     (
         r"breaker: failures of one type in a row \((?P<type>.*)\) on (?P<servers>[^()]*)",

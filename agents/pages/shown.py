@@ -32,12 +32,13 @@ class Shown:
 class Facts:
     """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`: its
     breaker switched it off and nobody has switched it on again. `member`: a group starts it. `with_group`: a trip
-    of a member switched its group off."""
+    of a member switched its group off. `scheduled`: it has a schedule of its own."""
 
     started: bool = True
     tripped: bool = False
     member: bool = False
     with_group: bool = False
+    scheduled: bool = False
 
 
 def setting_shown(setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()) -> Shown:
@@ -64,7 +65,7 @@ def _not_started(setting: LaunchSetting, facts: Facts) -> Shown:
     if facts.member:
         return Shown(_("waits for its group"), "info", "wait")
     if setting.timing == Timing.DELAYED:
-        return Shown(_("waits for its schedule"), "info", "wait")
+        return Shown(_("waits for its schedule") if facts.scheduled else _("waits to be run"), "info", "wait")
     if not setting.takes_messages:
         return Shown(_("ended by itself"), "info", "ok")
     return Shown(_("waiting for a server"), "warn", "wait")

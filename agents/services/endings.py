@@ -31,6 +31,8 @@ REASONS = {
     Ending.FINISHED: "every run ended by itself",
     Ending.STOPPED: "stopped by a person",
 }
+# Of one that ended by itself though a run of it failed. By whether it takes messages.
+FAILED_REASONS = {True: "a run failed", False: "the agent failed"}
 
 
 def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int:
@@ -72,9 +74,10 @@ def _run_out(unended: QuerySet[Activation]) -> QuerySet[Activation]:
 
 
 def _note_own_ending(activation: Activation, now: datetime) -> None:
-    setting = activation.setting
-    if (ending := own_ending(setting.kind, setting.timing, _facts(activation.pk, now))) is not None:
-        set_ending(activation, ending, now)
+    setting, runs = activation.setting, _facts(activation.pk, now)
+    if (ending := own_ending(setting.kind, setting.timing, runs)) is not None:
+        failed = any(run.state == RunPhase.FAILED for run in runs)
+        set_ending(activation, ending, now, reason=FAILED_REASONS[setting.takes_messages] if failed else "")
 
 
 def _facts(activation: UUID, now: datetime) -> list[RunFact]:

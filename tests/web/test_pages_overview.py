@@ -29,7 +29,7 @@ def answering(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_summary_counts_what_the_rows_say(world: World, answering: None) -> None:
     text = looked_at(signed_in(world, "viewer"), "/").text
 
-    assert "3 settings off" in text and "1 setting off by breaker" in text
+    assert "3 settings off" in text and "1 of them by breaker" in text
     assert "155 dead letters" in text  # 9 settings with messages × 17, and 2 of nobody
     assert "3 of 5 servers alive" in text
     assert "last failure" in text

@@ -1,6 +1,6 @@
 """The page of a setting says what follows from each field; forms show it before they are saved."""
 
-from agents.models import Destination, LaunchSetting, OfferedAgent, Pool
+from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Schedule
 from agents.pages import groups
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
@@ -33,6 +33,25 @@ def test_one_bad_message_alone_is_warned_of(world: World) -> None:
     assert "switches this setting off after 3 attempts, before it is dead" in any_one
     assert "count each message once, a larger limit, or fewer attempts" in any_one
     assert "One bad message" not in looked_at(client, "/settings/invoices/").text
+
+
+def test_a_bad_message_that_dies_with_the_trip_is_told_truly(world: World) -> None:
+    setting = LaunchSetting.objects.get(key="mail-send")
+    Destination.objects.filter(pk=setting.subscribed.pk).update(max_attempts=3)
+
+    text = looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
+    assert "switches this setting off with its last attempt of 3, as it becomes dead" in text
+    assert "before it is dead" not in text
+
+
+def test_one_that_only_people_start_waits_for_no_schedule(world: World) -> None:
+    setting = LaunchSetting.objects.get(key="stock-sync")
+    LaunchSetting.objects.filter(pk=setting.pk).update(timing="DELAYED", enabled=True)
+    client = signed_in(world, "viewer")
+
+    assert "waits to be run" in looked_at(client, f"/settings/{setting.key}/").text
+    Schedule.objects.create(setting=setting, every_seconds=3600)
+    assert "waits for its schedule" in looked_at(client, f"/settings/{setting.key}/").text
 
 
 def test_a_message_that_counts_once_is_not_warned_of(world: World) -> None:

@@ -166,6 +166,7 @@ def test_one_that_returned_ends_its_activation_and_can_be_run_again(
         run_now(standalone, None, NOW)
     activation = end_run(RunState.FINISHED, django_capture_on_commit_callbacks)
     assert (activation.state, activation.ending) == ("succeeded", "finished")
+    assert activation.reason == "every run ended by itself"
     assert plan_open_activations(NOW) == 0
     assert enable_setting(standalone, None, NOW) is None
 
@@ -177,7 +178,8 @@ def test_one_that_raised_by_schedule_failed(standalone: LaunchSetting, django_ca
     LaunchSetting.objects.update(timing="DELAYED", enabled=True)
     run_now(LaunchSetting.objects.get(), None, NOW)
 
-    assert end_run(RunState.FAILED, django_capture_on_commit_callbacks).state == "failed"
+    activation = end_run(RunState.FAILED, django_capture_on_commit_callbacks)
+    assert (activation.state, activation.reason) == ("failed", "the agent failed")
 
 
 def test_many_end_when_every_server_has_ended(
