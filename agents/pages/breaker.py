@@ -11,7 +11,7 @@ from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, 
 from agents.pages.amounts import number
 from agents.pages.runs import RunRow, run_rows
 from agents.pages.trip_words import cause, trip_cause
-from agents.services.quorum import NEEDED_OF_MANY
+from agents.services.quorum import ALONE_AFTER, NEEDED_OF_MANY
 from contract.breaker import same_limit
 
 MOST_RUNS = 400
@@ -135,14 +135,25 @@ def _why_off(setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Se
 
 
 def _given_up_alone(quorum: Quorum) -> str:
+    if not quorum.others:
+        return _given_up_everywhere(quorum)
     text = ngettext(
         "%(servers)s has given it up, but that takes %(needed)s servers: %(others)s.",
         "%(servers)s have given it up, but that takes %(needed)s servers: %(others)s.",
         len(quorum.interrupted),
     )
-    others = _("%(others)s go on") % {"others": ", ".join(quorum.others)} if quorum.others else _("no other runs it")
+    others = _("%(others)s go on") % {"others": ", ".join(quorum.others)}
     facts = {"servers": ", ".join(quorum.interrupted), "needed": number(max(quorum.needed, 1)), "others": others}
     return text % facts
+
+
+def _given_up_everywhere(quorum: Quorum) -> str:
+    text = ngettext(
+        "%(servers)s has given it up and no other runs it. It is switched off when no other could for %(seconds)s s.",
+        "%(servers)s have given it up and no other runs it. It is switched off when no other could for %(seconds)s s.",
+        len(quorum.interrupted),
+    )
+    return text % {"servers": ", ".join(quorum.interrupted), "seconds": number(round(ALONE_AFTER.total_seconds()))}
 
 
 def _nearness(row: RunRow) -> float:

@@ -6,11 +6,13 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import Duty, ProvisionState, Server, ServerState
+from agents.models import Duty, ProvisionState, RunPhase, Server, ServerState
 from agents.pages.amounts import ago, coarse, duration, number
 from agents.pages.consoles import link
 from agents.pages.reasons import in_words
 from agents.pages.servers import ServerRow
+from agents.pages.shown import at_work
+from agents.services.interrupted import newest_by_server
 from agents.services.rights import may
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.overview import QueueRow
@@ -65,11 +67,23 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
     waiting = (row.figures.waiting or 0) + (row.figures.delayed or 0)
     if not setting.enabled and waiting:
         return _off(request, row, waiting, now)
+    if setting.enabled and (given_up := _given_up_alone(row, now)):
+        why = _("given up on %(servers)s, and no other server runs it") % {"servers": ", ".join(given_up)}
+        return Need("bad", "bad", setting.key, why, row.url, [(_("Look"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
         problems = [run.problem for run in row.runs if run.wanted and run.problem]
         why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
         return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Look"), row.url)])
     return None
+
+
+def _given_up_alone(row: SettingRow, now: datetime) -> list[str]:
+    """The servers that gave it up, where nothing else is at work; empty where something is, or nobody gave it up."""
+    newest = newest_by_server(row.runs).values()
+    alive = [run for run in newest if run.wanted and run.server.state(now) is ServerState.ALIVE]
+    if any(at_work(run, row.setting) for run in alive):
+        return []
+    return sorted(run.server.name for run in newest if run.state == RunPhase.INTERRUPTED)
 
 
 def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> Need:
