@@ -1,6 +1,6 @@
 """Servers, pools and destinations."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.forms import ModelForm
@@ -126,12 +126,15 @@ class DestinationAdmin(admin.ModelAdmin):
     search_fields = ("name", "description")
     list_per_page = 50
     inlines = (SettingInline,)
-    fieldsets = (
+    fieldsets: ClassVar[Any] = (
         (
             None,
             {
                 "fields": ("name", "description"),
-                "description": _("An address of the broker: what is published there reaches every setting below."),
+                "description": _(
+                    "An address of the broker: what is published there reaches every setting below. The broker makes "
+                    "it, with this policy, with the first setting that receives from it; before that a send is refused."
+                ),
             },
         ),
         (
@@ -155,6 +158,14 @@ class DestinationAdmin(admin.ModelAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Destination | None = None) -> tuple[str, ...]:
         return ("name",) if obj else ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Destination | None = None) -> Any:
+        """Also says of one that nothing receives from that the broker does not have it."""
+        if obj is None or obj.settings.exists():
+            return self.fieldsets
+        (title, shown), *rest = self.fieldsets
+        lone = _("No setting receives from it: the broker has not made it, and what is sent there is refused.")
+        return [(title, {**shown, "description": lone}), *rest]
 
     def save_model(self, request: HttpRequest, obj: Destination, form: ModelForm, change: bool) -> None:
         save_destination(obj)

@@ -160,6 +160,7 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["server"], condition=models.Q(wanted=True), name="wanted_runs_of_server"),
             models.Index(fields=["server", "-created_at", "-id"], name="runs_of_server_by_start"),
+            models.Index(fields=["server", "-closed_at", "-id"], name="runs_of_server_by_end"),
             models.Index(fields=["server"], condition=models.Q(closed_at=None), name="open_runs_of_server"),
             models.Index(fields=["activation"], condition=models.Q(closed_at=None), name="open_runs_of_activation"),
         ]

@@ -24,8 +24,17 @@ class Channel(models.TextChoices):
 class NoticeTarget(models.Model):
     """Belongs to one setting or to a whole pool. `secret` signs the webhook's body; it is never shown again."""
 
-    setting = models.ForeignKey(LaunchSetting, models.CASCADE, null=True, blank=True, related_name="notice_targets")
-    pool = models.ForeignKey(Pool, models.CASCADE, null=True, blank=True, related_name="notice_targets")
+    setting = models.ForeignKey(
+        LaunchSetting,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="notice_targets",
+        verbose_name=_("launch setting"),
+    )
+    pool = models.ForeignKey(
+        Pool, models.CASCADE, null=True, blank=True, related_name="notice_targets", verbose_name=_("pool")
+    )
     channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
     address = models.CharField(_("address"), max_length=500)
     secret = models.CharField(_("secret"), max_length=100, blank=True, default="", editable=False)

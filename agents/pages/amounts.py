@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from django.utils.formats import number_format
+from django.utils import timezone
+from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -48,6 +49,11 @@ def coarse(value: timedelta) -> str:
         if seconds >= length:
             return _part(seconds // length, unit)
     return _part(0, "s")
+
+
+def instant(value: datetime) -> str:
+    """Absolute, in the server's zone, as the admin writes it (ma_site.formats): `21 Nov 2026, 14:35:16 UTC`."""
+    return date_format(timezone.localtime(value), "DATETIME_FORMAT")
 
 
 def ago(instant: datetime, now: datetime) -> str:

@@ -213,8 +213,8 @@ def _alone(setting: LaunchSetting) -> str:
         return ""
     if setting.spread == Spread.MANY and attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up with its only attempt, as it "
-            "becomes dead.",
+            "One bad message alone on a quiet queue can make a server give this setting up with its only attempt, as "
+            "it becomes dead.",
             "One bad message alone on a quiet queue can make a server give this setting up with its last attempt of "
             "%(n)s, as it becomes dead.",
             limit,

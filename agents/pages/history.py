@@ -1,10 +1,13 @@
 """The rows of the history as sentences."""
 
+from functools import partial
 from typing import Any
 
 from django.utils.translation import gettext as _
 
 from agents.models import ActivationState, Duty, Ending, ProvisionState, RunPhase, StateChange
+from agents.models.schedule import Missed
+from agents.services.schedule_words import crontab_in_words, interval_in_words
 
 TONES = {
     "enabled": "ok",
@@ -31,8 +34,23 @@ def sentence(change: StateChange) -> str:
     known = words.get((change.what, change.new))
     if known:
         return known
-    old, new = state_word(change.what, change.old), state_word(change.what, change.new)
+    word = _timetable if change.what == "schedule" else partial(state_word, change.what)
+    old, new = word(change.old), word(change.new)
     return f"{subject_word(change.what)}: {f'{old} → {new}' if change.old else new}"
+
+
+def _timetable(stored: str) -> str:
+    """As `schedules` notes it: `0 2 * * * Europe/Berlin, skip`, cut where it is long."""
+    when, _comma, missed = stored.rpartition(", ")
+    if missed not in Missed:
+        return stored
+    crontab, _space, time_zone = when.rpartition(" ")
+    if time_zone == "s" and crontab.isdigit():
+        when = interval_in_words(int(crontab))
+    elif len(crontab.split()) == 5:
+        when = crontab_in_words(crontab, time_zone)
+    text = _("%(when)s, missed windows: %(missed)s")
+    return text % {"when": when, "missed": Missed(missed).label}
 
 
 def subject_word(what: str) -> str:

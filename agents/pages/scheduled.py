@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.utils.dateformat import format as date_format
+
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
 from agents.pages.shown import Shown
 from agents.services.schedule_words import describe
@@ -58,7 +60,7 @@ def _coming(schedule: Schedule, now: datetime) -> list[Coming]:
     except (ValueError, ZoneInfoNotFoundError):  # stored by hand: the page says what is stored
         return []
     local = schedule.every_seconds is None
-    return [Coming(due, f"{due.astimezone(zone):%Y-%m-%d %H:%M}" if local else "") for due in found]
+    return [Coming(due, date_format(due.astimezone(zone), "j M Y, H:i") if local else "") for due in found]
 
 
 RESULTS: dict[str, Shown] = {

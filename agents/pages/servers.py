@@ -123,7 +123,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
     past = (
         server.runs.exclude(closed_at=None)
         .select_related("activation__setting")
-        .order_by("-created_at", "-id")[:PAST_RUNS]
+        .order_by("-closed_at", "-id")[:PAST_RUNS]
     )
     return page(
         request,

@@ -7,7 +7,6 @@ from typing import Any
 from django import template
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.dateformat import format as date_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -48,8 +47,7 @@ def lasting(since: datetime) -> SafeString:
 
 
 def instant_tag(instant: datetime, text: str) -> SafeString:
-    absolute = date_format(timezone.localtime(instant), "Y-m-d H:i:s T")
-    return format_html('<time datetime="{}" title="{}">{}</time>', instant.isoformat(), absolute, text)
+    return format_html('<time datetime="{}" title="{}">{}</time>', instant.isoformat(), amounts.instant(instant), text)
 
 
 @register.simple_tag
@@ -57,7 +55,7 @@ def at(instant: datetime | None) -> SafeString | str:
     """The absolute instant, in the reader's zone where scripts run, else in the server's with its name."""
     if instant is None:
         return "—"
-    absolute = date_format(timezone.localtime(instant), "Y-m-d H:i:s T")
+    absolute = amounts.instant(instant)
     return format_html(
         '<time datetime="{}" title="{}" data-show="local">{}</time>', instant.isoformat(), absolute, absolute
     )

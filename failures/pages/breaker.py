@@ -26,6 +26,8 @@ from failures.tally import Failure, Step, Tally, Verdict, story
 MOST_READ = 1000
 MOST_SHOWN = 40
 EXPLAINED = 12
+# Lines of the story of a trip that are shown at once; a longer one is folded, the trip has a page of its own.
+MOST_UNFOLDED = 8
 # As many colours as the style sheet has; types beyond share the last.
 COLOURS = 6
 LETTERS = "ABCDEF"
@@ -89,6 +91,7 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     kinds = _kinds(steps.values())
     strips = [_strip(setting, row, steps.get((row.run.server.name, row.run.epoch), []), kinds) for row in stands.rows]
     said = [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])]
+    chapters = trip_story(stands.trip, said, request.user) if stands.trip else []
     context = {
         "setting": setting,
         "stands": stands,
@@ -101,7 +104,8 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "trip": stands.trip,
         "trip_cause": trip_cause(stands.trip, stands.interruptions) if stands.trip else "",
         "trip_quorum": quorum_text(stands.trip) if stands.trip else "",
-        "story": trip_story(stands.trip, said, request.user) if stands.trip else [],
+        "story": chapters,
+        "long_story": sum(len(each.given_up) + 1 + len(each.effects) for each in chapters) > MOST_UNFOLDED,
     }
     return {"title": _("Breaker"), "template": "failures/breaker.html", "context": context}
 

@@ -125,6 +125,17 @@ def test_a_new_policy_saved_in_the_admin_is_a_new_wish(operator: User, setting: 
     assert Destination.objects.get().max_attempts == 2
 
 
+def test_a_destination_that_nothing_receives_from_says_that_the_broker_has_it_not(
+    operator: User, setting: LaunchSetting
+) -> None:
+    client, lone = signed_in(operator), Destination.objects.create(name="shop.reports")
+    words = "the broker has not made it"
+
+    assert "with the first setting that receives from it" in client.get("/agents/destination/add/").content.decode()
+    assert words in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
+    assert words not in client.get(f"/agents/destination/{setting.destination_id}/change/").content.decode()
+
+
 def test_a_viewer_changes_nothing(viewer: User, setting: LaunchSetting, server: Server) -> None:
     client = signed_in(viewer)
     for name, pk in (("launchsetting", setting.pk), ("destination", setting.destination_id), ("server", server.pk)):
@@ -193,6 +204,7 @@ def test_dates_of_the_admin_are_written_as_on_the_other_pages(operator: User, se
     assert "1 Mar 2026, 12:00:00 UTC" in client.get(url).content.decode()
     russian = client.get(url, headers={"accept-language": "ru"}).content.decode()
     assert "1 мар 2026, 12:00:00 UTC" in russian
+    assert 'title="1 Mar 2026, 12:00:00 UTC"' in client.get(f"/settings/{setting.key}/").content.decode()
 
 
 def test_forms_of_beats_own_tasks_are_not_offered(admin: User) -> None:

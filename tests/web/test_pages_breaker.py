@@ -3,8 +3,11 @@
 from datetime import timedelta
 from uuid import UUID
 
+import pytest
+
 from agents.models import BreakerTrip, Interruption, LaunchSetting, Notice, NoticeTarget, Run, RunPhase
 from failures.models import FailureProtocol
+from failures.pages import breaker as breaker_pages
 from failures.pages import what_if as what_if_pages
 from tests.web.factories import World
 from tests.web.launches import TRIPPED
@@ -118,6 +121,14 @@ def test_resuming_starts_a_new_run_on_that_server_alone(world: World) -> None:
     assert "It goes on on srv-3" in answer.content.decode()
     run = Run.objects.exclude(pk__in=before).get()
     assert (run.server.name, run.state, run.epoch > 3) == ("srv-3", RunPhase.WANTED, True)
+
+
+def test_a_long_story_of_a_trip_is_folded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, folded = signed_in(world, "viewer"), '<details class="plain"><summary>What happened, in order'
+
+    for most, is_folded in ((100, False), (2, True)):
+        monkeypatch.setattr(breaker_pages, "MOST_UNFOLDED", most)
+        assert (folded in client.get(f"/settings/{TRIPPED}/").content.decode()) == is_folded
 
 
 def test_a_trip_shows_its_evidence(world: World) -> None:

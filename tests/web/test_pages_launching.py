@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
-from agents.models import Activation, Duty, LaunchSetting, ScheduledGroup, Server
+from agents.models import Activation, Duty, LaunchSetting, Run, ScheduledGroup, Server
 from agents.pages import keyset, lists
+from agents.services.history import note
 from tests.web.factories import World
 from tests.web.launches import GROUP
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
@@ -96,6 +97,36 @@ def test_a_duty_is_shown_with_who_why_and_until_when(world: World) -> None:
     assert "cordoned 3 h ago by operator: new disk on Friday" in text
     assert "Back in service by itself in 4 h" in text
     assert "Can cordon and drain servers" in text
+
+
+def test_a_drain_says_when_it_is_complete(world: World) -> None:
+    client = signed_in(world, "viewer")
+    busy = Server.objects.filter(runs__closed_at=None)[0]
+    Server.objects.filter(name__in=[busy.name, "srv-5"]).update(duty=Duty.DRAINING, duty_since=world.now)
+    Run.objects.filter(server__name="srv-5").update(closed_at=world.now, state="finished")
+
+    assert "still here" in looked_at(client, f"/servers/{busy.name}/").text
+    assert "The drain is complete: nothing runs here." in looked_at(client, "/servers/srv-5/").text
+
+
+def test_runs_before_are_listed_by_their_end(world: World) -> None:
+    run = Run.objects.exclude(closed_at=None).order_by("created_at")[0]
+    Run.objects.filter(pk=run.pk).update(closed_at=world.now + timedelta(seconds=1))
+
+    answer = signed_in(world, "viewer").get(f"/servers/{run.server.name}/")
+    ends = [past.closed_at for past, _shown in answer.context["past"]]
+    assert answer.context["past"][0][0] == run and ends == sorted(ends, reverse=True)
+
+
+def test_the_history_says_schedules_in_words_of_people(world: World) -> None:
+    setting = LaunchSetting.objects.get(key="stock-sync")
+    for new in ("0 2 * * * Europe/Berlin, skip", "90 s, once", "cut where it is lo"):
+        note(setting, "schedule", "", new, now=world.now)
+    text = looked_at(signed_in(world, "viewer"), "/settings/stock-sync/").text
+
+    assert "Schedule: every day at 02:00, Europe/Berlin, missed windows: skip them" in text
+    assert "Schedule: every 90 seconds, missed windows: run once" in text.replace("\xa0", " ")
+    assert "Schedule: cut where it is lo" in text
 
 
 def test_what_launch_control_needs_a_person_for_is_on_the_overview(world: World) -> None:
