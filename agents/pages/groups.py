@@ -213,7 +213,7 @@ def _alone(setting: LaunchSetting) -> str:
         return ""
     if setting.spread == Spread.MANY and attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up with its only attempt, as "
+            "One bad message alone on a quiet queue can make a server give this setting up with its %(n)s attempt, as "
             "it becomes dead.",
             "One bad message alone on a quiet queue can make a server give this setting up with its last attempt of "
             "%(n)s, as it becomes dead.",
@@ -229,7 +229,7 @@ def _alone(setting: LaunchSetting) -> str:
         )
     elif attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off with its only attempt, as it becomes "
+            "One bad message alone on a quiet queue switches this setting off with its %(n)s attempt, as it becomes "
             "dead.",
             "One bad message alone on a quiet queue switches this setting off with its last attempt of %(n)s, as it "
             "becomes dead.",
