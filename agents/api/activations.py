@@ -105,10 +105,12 @@ class ActivationQuery(serializers.Serializer[Any]):
 
 
 class NewestActivations(KeysetPages):
-    """By the instant of the start, or of the first run on the server that was asked for."""
+    """By the instant of the start, or of the first run on the server that was asked for.
 
-    page_size = 50
-    max_page_size = 200
+    Small pages: each activation brings its runs, one per server of the pool and epoch."""
+
+    page_size = 25
+    max_page_size = 100
 
     def get_ordering(self, request: Request, queryset: QuerySet[Any], view: Any) -> tuple[str, ...]:
         return (f"-{view.listed().by}", "-id")

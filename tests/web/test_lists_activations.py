@@ -125,13 +125,13 @@ def test_each_narrowing_is_read_by_its_index(
 def test_a_page_asks_as_many_questions_whatever_its_length(
     operator: User, setting: LaunchSetting, server: Server, django_assert_max_num_queries: Any
 ) -> None:
-    for number in range(30):
+    for number in range(20):
         ended(setting, server, at=NOW + timedelta(seconds=number))
     client = api_client(operator)
     client.get("/api/v1/activations/")
 
     with django_assert_max_num_queries(8):
-        assert len(client.get("/api/v1/activations/").json()["results"]) == 30
+        assert len(client.get("/api/v1/activations/").json()["results"]) == 20
 
 
 # What is indexed only while it goes on: its size does not grow with what ended.
