@@ -81,7 +81,7 @@ def _trip_letter(trip: BreakerTrip) -> tuple[str, str]:
     ]
     if trip.group is not None:
         lines.append(_("With it its whole group: %(group)s") % {"group": trip.group.name})
-    waits = _("Its messages wait in its subscription until somebody enables it again.")
+    waits = _("Its messages wait in its subscription until somebody switches it on again.")
     lines += ["", *([waits] if trip.setting.takes_messages else []), _link(trip)]
     return _("Switched off: %(key)s") % {"key": trip.setting.key}, "\n".join(lines)
 

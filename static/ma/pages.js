@@ -10,14 +10,19 @@
         try { return localStorage.getItem(PAUSED) === "1"; } catch { return false; }
     }
 
+    // As ma_site.formats: `21 Nov 2026, 14:35:16`, with the zone where the time is long.
+    function written(instant, time) {
+        const month = instant.toLocaleString(language, {month: "short"}).slice(0, 3);
+        const clock = instant.toLocaleString(language, {timeStyle: time});
+        return instant.getDate() + " " + month + " " + instant.getFullYear() + ", " + clock;
+    }
+
     function localTimes(scope) {
         scope.querySelectorAll("time[datetime]").forEach(function (element) {
             const instant = new Date(element.dateTime);
             if (!isNaN(instant)) {
-                element.title = instant.toLocaleString(language, {dateStyle: "medium", timeStyle: "long"});
-                if (element.dataset.show === "local") {
-                    element.textContent = instant.toLocaleString(language, {dateStyle: "medium", timeStyle: "medium"});
-                }
+                element.title = written(instant, "long");
+                if (element.dataset.show === "local") element.textContent = written(instant, "medium");
             }
         });
     }

@@ -43,6 +43,7 @@ def pages() -> dict[str, str]:
         "groups": "/groups/",
         "form": "/agents/launchsetting/add/",
         "destinations": "/agents/destination/",
+        "notice-targets": "/agents/noticetarget/",
         "servers": "/servers/",
         "server": f"/servers/{server}/",
         "cordon": f"/servers/{server}/cordon/",
@@ -62,6 +63,7 @@ def pages() -> dict[str, str]:
     if trip:
         found["trip"] = f"/trips/{trip.pk}/"
         found["setting-tripped"] = f"/settings/{trip.setting.key}/"
+        found["switch-on"] = f"/settings/{trip.setting.key}/enable/"
     if group:
         found["group"] = f"/groups/{group.name}/"
         found["group-off"] = f"/groups/{group.name}/disable/"
