@@ -4,8 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from agents.models import Destination, LaunchSetting, Pool, Server, Spread
+from django.db import transaction
+
+from agents.models import Destination, Kind, LaunchSetting, Pool, Schedule, ScheduledGroup, Server, Spread, Timing
 from agents.models.setting import AckMode
+from agents.services.group_members import save_members
+from agents.services.schedules import save_schedule
 from agents.services.wishes import save_destination, save_setting
 
 POOL = "demo"
@@ -16,6 +20,7 @@ DESTINATIONS = {
     "demo.orders": "Orders of a shop, a steady trickle.",
     "demo.invoices": "What has to be invoiced.",
     "demo.scripted": "Messages that say themselves what shall happen: for rehearsals.",
+    "demo.reports": "What was sold on a day.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "orders": {
@@ -45,7 +50,23 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "breaker_m": 30,  # one rehearsed message dies after its 4 attempts, ten switch it off
         "description": "Does what a message says: try a failure here before it happens elsewhere.",
     },
+    "report": {
+        "agent": "demo.nightly-report",
+        "kind": Kind.STANDALONE,
+        "timing": Timing.DELAYED,
+        "parameters": {"reports": "demo.reports"},
+        "description": "Adds up what was sold on a day and sends the report.",
+    },
+    "mailing": {
+        "agent": "demo.audit",
+        "destination": "demo.reports",
+        "timing": Timing.DELAYED,
+        "drain_idle_seconds": 2.0,
+        "description": "Reads the reports that have gathered.",
+    },
 }
+GROUP, MEMBERS, EVERY_SECONDS = "closing-day", ("report", "mailing"), 60
+GROUP_TEXT = "First the report, then who reads it; each minute, so that there is something to see."
 
 
 def make_demo_rows(servers: Sequence[str], now: datetime) -> list[LaunchSetting]:
@@ -58,10 +79,19 @@ def make_demo_rows(servers: Sequence[str], now: datetime) -> list[LaunchSetting]
     return [_setting(key, pool) for key in SETTINGS]
 
 
+@transaction.atomic
+def make_demo_group(now: datetime) -> ScheduledGroup:
+    """The group of the demo with its schedule, not yet enabled. Its members are there, and in no group."""
+    group = ScheduledGroup.objects.create(name=GROUP, description=GROUP_TEXT, created_at=now)
+    save_members(group, MEMBERS, None, now)
+    save_schedule(Schedule(group=group, every_seconds=EVERY_SECONDS), None, now)
+    return group
+
+
 def _setting(key: str, pool: Pool) -> LaunchSetting:
     setting = LaunchSetting.objects.filter(key=key).first()
     if setting is None:
         fields = dict(SETTINGS[key])
-        destination = Destination.objects.get(name=fields.pop("destination"))
+        destination = Destination.objects.filter(name=fields.pop("destination", "")).first()
         setting = save_setting(LaunchSetting(key=key, pool=pool, destination=destination, **fields))
     return setting

@@ -14,7 +14,7 @@ from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from agents.models import Activation, Destination, LaunchSetting, Server
+from agents.models import Activation, Destination, LaunchSetting, ScheduledGroup, Server
 from agents.services import broker as broker_service
 from agents.services import tokens
 from agents.services.settings import disable_setting
@@ -106,7 +106,10 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker
         "orders": True,
         "invoices": True,
         "rehearsal": True,
+        "report": True,
+        "mailing": True,
     }
+    assert ScheduledGroup.objects.get().enabled
     assert set(Group.objects.values_list("name", flat=True)) == {"operator", "viewer"}
 
     disable_setting(LaunchSetting.objects.get(key="orders"), None, "by hand", NOW)

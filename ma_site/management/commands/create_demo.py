@@ -1,4 +1,4 @@
-"""manage.py create_demo: a pool, destinations, three enabled settings, two groups and an administrator."""
+"""manage.py create_demo: a pool, destinations, enabled settings, a scheduled group, roles and an administrator."""
 
 import secrets
 from typing import Any
@@ -7,8 +7,9 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.models import LaunchSetting, ProvisionState
-from agents.services.demo import make_demo_rows
+from agents.models import LaunchSetting, ProvisionState, ScheduledGroup
+from agents.services.demo import MEMBERS, make_demo_group, make_demo_rows
+from agents.services.groups import enable_group
 from agents.services.provisioning import provision_all
 from agents.services.roles import make_groups
 from agents.services.settings import Refused, enable_setting
@@ -32,8 +33,10 @@ class Command(BaseCommand):
         provision_all()
         for setting in settings:
             # One that a person switched off stays off.
-            if setting.key not in before:
+            if setting.key not in before and setting.key not in MEMBERS:
                 self._enable(LaunchSetting.objects.get(pk=setting.pk))
+        if not before & set(MEMBERS):
+            self._enable_group(make_demo_group(timezone.now()))
         self._administrator()
 
     def _enable(self, setting: LaunchSetting) -> None:
@@ -43,6 +46,12 @@ class Command(BaseCommand):
             enable_setting(setting, by=None, now=timezone.now())
         except Refused as refused:
             raise CommandError(f"{setting.key} cannot be enabled: {refused}") from refused
+
+    def _enable_group(self, group: ScheduledGroup) -> None:
+        try:
+            enable_group(group, by=None, now=timezone.now())
+        except Refused as refused:
+            raise CommandError(f"{group} cannot be enabled: {refused}") from refused
 
     def _administrator(self) -> None:
         """Never resets a password: it is printed when the account is made, and then no more."""
