@@ -20,12 +20,14 @@ CHANGED_BY_OPERATORS = (
 REMOVED_BY_OPERATORS = ("schedule", "scheduledgroup", "groupmember", "noticetarget")
 CUSTOM_PREFIX = "can_"
 GIVE_BACK = "give_back"
+# What settings mask is for those whom an administrator names.
+SEE_MASKED = "can_see_masked"
 
 
 def make_groups() -> None:
     """Creates `operator` and `viewer` or brings their permissions up to date; people in them stay."""
     permissions = Permission.objects.filter(content_type__app_label__in=SEEN_APPS)
-    permissions = permissions.exclude(content_type__model__in=SECRET_MODELS)
+    permissions = permissions.exclude(content_type__model__in=SECRET_MODELS).exclude(codename=SEE_MASKED)
     looks = Q(codename__startswith="view_")
     acts = Q(codename__startswith=CUSTOM_PREFIX) | Q(codename=GIVE_BACK)
     for model in CHANGED_BY_OPERATORS:

@@ -1,6 +1,7 @@
 """/api/v1/dead-letters/: the index, beside the broker's own count, and one letter whole with its case."""
 
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -16,20 +17,43 @@ from broker.errors import BrokerError, MessageUndecodable
 from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
+from dlq.masking import Masks
+from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 
 # Long, and of one letter only: not in lists.
-WHOLE_ONLY = ("encoded", "properties", "annotations")
+TYPED = ("properties", "annotations")
+WHOLE_ONLY = ("encoded", *TYPED)
 # Rows of each kind in a case.
 CASE = 200
 
 
 class LetterSerializer(serializers.ModelSerializer[DeadLetter]):
+    """Its context holds the `masks` of who asks."""
+
     class Meta:
         model = DeadLetter
         exclude = ("setting", *WHOLE_ONLY)
+
+    @property
+    def masks(self) -> Masks:
+        masks: Masks = self.context["masks"]
+        return masks
+
+    def to_representation(self, instance: DeadLetter) -> dict[str, Any]:
+        told = super().to_representation(instance) | {"body_text": self.masks.head_of_body(instance)}
+        typed = {name: self.masks.items(instance, told[name]) for name in TYPED if name in told}
+        return told | typed
+
+
+class Masked:
+    """A view whose serializer knows what the person who asks may not see."""
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        context: dict[str, Any] = super().get_serializer_context()  # type: ignore[misc]
+        return context | {"masks": masks_for(context["request"].user)}
 
 
 class LetterQuery(serializers.Serializer[Any]):
@@ -58,7 +82,7 @@ class NewestLetters(KeysetPages):
     ordering = "-id"
 
 
-class Letters(generics.ListAPIView[DeadLetter]):
+class Letters(Masked, generics.ListAPIView[DeadLetter]):
     queryset = DeadLetter.objects.defer(*WHOLE_ONLY)
     serializer_class = LetterSerializer
     pagination_class = NewestLetters
@@ -111,7 +135,8 @@ class LetterReplaySerializer(serializers.ModelSerializer[ReplayItem]):
 
 class WholeLetterSerializer(LetterSerializer):
     body = serializers.SerializerMethodField(
-        help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and single values."
+        help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and single values, or "
+        "`masked` for bytes that are no message and may hold masked properties."
     )
     case = serializers.SerializerMethodField(
         help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, newest first."
@@ -122,16 +147,19 @@ class WholeLetterSerializer(LetterSerializer):
         exclude = ("setting", "encoded")
 
     def get_body(self, letter: DeadLetter) -> dict[str, Any]:
-        return body_json(bytes(letter.encoded))
+        return body_json(bytes(letter.encoded), hidden=self.masks.hides_bytes(letter))
 
     def get_case(self, letter: DeadLetter) -> dict[str, Any]:
-        return case_json(letter)
+        return case_json(letter, self.context)
 
 
-def body_json(encoded: bytes) -> dict[str, Any]:
+def body_json(encoded: bytes, *, hidden: bool = False) -> dict[str, Any]:
+    """`hidden`: of what is no message nothing is told."""
     try:
         body = decode(encoded).body
     except MessageUndecodable:
+        if hidden:
+            return {"masked": True}
         return {"base64": base64.b64encode(encoded).decode("ascii")}
     if isinstance(body.value, str):
         return {"text": storable(body.value)}
@@ -144,7 +172,7 @@ def body_json(encoded: bytes) -> dict[str, Any]:
     return {"base64": base64.b64encode(body.value).decode("ascii")} if "\0" in text else {"text": text}
 
 
-def case_json(letter: DeadLetter) -> dict[str, Any]:
+def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
     """A letter without a key has only itself."""
     same = {"setting_key": letter.setting_key, "message_key": letter.message_key}
     protocols = FailureProtocol.objects.filter(**same).defer("traceback", "properties")
@@ -155,12 +183,12 @@ def case_json(letter: DeadLetter) -> dict[str, Any]:
     has_key = bool(letter.message_key)
     return {
         "protocols": ProtocolHeadSerializer(protocols[:CASE] if has_key else [], many=True).data,
-        "chapters": LetterSerializer(letters, many=True).data,
+        "chapters": LetterSerializer(letters, many=True, context=context).data,
         "replays": LetterReplaySerializer(replays[:CASE], many=True).data,
         "reports": LetterReportSerializer(reports[:CASE] if has_key else [], many=True).data,
     }
 
 
-class OneLetter(generics.RetrieveAPIView[DeadLetter]):
+class OneLetter(Masked, generics.RetrieveAPIView[DeadLetter]):
     queryset = DeadLetter.objects.all()
     serializer_class = WholeLetterSerializer

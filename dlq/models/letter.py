@@ -64,7 +64,10 @@ class DeadLetter(models.Model):
         verbose_name_plural = _("dead letters")
         ordering = ("-id",)
         default_permissions = ("view",)
-        permissions = [("give_back", _("Can give dead letters back to their setting"))]
+        permissions = [
+            ("give_back", _("Can give dead letters back to their setting")),
+            ("can_see_masked", _("Can see masked properties of dead letters")),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["node_id", "queue", "orig_message_id"], name="letter_once_per_death")
         ]

@@ -16,6 +16,7 @@ from agents.pages.consoles import Text, link, needs, page
 from agents.pages.figures import figures_of
 from agents.pages.lists import COUNTED, counted
 from contract.properties import dead_letter_queue
+from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
 from dlq.models.replay import OPEN_JOBS
 from dlq.pages.letters import GIVE_BACK, VIEW, asked_for, filter_query, filter_words
@@ -80,7 +81,7 @@ def _back(request: HttpRequest, key: str, why: str, query: str = "") -> HttpResp
 
 
 def _matching(request: HttpRequest, setting: LaunchSetting) -> HttpResponseBase:
-    filters, query = asked_for(request.GET, replayable(setting)), filter_query(request.GET)
+    filters, query = asked_for(request, replayable(setting)), filter_query(request.GET)
     if not filters.is_valid():  # what is wrong in it would be left out, and more given back than was meant
         return _back(request, setting.key, _("That filter is not understood; nothing was chosen by it."), query)
     ids = sorted(filters.qs.order_by("pk").values_list("pk", flat=True)[: LARGEST_SELECTION + 1])
@@ -108,6 +109,7 @@ def _begin(request: HttpRequest, setting: LaunchSetting, ids: list[int] | None) 
 
 def _confirm(request: HttpRequest, setting: LaunchSetting, scoped: Scoped) -> HttpResponseBase:
     flight = _all(setting) if scoped.ids is None else _selection(setting, scoped.ids)
+    masks = masks_for(request.user)
     return page(
         request,
         "dlq/give_back.html",
@@ -119,6 +121,7 @@ def _confirm(request: HttpRequest, setting: LaunchSetting, scoped: Scoped) -> Ht
         ],
         setting=setting,
         flight=flight,
+        letters=[(letter, masks.head_of_body(letter)) for letter in flight.letters],
         words=scoped.words,
         query=scoped.query,
         frozen=",".join(map(str, flight.ids or ())),

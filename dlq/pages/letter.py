@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
@@ -13,6 +14,8 @@ from broker.errors import MessageUndecodable
 from broker.port import Message
 from contract.properties import BROKERS_OWN
 from contract.typed import from_json, text_of
+from dlq.masking import MASK
+from dlq.masks import masks_for
 from dlq.models import DeadLetter
 from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
 from dlq.pages.case import case_of, case_url
@@ -28,6 +31,9 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     letter = get_object_or_404(DeadLetter.objects.select_related("setting"), pk=pk)
     message, body, problem = _read(letter)
     look = _look(request, body)
+    masks = masks_for(request.user)
+    hidden = masks.hides_bytes(letter)
+    properties = masks.items(letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN])
     same = DeadLetter.objects.filter(queue=letter.queue, state=letter.state)
     return page(
         request,
@@ -42,10 +48,12 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         problem=problem,
         look=look,
         tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
-        content=shown(body, look) if body else hexadecimal(bytes(letter.encoded)[:4096]),
+        content=shown(body, look) if body else MASK if hidden else hexadecimal(bytes(letter.encoded)[:4096]),
+        download=body is not None or not hidden,
         cut=cut(body, look) if body else False,
-        properties=_typed([item for item in letter.properties if item.get("name") not in BROKERS_OWN]),
-        annotations=_typed(letter.annotations),
+        properties=_typed(properties),
+        masked=any(item.get("masked") for item in properties) or (body is None and hidden),
+        annotations=_typed(masks.items(letter, letter.annotations)),
         case=case_of(letter.message_key, letter.setting_key),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
         newer=same.filter(pk__gt=letter.pk).order_by("pk").values_list("pk", flat=True).first(),
@@ -94,9 +102,12 @@ def _typed(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 @require_safe
 @needs(VIEW)
 def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The bytes of the body as a file: never shown by the browser, whatever they are."""
+    """The bytes of the body as a file: never shown by the browser, whatever they are. Of what is no message these are
+    all of its bytes, masked properties among them: not for everybody."""
     letter = get_object_or_404(DeadLetter, pk=pk)
     _message, body, _problem = _read(letter)
+    if body is None and masks_for(request.user).hides_bytes(letter):
+        raise PermissionDenied
     content = body.raw if body else bytes(letter.encoded)
     response = HttpResponse(content, content_type="application/octet-stream")
     response["Content-Disposition"] = f'attachment; filename="letter-{letter.pk}.bin"'

@@ -21,6 +21,7 @@ from agents.pages.lists import BEFORE, COUNTED, PAGE, Page, SpanFilter, counted,
 from agents.pages.visible import visible
 from agents.templatetags.console import ago, state
 from contract.properties import UNKNOWN, dead_letter_queue
+from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState, ReplayItem
 from dlq.pages.shown import LETTERS
 from dlq.replay.jobs import LARGEST_SELECTION, replayable
@@ -38,7 +39,7 @@ class LetterFilter(django_filters.FilterSet):
         field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
     )
     body = django_filters.CharFilter(
-        field_name="body_text", lookup_expr="icontains", label=gettext_lazy("Body contains"), max_length=200
+        field_name="body_text", label=gettext_lazy("Body contains"), max_length=200, method="in_body"
     )
     span = SpanFilter(field_name="seen_at")
     state = django_filters.ChoiceFilter(
@@ -54,18 +55,26 @@ class LetterFilter(django_filters.FilterSet):
     def of_state(self, rows: QuerySet[DeadLetter], name: str, value: str) -> QuerySet[DeadLetter]:
         return rows if value == EVERY_STATE else rows.filter(state=value)
 
+    def in_body(self, rows: QuerySet[DeadLetter], name: str, value: str) -> QuerySet[DeadLetter]:
+        """Not in the bytes of what is no message where something is masked: guess by guess they would be told."""
+        readable = rows.exclude(body_kind="") if masks_for(self.request.user).any else rows
+        return readable.filter(body_text__icontains=value)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     letter: DeadLetter
     replays: int
+    body: str
 
 
 class LetterTable(tables.Table):
     tick = tables.Column(accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}})
     seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
     cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
-    body = tables.Column(accessor="letter", verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}})
+    body = tables.Column(
+        accessor="body", empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}}
+    )
     attempts = tables.Column(accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=LESS)
     replays = tables.Column(verbose_name=gettext_lazy("Replays"), attrs=LESS)
     state = tables.Column(accessor="letter", verbose_name=gettext_lazy("State"))
@@ -89,10 +98,10 @@ class LetterTable(tables.Table):
         kept = "" if value.durable else format_html(' <span class="tag">{}</span>', _("not durable"))
         return format_html('<a href="{}"><b>{}</b></a>{}', link("letter", value.pk), words, kept)
 
-    def render_body(self, value: DeadLetter) -> SafeString | str:
-        if value.problem:
-            return format_html('<span class="bad-text">{}</span>', visible(value.problem, limit=80))
-        return visible(value.body_text, limit=200) if value.body_text else "—"
+    def render_body(self, value: str, record: Row) -> SafeString | str:
+        if record.letter.problem:
+            return format_html('<span class="bad-text">{}</span>', visible(record.letter.problem, limit=80))
+        return visible(value, limit=200) if value else "—"
 
     def render_attempts(self, value: int) -> str:
         return amounts.number(value)
@@ -104,11 +113,11 @@ class LetterTable(tables.Table):
         return state(LETTERS[value.state], pill=False)
 
 
-def asked_for(query: QueryDict, rows: QuerySet[DeadLetter]) -> LetterFilter:
+def asked_for(request: HttpRequest, rows: QuerySet[DeadLetter]) -> LetterFilter:
     """The filter of a query string; without a state it asks for what is dead."""
-    asked = query.copy()
+    asked = request.GET.copy()
     asked.setdefault("state", LetterState.DEAD.value)
-    return LetterFilter(asked, rows)
+    return LetterFilter(asked, rows, request=request)
 
 
 def filter_words(filters: LetterFilter) -> list[tuple[str, str]]:
@@ -147,7 +156,7 @@ class Offer:
 def _offer(request: HttpRequest, setting: LaunchSetting, every: bool) -> Offer:
     possible = replayable(setting)
     if not every:
-        possible = asked_for(request.GET, possible).qs
+        possible = asked_for(request, possible).qs
     going = possible.order_by()[: COUNTED + 1].count()
     query = "all=1" if every else f"match=1&{filter_query(request.GET)}"
     return Offer(every, counted(possible), going, f"{link('give_back', setting.key)}?{query}")
@@ -161,7 +170,7 @@ def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
     rows = DeadLetter.objects.filter(queue=queue)
     if setting is None and key != UNKNOWN and not rows.exists():
         raise Http404
-    filters = asked_for(request.GET, rows)
+    filters = asked_for(request, rows)
     found = filters.qs
     filtered = _is_filtered(request, filters.filters)
     listed = _page(request, found)
@@ -201,4 +210,6 @@ def _page(request: HttpRequest, rows: QuerySet[DeadLetter]) -> Page:
     # A query of its own: joined, SQLite would group the whole table before it takes a page of it.
     given = ReplayItem.objects.filter(letter__in=[letter.pk for letter in light]).order_by().values_list("letter")
     counts = dict(given.annotate(Count("pk")))
-    return page_of(request, [Row(letter, counts.get(letter.pk, 0)) for letter in light], lambda row: str(row.letter.pk))
+    masks = masks_for(request.user)
+    listed = [Row(letter, counts.get(letter.pk, 0), masks.head_of_body(letter)) for letter in light]
+    return page_of(request, listed, lambda row: str(row.letter.pk))

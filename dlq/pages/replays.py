@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.lists import BEFORE, PAGE, page_of
 from agents.pages.shown import Shown
+from dlq.masks import masks_for
 from dlq.models import ItemState, Outcome, ReplayItem, ReplayJob
 from dlq.models.replay import OPEN_JOBS
 from dlq.pages.shown import ITEMS, JOBS, OUTCOMES
@@ -62,6 +63,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         items = items.filter(pk__gt=int(before))
     listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
     counts = outcome_counts(job)
+    masks = masks_for(request.user)
     return page(
         request,
         "dlq/replay.html",
@@ -75,7 +77,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         waiting=counts.get((ItemState.GIVEN_BACK, Outcome.WAITING), 0)
         + counts.get((ItemState.GIVEN_BACK, Outcome.FAILED_AGAIN), 0),
         listed=listed,
-        items=[(item, ITEMS[item.state], _outcome(item)) for item in listed.rows],
+        items=[(item, masks.head_of_body(item.letter), ITEMS[item.state], _outcome(item)) for item in listed.rows],
         show=show if show in SHOWS else "",
     )
 
