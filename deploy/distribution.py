@@ -34,11 +34,16 @@ def ensure(folder: Path, log: Path) -> Path:
     """The unpacked distribution under `folder`; downloads only where it is on this machine nowhere yet."""
     distribution = unpacked_in(folder)
     if not distribution.exists():
-        if not archive().exists():
-            _download(log)
+        fetch(log)
         _verify(archive())
         _unpack(archive(), distribution)
     return distribution
+
+
+def fetch(log: Path) -> None:
+    """Downloads it where it is not on this machine yet."""
+    if not archive().exists():
+        _download(log)
 
 
 def _download(log: Path) -> None:

@@ -3,10 +3,11 @@
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from deploy import python_packages, system_packages
+from deploy import distribution, python_packages, system_packages
 from deploy.config import REPOSITORY, Config
 from deploy.console import duration, say, table
 from deploy.layout import Layout
@@ -14,9 +15,12 @@ from deploy.layout import Layout
 
 @dataclass(frozen=True)
 class Stage:
+    """`beside`: runs from the start beside the others, because it mostly waits; its output comes at its end."""
+
     name: str
     command: tuple[str, ...]
     settings: dict[str, str] = field(default_factory=dict)
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,9 @@ EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
     Stage("mypy", ("mypy",)),
     Stage("imports", ("lint-imports",)),
-    Stage("tests", ("pytest", "tests")),
+    Stage("tests", ("pytest", "tests", "--ignore=tests/acceptance")),
     Stage("tests, PostgreSQL", ("pytest", "tests/web"), {"MA_TEST_DATABASE": "postgresql"}),
+    Stage("tests, whole product", ("pytest", "-p", "no:cacheprovider", "tests/acceptance"), beside=True),
 )
 
 
@@ -53,7 +58,16 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
 
 def run(config: Config, arguments: Sequence[str]) -> int:
     _install(Layout(config.data))
-    results = [_run(stage) for stage in stages(arguments)]
+    chosen = stages(arguments)
+    if any(stage.beside for stage in chosen):
+        distribution.fetch(Layout(config.data).log("install"))  # once, not by two stages at the same time
+    with ThreadPoolExecutor() as beside:
+        waiting = [beside.submit(_run_unseen, stage) for stage in chosen if stage.beside]
+        results = [_run(stage) for stage in chosen if not stage.beside]
+        for each in waiting:
+            result, output = each.result()
+            say(f"\n== {result.stage.name}: {' '.join(result.stage.command)}\n{output}")
+            results.append(result)
     if len(results) > 1:
         say("\n" + table([result.row for result in results]))
     return 0 if all(result.code == 0 for result in results) else 1
@@ -80,8 +94,20 @@ def _run(stage: Stage) -> Result:
     return Result(stage, code, time.monotonic() - started, last_line)
 
 
+def _run_unseen(stage: Stage) -> tuple[Result, str]:
+    """The result, and all that it printed."""
+    started, lines = time.monotonic(), list[str]()
+    code, last_line = _follow(stage, lines.append)
+    return Result(stage, code, time.monotonic() - started, last_line), "".join(lines)
+
+
 def _show(stage: Stage) -> tuple[int, str]:
-    """Passes the output on as it comes; its last line is repeated in the summary."""
+    """Passes the output on as it comes."""
+    return _follow(stage, lambda line: print(line, end="", flush=True))
+
+
+def _follow(stage: Stage, tell: Callable[[str], None]) -> tuple[int, str]:
+    """The exit code, and the last line, which is repeated in the summary."""
     programs = python_packages.VENV / "bin"
     settings = os.environ | {"PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"} | stage.settings
     command = [str(programs / stage.command[0]), *stage.command[1:]]
@@ -97,6 +123,6 @@ def _show(stage: Stage) -> tuple[int, str]:
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            print(line, end="", flush=True)
+            tell(line)
             last_line = line.strip("= \n") or last_line
     return process.returncode, last_line

@@ -1,9 +1,48 @@
-from deploy.commands.test import EVERYTHING, stages
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deploy import config as configuration
+from deploy import distribution
+from deploy.commands import test as commands
+from deploy.commands.test import EVERYTHING, Stage, stages
 
 
 def test_without_arguments_everything_runs() -> None:
     assert stages(()) == EVERYTHING
-    assert [stage.name for stage in EVERYTHING] == ["ruff", "mypy", "imports", "tests", "tests, PostgreSQL"]
+    assert [stage.name for stage in EVERYTHING if not stage.beside] == [
+        "ruff",
+        "mypy",
+        "imports",
+        "tests",
+        "tests, PostgreSQL",
+    ]
+
+
+def test_what_one_stage_leaves_out_another_runs() -> None:
+    commands = [stage.command for stage in EVERYTHING]
+    left_out = [word.removeprefix("--ignore=") for words in commands for word in words if word.startswith("--ignore=")]
+
+    assert left_out == ["tests/acceptance"]
+    assert any(words[0] == "pytest" and words[-1] == "tests/acceptance" for words in commands)
+
+
+def test_a_stage_beside_the_others_fails_the_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen = []
+
+    def follow(stage: Stage, tell: Callable[[str], None]) -> tuple[int, str]:
+        seen.append(stage.name)
+        tell("said\n")
+        return int(stage.beside), "said"
+
+    monkeypatch.setattr(commands, "_follow", follow)
+    monkeypatch.setattr(commands, "_install", lambda layout: None)
+    monkeypatch.setattr(distribution, "fetch", lambda log: None)
+
+    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
+    assert sorted(seen) == sorted(stage.name for stage in EVERYTHING)
+    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == 0
 
 
 def test_arguments_go_to_pytest_alone() -> None:
