@@ -17,6 +17,7 @@ from agents.pages.offers import offers
 from agents.services.rights import destinations_for, may, may_anywhere, pools_for
 from agents.services.setting_removal import removal_refusal, remove_setting
 from agents.services.switching import Refused
+from agents.services.unmasking import check_unmasking
 from agents.services.wishes import save_setting
 
 FACTS = (
@@ -34,6 +35,13 @@ FACTS = (
 
 
 class SettingForm(ScheduleForm):
+    # Who fills it in: set by `get_form`, which makes a class for each request.
+    person: Any = None
+
+    def clean_masked_properties(self) -> Any:
+        check_unmasking(self.person, self.instance, self.cleaned_data["masked_properties"])
+        return self.cleaned_data["masked_properties"]
+
     class Meta:
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
@@ -134,7 +142,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
         """Into pools where this person may make settings, from destinations that they may read; both may always stay
         as they are."""
-        form = super().get_form(request, obj, change, **options)
+        form: Any = super().get_form(request, obj, change, **options)
+        form.person = request.user
         if "pool" in form.base_fields:
             mine = pools_for(request.user, "add")
             field: Any = form.base_fields["pool"]

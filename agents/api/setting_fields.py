@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.core.exceptions import ValidationError as ModelError
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils.translation import gettext as _
 from rest_framework import serializers
@@ -10,6 +11,7 @@ from agents.api.schedules import ScheduleSerializer
 from agents.api.validation import CheckedModelSerializer
 from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.unmasking import check_unmasking
 
 DERIVED = ("n", "N", "breaker_n")
 # The schedule is a row of its own, stored in the same transaction.
@@ -93,6 +95,11 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
         """The schedule has rules of its own, which are looked at when it is stored."""
         own = {name: value for name, value in attrs.items() if name != "schedule"}
         super().validate(own)
+        if self.instance is not None and "masked_properties" in own:
+            try:
+                check_unmasking(self.context["request"].user, self.instance, own["masked_properties"])
+            except ModelError as error:
+                raise serializers.ValidationError({"masked_properties": error.messages}) from error
         return attrs
 
     def get_group(self, setting: LaunchSetting) -> str | None:
