@@ -1,0 +1,120 @@
+"""Dead letters as CSV or JSON lines, row by row: what a file of them holds, and how. Pure.
+
+Properties and annotations are not among the columns: who may see which of them is not decided here. So nothing is told
+either of bytes that are no message: properties may be anywhere in them.
+"""
+
+import base64
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any
+
+from broker.amqp_codec import decode
+from broker.errors import MessageUndecodable
+from contract.text import storable
+from dlq.pages.bodies import body_of
+
+Row = Mapping[str, Any]
+
+# What lists show of a letter; short, and nothing of its content.
+LISTED = (
+    "id", "setting_key", "queue", "state", "seen_at", "chapter", "delivery_count", "exception_type", "fingerprint",
+    "message_key", "message_key_weak", "size", "problem",
+)  # fmt: skip
+EXPORTED = (
+    *LISTED, "state_at", "protocol_at", "address", "orig_queue", "orig_message_id", "node_id", "message_id",
+    "correlation_id", "reply_to", "content_type", "body_kind", "jms_kind", "durable", "priority",
+    "created_at_producer", "truncated",
+)  # fmt: skip
+HEAD = "body_text"
+# What a spreadsheet takes for the begin of a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMATS = ("csv", "jsonl")
+
+
+def with_head(row: Row) -> dict[str, Any]:
+    """`row` has EXPORTED and HEAD."""
+    return {**row, HEAD: row[HEAD] if row["body_kind"] else ""}
+
+
+def with_body(row: Row) -> dict[str, Any]:
+    """`row` has EXPORTED and `encoded`, which becomes `body`: {"text": …}, {"base64": …}, or None for no message."""
+    plain_row = dict(row)
+    encoded = bytes(plain_row.pop("encoded"))
+    return plain_row | {"body": _body(encoded, row["jms_kind"])}
+
+
+def _body(encoded: bytes, jms_kind: int | None) -> dict[str, str] | None:
+    try:
+        body = body_of(decode(encoded), jms_kind)
+    except MessageUndecodable:
+        return None
+    if body.text is None:
+        return {"base64": base64.b64encode(body.raw).decode("ascii")}
+    return {"text": body.text}
+
+
+def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
+    """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory at a time.
+
+    A row is one of `with_head` or `with_body`, all of the same kind.
+    """
+    return _csv(rows) if form == "csv" else map(json_line, rows)
+
+
+def json_line(row: Row) -> str:
+    """Instants as ISO 8601 in UTC."""
+    return storable(json.dumps(plain(row), ensure_ascii=False)) + "\n"
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """For JSON."""
+    return {name: instant(value) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
+def instant(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat()
+
+
+def _csv(rows: Iterable[Row]) -> Iterator[str]:
+    header: list[str] = []
+    for row in rows:
+        flat = _flat(row)
+        if not header:
+            header = list(flat)
+            yield _csv_line(header)
+        yield _csv_line([cell(value) for value in flat.values()])
+    if not header:
+        yield _csv_line([*EXPORTED, HEAD])
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """A body in two columns: which form it has, and the text of it."""
+    if "body" not in row:
+        return dict(row)
+    ((form, text),) = (row["body"] or {"": ""}).items()
+    return {**row, "body_form": form, "body": text}
+
+
+def cell(value: Any) -> str:
+    """A text that a spreadsheet would calculate gets an apostrophe before it; a number is never a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return instant(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str):
+        return str(value)
+    text = storable(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+def _csv_line(cells: list[str]) -> str:
+    """With CR LF: only then the csv module quotes a cell that holds a lone CR."""
+    out = StringIO(newline="")
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    return out.getvalue()

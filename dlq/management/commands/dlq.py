@@ -1,0 +1,287 @@
+"""manage.py dlq list|show|replay|export: dead letters for scripts and for the night."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
+from django.db.models import QuerySet
+from django.utils import timezone
+from rest_framework.serializers import Serializer
+
+from agents.models import LaunchSetting
+from dlq import export, terminal
+from dlq.api.letters import LetterQuery
+from dlq.api.replays import AskSerializer, ReplaySerializer
+from dlq.models import DeadLetter, JobState, LetterState, ReplayJob
+from dlq.models.replay import OPEN_JOBS
+from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
+from failures.models import FailureProtocol
+
+# As the REST interface asks for.
+GIVING_BACK = ("dlq.view_deadletter", "dlq.give_back")
+LONGEST_LIST = 1000
+PROTOCOLS_SHOWN = 20
+PROTOCOL = ("id", "occurred_at", "server_name", "attempt", "outcome", "exception_type", "exception_text", "place")
+# Rows that are in memory at once; a whole body has up to 1 MB.
+ROWS_AT_ONCE, BODIES_AT_ONCE = 500, 20
+# Seconds between two looks at a job.
+LOOK_EVERY = 1.0
+INTERRUPTED = 130
+FILTERS = {
+    "setting": "dead letters of this setting",
+    "state": f"{', '.join(LetterState.values)} or every; dead unless said otherwise",
+    "exception_type": "died of exactly this type",
+    "fingerprint": "died of this kind of failure",
+    "message_key": "every death of this message",
+    "since": "dead since this instant or later: 2026-03-01T06:00:00+00:00",
+    "until": "dead before this instant",
+}
+
+
+class Command(BaseCommand):
+    help = "Lists, shows, gives back or exports dead letters. Exit code 1 where it is refused or fails."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        _list_arguments(actions.add_parser("list", help="newest first"))
+        show = actions.add_parser("show", help="one letter and its protocols")
+        show.add_argument("id", type=int)
+        show.add_argument("--json", action="store_true")
+        _replay_arguments(actions.add_parser("replay", help="give letters back to their setting"))
+        _export_arguments(
+            actions.add_parser(
+                "export", help="as CSV or JSON lines, newest first. Properties are left out of the export for now."
+            )
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        actions = {"list": self._list, "show": self._show, "replay": self._replay, "export": self._export}
+        try:
+            actions[options["action"]](options)
+        except OperationalError as error:
+            raise CommandError(f"The database does not do it: {' '.join(str(error).split())}") from error
+
+    def _list(self, options: dict[str, Any]) -> None:
+        limit, before = options["limit"], options["before"]
+        if not 1 <= limit <= LONGEST_LIST:
+            raise CommandError(f"--limit goes from 1 to {LONGEST_LIST}.")
+        letters = _letters(options)
+        if before is not None:
+            letters = letters.filter(pk__lt=_id(before))
+        found = list(letters.values(*export.LISTED)[: limit + 1])
+        rows = found[:limit]
+        if options["json"]:
+            self._print([export.plain(row) for row in rows])
+        else:
+            self.stdout.write("".join(f"{terminal.listed(row)}\n" for row in rows), ending="")
+        if len(found) > limit:
+            self.stderr.write(f"There are older ones: --before {rows[-1]['id']}")
+
+    def _show(self, options: dict[str, Any]) -> None:
+        pk = _id(options["id"])
+        letter = DeadLetter.objects.filter(pk=pk).values(*export.EXPORTED, export.HEAD).first()
+        if letter is None:
+            raise CommandError(f"There is no dead letter {pk}; manage.py dlq list shows them.")
+        shown = {**export.with_head(letter), "protocols": _protocols(letter)}
+        if options["json"]:
+            self._print(export.plain(shown) | {"protocols": [export.plain(row) for row in shown["protocols"]]})
+        else:
+            self.stdout.write("\n".join(terminal.whole(shown)))
+
+    def _replay(self, options: dict[str, Any]) -> None:
+        job = _begin(options)
+        told = dict(ReplaySerializer(job).data)
+        if options["wait"]:
+            told = self._wait(job)
+        if options["json"]:
+            self._print(told)
+        else:
+            self.stdout.write(f"replay {job.pk} {terminal.progress(told)}")
+        if told["state"] in (JobState.FAILED, JobState.CANCELLED):
+            raise CommandError(f"Replay {job.pk} {told['state']}: {terminal.safe(told['problem'] or '-', 500)}")
+
+    def _wait(self, job: ReplayJob) -> dict[str, Any]:
+        """Tells on stderr how far it is. Ending this command ends only the waiting: a worker does the job."""
+        shown = ""
+        try:
+            while True:
+                job.refresh_from_db()
+                told = dict(ReplaySerializer(job).data)
+                shown = self._tell(terminal.progress(told), shown)
+                if job.state not in OPEN_JOBS:
+                    self._tell("", shown)
+                    return told
+                time.sleep(LOOK_EVERY)
+        except KeyboardInterrupt:
+            raise CommandError(f"No longer waiting; replay {job.pk} goes on.", returncode=INTERRUPTED) from None
+
+    def _tell(self, line: str, before: str) -> str:
+        """On a terminal in one place, else a line for each change. An empty line ends it."""
+        if not self.stderr.isatty():
+            if line and line != before:
+                self.stderr.write(line)
+        elif line:
+            self.stderr.write(f"\r{line:<{len(before)}}", ending="")
+        else:
+            self.stderr.write("\n", ending="")
+        return line
+
+    def _export(self, options: dict[str, Any]) -> None:
+        """One pass with a cursor. A kill leaves a file that ends early: stderr's last line says that it is whole."""
+        letters, bodies = _letters(options), options["bodies"]
+        count = 0
+
+        def counted() -> Generator[export.Row, None, None]:
+            nonlocal count
+            for row in _exported(letters, bodies):
+                count += 1
+                yield row
+
+        try:
+            with closing(counted()) as rows:  # the cursor ends before the connection does
+                self._write(export.lines(rows, options["format"]), options["output"])
+        except OSError as error:
+            raise CommandError(f"The export is not whole, {count} letters: {error.strerror or error}") from error
+        self.stderr.write(f"letters exported: {count}")
+
+    def _write(self, pieces: Iterable[str], path: str | None) -> None:
+        """Raises OSError."""
+        if path is not None:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.writelines(pieces)
+            return
+        try:
+            for piece in pieces:
+                self.stdout.write(piece, ending="")
+            self.stdout.flush()
+        except BrokenPipeError:
+            # Or Python would complain once more when it flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
+
+    def _print(self, value: Any) -> None:
+        self.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+# -- arguments ------------------------------------------------------------------------------------------------------
+
+
+def _list_arguments(parser: CommandParser) -> None:
+    _filter_arguments(parser)
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"at most, up to {LONGEST_LIST}")
+    parser.add_argument("--before", type=int, metavar="ID", help="only older ones: the next page")
+    parser.add_argument("--json", action="store_true")
+
+
+def _replay_arguments(parser: CommandParser) -> None:
+    parser.add_argument("--setting", required=True, metavar="KEY")
+    parser.add_argument("letters", nargs="*", metavar="ID")
+    parser.add_argument("--all", action="store_true", help="all that are dead now")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="for the audit")
+    parser.add_argument("--as", dest="person", required=True, metavar="USER", help="with the rights of this person")
+    parser.add_argument("--wait", action="store_true", help="until every letter is moved; tells what became of them")
+    parser.add_argument("--json", action="store_true")
+
+
+def _export_arguments(parser: CommandParser) -> None:
+    _filter_arguments(parser)
+    parser.add_argument("--format", choices=export.FORMATS, default="csv")
+    parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
+    parser.add_argument("--bodies", action="store_true", help="whole bodies as far as they are kept; else text heads")
+
+
+def _filter_arguments(parser: CommandParser) -> None:
+    for name, text in FILTERS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", help=text)
+
+
+# -- letters --------------------------------------------------------------------------------------------------------
+
+
+def _letters(options: dict[str, Any]) -> QuerySet[DeadLetter]:
+    """What the filter finds, newest first."""
+    query = LetterQuery(data={name: options[name] for name in FILTERS if options[name] is not None})
+    _check(query)
+    letters = DeadLetter.objects.filter(**query.filters()).order_by("-pk")
+    key = options["setting"]
+    if key is not None and not LaunchSetting.objects.filter(key=key).exists() and not letters.exists():
+        raise CommandError(f"There is no setting {key!r}; manage.py settings list shows them.")
+    return letters
+
+
+def _exported(letters: QuerySet[DeadLetter], bodies: bool) -> Iterator[export.Row]:
+    if not bodies:
+        return map(export.with_head, letters.values(*export.EXPORTED, export.HEAD).iterator(ROWS_AT_ONCE))
+    return map(export.with_body, letters.values(*export.EXPORTED, "encoded").iterator(BODIES_AT_ONCE))
+
+
+def _protocols(letter: dict[str, Any]) -> list[dict[str, Any]]:
+    """The newest ones of its case; a letter without a key has none."""
+    if not letter["message_key"]:
+        return []
+    same = {"setting_key": letter["setting_key"], "message_key": letter["message_key"]}
+    rows = FailureProtocol.objects.filter(**same).values(*PROTOCOL)[:PROTOCOLS_SHOWN]
+    return [{**row, "id": str(row["id"])} for row in rows]
+
+
+def _begin(options: dict[str, Any]) -> ReplayJob:
+    if options["all"] == bool(options["letters"]):
+        raise CommandError("Name letters, or say --all, one of the two.")
+    if not options["reason"].strip():
+        raise CommandError("--reason is empty.")
+    scope = {"all": True} if options["all"] else {"letters": options["letters"]}
+    ask = AskSerializer(data={"setting": options["setting"], "reason": options["reason"], **scope})
+    _check(ask)
+    person, setting = _person(options["person"]), _setting(options["setting"])
+    how = {"by": person, "reason": ask.validated_data["reason"], "now": timezone.now()}
+    try:
+        if options["all"]:
+            return give_back_all(setting, **how)
+        return give_back_letters(setting, ask.validated_data["letters"], **how)
+    except ReplayRefused as refused:
+        which = [f"{name}: {terminal.safe(str(value), 300)}" for name, value in refused.more.items() if value]
+        raise CommandError(" ".join(filter(None, [refused.reason, refused.what_to_do, *which]))) from refused
+
+
+def _setting(key: str) -> LaunchSetting:
+    found = LaunchSetting.objects.filter(key=key).first()
+    if found is None:
+        raise CommandError(f"There is no setting {key!r}; manage.py settings list shows them.")
+    return found
+
+
+def _person(name: str) -> User:
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
+        raise CommandError(f"There is no active user {name!r}.")
+    if missing := [each for each in GIVING_BACK if not person.has_perm(each)]:
+        raise CommandError(f"{name} may not do that; it needs the permission {' and '.join(missing)}.")
+    return person
+
+
+def _id(number: int) -> int:
+    """Raises CommandError for what no column of ours holds."""
+    if not 0 < number < 2**63:
+        raise CommandError(f"{number} is no number of a dead letter.")
+    return number
+
+
+def _check(question: Serializer[Any]) -> None:
+    if question.is_valid():
+        return
+    words = [f"{name}: {' '.join(_flat(problem))}" for name, problem in question.errors.items()]
+    raise CommandError("; ".join(words))
+
+
+def _flat(problem: Any) -> list[str]:
+    """Messages of a field, also of the parts of a list; each once."""
+    if isinstance(problem, dict):
+        problem = [message for part in problem.values() for message in part]
+    return list(dict.fromkeys(map(str, problem)))

@@ -1,0 +1,76 @@
+"""Dead letters and replays as text for a terminal. Pure.
+
+Every text of a message is hostile: nothing in it may move the cursor, colour the screen or turn the direction around.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from agents.pages.visible import INVISIBLE
+from dlq.export import instant
+
+KEY_SHOWN = 40
+HEAD_SHOWN = 2000
+SENTENCE_SHOWN = 160
+
+Row = Mapping[str, Any]
+
+
+def safe(text: str, limit: int, *, several: bool = False) -> str:
+    """At most `limit` characters; what is invisible is spelled out, of `several` lines not their ends and tabs."""
+    shown = "".join(_spelled(character, several) for character in text[:limit])
+    return f"{shown} … +{len(text) - limit}" if len(text) > limit else shown
+
+
+def _spelled(character: str, several: bool) -> str:
+    if several and character in "\n\t":
+        return character
+    if unicodedata.category(character) not in INVISIBLE:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def listed(row: Row) -> str:
+    """One letter in one line; `row` has dlq.export.LISTED."""
+    died_of = row["exception_type"] or row["problem"] or "no protocol"
+    seen = row["seen_at"].strftime("%Y-%m-%d %H:%M:%S")
+    queue, key = safe(row["queue"], KEY_SHOWN), safe(row["message_key"] or "no key", KEY_SHOWN)
+    return f"{row['id']:>8}  {seen}  {queue}  {row['state']}  {safe(died_of, SENTENCE_SHOWN)}  {key}"
+
+
+def whole(letter: Row) -> Iterator[str]:
+    """One letter; `letter` has dlq.export.EXPORTED, HEAD and `protocols`."""
+    weak = " (weak)" if letter["message_key_weak"] else ""
+    yield f"letter     {letter['id']}, {letter['state']}, death {letter['chapter']} of its message"
+    yield f"queue      {safe(letter['queue'], SENTENCE_SHOWN)}, dead since {instant(letter['seen_at'])}"
+    yield f"key        {safe(letter['message_key'] or 'none', SENTENCE_SHOWN)}{weak}"
+    address, queue = (safe(letter[name] or "?", SENTENCE_SHOWN) for name in ("address", "orig_queue"))
+    yield f"origin     address {address}, queue {queue}, message id {letter['orig_message_id']}"
+    yield f"delivered  {letter['delivery_count']} times without success"
+    yield f"exception  {safe(letter['exception_type'] or 'no protocol', SENTENCE_SHOWN)}"
+    if letter["problem"]:
+        yield f"problem    {safe(letter['problem'], SENTENCE_SHOWN)}"
+    yield from (f"protocol   {protocol(each)}" for each in letter["protocols"])
+    yield f"body       {letter['size']} bytes"
+    if not letter["body_kind"]:
+        yield "These bytes are no message; they are not shown here, properties may be in them."
+    yield safe(letter["body_text"], HEAD_SHOWN, several=True)
+
+
+def protocol(row: Row) -> str:
+    text = safe(" ".join(row["exception_text"].split()), SENTENCE_SHOWN)
+    kind, place = safe(row["exception_type"], SENTENCE_SHOWN), safe(row["place"] or "?", SENTENCE_SHOWN)
+    return f"{instant(row['occurred_at'])}  {row['server_name']}  attempt {row['attempt']}  {kind}: {text}  at {place}"
+
+
+def progress(job: Row) -> str:
+    """One line; `job` as in the REST interface."""
+    parts = [f"{job['state']}: {job['letters']['given_back']} of {job['total']} given back"]
+    parts += _counted(job["outcomes"].items())
+    parts += _counted((name, job["letters"][name]) for name in ("not_found", "failed_to_move"))
+    return ", ".join(parts)
+
+
+def _counted(counts: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"{count} {name.replace('_', ' ')}" for name, count in counts if count]
