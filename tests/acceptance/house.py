@@ -33,7 +33,7 @@ class House:
         self.servers = tuple(servers)
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
         own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
-        agents = "kma.samples.orders,kma.samples.scripted,kma.samples.bench,tests.acceptance.agents"
+        agents = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone,kma.samples.bench,tests.acceptance.agents"
         own |= {"KMA_AGENTS": agents}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
