@@ -17,6 +17,7 @@ import requests
 from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompManagement, StompPublisher
 from contract.typed import Typed
+from deploy.config import DEMO_AGENTS
 from deploy.layout import Layout
 from deploy.ports import free_ports
 from deploy.runner import Runner
@@ -33,7 +34,7 @@ class House:
         self.servers = tuple(servers)
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
         own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
-        agents = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone,kma.samples.bench,tests.acceptance.agents"
+        agents = ",".join((DEMO_AGENTS, "tests.acceptance.agents"))
         own |= {"KMA_AGENTS": agents}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
