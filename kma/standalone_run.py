@@ -117,7 +117,12 @@ class StandaloneRun(Run):
             self._current.ask_to_stop()
 
     def _renew_lease(self) -> None:
-        self._lease.write(self._lease_until_ns())
+        """A lease that is over is never renewed for the start that held it: this process may have been stopped for
+        long, and another server begun meanwhile."""
+        if self._current is not None and self._lease.over(boottime_ns()):
+            self._current.lapse()
+        else:
+            self._lease.write(self._lease_until_ns())
 
     def _lease_until_ns(self) -> int:
         """0 without a lease; 1, long ago, where the MA has not answered yet."""

@@ -79,7 +79,7 @@ class Start:
 
     def _send(self, number: int, content: bytes) -> None:
         # This process may have been stopped for long: another server may be at work by now.
-        if not self._lease.over(boottime_ns()):
+        if not self._lease.lapsed and not self._lease.over(boottime_ns()):
             self._publishing.put(number, content)
 
     def ask_to_stop(self) -> None:
@@ -91,8 +91,7 @@ class Start:
         """Ends what is over its time. `limit_seconds` 0 = none."""
         now = time.monotonic()
         if self._lease.over(boottime_ns()):
-            self._lease.lapse()
-            self._process.kill()
+            self.lapse()
         elif limit_seconds and self.killed_as is None and self.seconds > limit_seconds:
             text = f"The agent ran longer than {limit_seconds:g} s; its process was killed."
             self.kill(Handled(Outcome.TIMED_OUT, failure("timeout", text)))
@@ -102,6 +101,11 @@ class Start:
             self._leave_by = now + _LINGER_SECONDS
         elif now > self._leave_by:
             self._process.kill()
+
+    def lapse(self) -> None:
+        """Its lease is over: it ends as if it had looked itself, and what it sent since goes nowhere."""
+        self._lease.lapse()
+        self._process.kill()
 
     def kill(self, meaning: Handled) -> None:
         self.killed_as = self.killed_as or meaning

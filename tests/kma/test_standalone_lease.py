@@ -139,13 +139,16 @@ def test_code_that_keeps_the_interpreter_beyond_its_lease_fails_though_the_ma_an
     assert protocol["exception_type"] == "signal:SIGKILL" and "kept the interpreter" in protocol["exception_text"]
 
 
+@pytest.mark.parametrize("answered_again", [False, True])
 def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
-    stage: Make, monkeypatch: pytest.MonkeyPatch
+    stage: Make, monkeypatch: pytest.MonkeyPatch, answered_again: bool
 ) -> None:
-    """Another server may have begun by then; the agent was not told that it was sent."""
+    """Another server may have begun by then; the agent was not told that it was sent. Nor does an answer that the MA
+    gave meanwhile bring the old lease back."""
     published: list[int] = []
     monkeypatch.setattr(Publishing, "put", lambda self, number, content: published.append(number))
-    one = stage([{"do": "sleep", "seconds": 0.5}, {"do": "send", "destination": "demo.a"}])
+    script = [{"do": "sleep", "seconds": 0.5, "first": 1}, {"do": "send", "destination": "demo.a", "first": 1}]
+    one = stage([*script, TICK])
     real, go_on = StandaloneRun._wait, threading.Event()
 
     def wait(self: StandaloneRun) -> None:
@@ -158,8 +161,13 @@ def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
     one.answered()
     pid = one.began()["pid"]
     eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end")
+    if answered_again:
+        one.answered()
     go_on.set()
-    eventually(lambda: "Waits for an answer" in one.run.report().problem, "the end of the lease")
+    if answered_again:
+        one.began(2)
+    else:
+        eventually(lambda: "Waits for an answer" in one.run.report().problem, "the end of the lease")
     assert published == []
 
 
