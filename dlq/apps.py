@@ -7,6 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
+        from dlq import rights
         from dlq.causes import protocols_arrived
         from dlq.endings import deaths
         from dlq.pages import urls
@@ -17,6 +18,7 @@ class DlqConfig(AppConfig):
         from failures.unresolved import register_returned
 
         urls.register()
+        rights.register()
         register_letter_outcome(outcomes_arrived)
         register_protocols(protocols_arrived)
         register_endings(deaths)

@@ -15,6 +15,13 @@ class PoolGrant(models.Model):
     may_disable = models.BooleanField(_("disable"), default=False)
     may_run = models.BooleanField(_("run now"), default=False)
     may_stop = models.BooleanField(_("stop"), default=False)
+    may_see_letters = models.BooleanField(_("see dead letters"), default=False)
+    may_see_masked = models.BooleanField(_("see masked fields"), default=False)
+    may_give_back = models.BooleanField(_("give back"), default=False)
+    may_edit_letters = models.BooleanField(_("edit and give back"), default=False)
+    may_redirect = models.BooleanField(_("redirect"), default=False)
+    may_discard = models.BooleanField(_("discard"), default=False)
+    may_handle_waiting = models.BooleanField(_("handle waiting messages"), default=False)
 
     class Meta:
         verbose_name = _("right in a pool")

@@ -32,12 +32,19 @@ _ACTIONS = {
     "stop": _Action("agents.can_stop", "may_stop", gettext_lazy("Can stop activations")),
 }
 ACTIONS = tuple(_ACTIONS)
+
+
+def add_action(name: str, permission: str, grant: str, named: Promise) -> None:
+    """One of a higher layer, at start-up; `grant` is a field of PoolGrant."""
+    _ACTIONS[name] = _Action(permission, grant, named)
+
+
 # What ends for a whole group where it is done to one member.
 _WITH_GROUP = ("disable", "stop")
 
 
 def may(user: Any, action: str, setting: LaunchSetting) -> bool:
-    """`action`: edit, delete, enable, disable, run or stop. Raises KeyError for another one.
+    """`action`: edit, delete, enable, disable, run, stop, or one that was added. Raises KeyError for another one.
 
     Disabling a member disables its whole group, stopping it ends the pass, and with it what nobody has begun yet: with
     grants alone the right is needed for each member."""

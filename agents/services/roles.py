@@ -19,7 +19,7 @@ CHANGED_BY_OPERATORS = (
 # Nothing is lost with these. Settings, servers, pools and destinations are an administrator's to remove.
 REMOVED_BY_OPERATORS = ("schedule", "scheduledgroup", "groupmember", "noticetarget")
 CUSTOM_PREFIX = "can_"
-GIVE_BACK = "give_back"
+GIVEN_TO_OPERATORS = ("give_back", "handle_waiting")
 # What settings mask is for those whom an administrator names.
 SEE_MASKED = "can_see_masked"
 
@@ -29,7 +29,7 @@ def make_groups() -> None:
     permissions = Permission.objects.filter(content_type__app_label__in=SEEN_APPS)
     permissions = permissions.exclude(content_type__model__in=SECRET_MODELS).exclude(codename=SEE_MASKED)
     looks = Q(codename__startswith="view_")
-    acts = Q(codename__startswith=CUSTOM_PREFIX) | Q(codename=GIVE_BACK)
+    acts = Q(codename__startswith=CUSTOM_PREFIX) | Q(codename__in=GIVEN_TO_OPERATORS)
     for model in CHANGED_BY_OPERATORS:
         acts |= Q(codename__in=[f"add_{model}", f"change_{model}"])
     acts |= Q(codename__in=[f"delete_{model}" for model in REMOVED_BY_OPERATORS])

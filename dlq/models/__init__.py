@@ -1,21 +1,48 @@
 """Rows of the dlq app, one file per resource."""
 
-from dlq.models.audit import AuditEntry
+from dlq.models.audit import AuditEntry, AuditResult
+from dlq.models.edit import EditState, LetterEdit
 from dlq.models.letter import DeadLetter, LetterState
-from dlq.models.replay import ItemState, JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice, Scope, SliceState
+from dlq.models.queue_state import LetterQueue
+from dlq.models.remark import KnownFault, Note, Taking
+from dlq.models.replay import (
+    OPEN_JOBS,
+    UNFINISHED_JOBS,
+    Action,
+    ItemState,
+    JobState,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+    Scope,
+    SliceState,
+)
 from dlq.models.report import LetterReport
+from dlq.models.saved_filter import SavedFilter
 
 __all__ = [
+    "OPEN_JOBS",
+    "UNFINISHED_JOBS",
+    "Action",
     "AuditEntry",
+    "AuditResult",
     "DeadLetter",
+    "EditState",
     "ItemState",
     "JobState",
+    "KnownFault",
+    "LetterEdit",
+    "LetterQueue",
     "LetterReport",
     "LetterState",
+    "Note",
     "Outcome",
     "ReplayItem",
     "ReplayJob",
     "ReplaySlice",
+    "SavedFilter",
     "Scope",
     "SliceState",
+    "Taking",
 ]

@@ -1,4 +1,4 @@
-"""Who did what to dead letters. Rows are only ever added."""
+"""Who did what, or tried to do what, to dead letters and waiting messages. Rows are only ever added."""
 
 from django.conf import settings
 from django.db import models
@@ -6,12 +6,28 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 
+class AuditResult(models.TextChoices):
+    DONE = "done", _("done")
+    REFUSED = "refused", _("refused")
+    FAILED = "failed", _("failed")
+
+
 class AuditEntry(models.Model):
+    """`operation` joins the entries of one operation (the id of its job, where it has one); a job's letters are its
+    items. `letter` is set where it was done to one letter alone. `detail` never holds a body or a masked value."""
+
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
     by_name = models.CharField(_("by"), max_length=150, blank=True)
     action = models.CharField(_("action"), max_length=40)
     target = models.CharField(_("target"), max_length=300)
     detail = models.JSONField(_("detail"), default=dict)
+    operation = models.UUIDField(_("operation"), null=True)
+    setting_key = models.CharField(_("setting key"), max_length=61, blank=True)
+    letter = models.BigIntegerField(_("dead letter"), null=True)
+    scope = models.CharField(_("scope"), max_length=20, blank=True)
+    reason = models.TextField(_("reason"), blank=True)
+    counts = models.JSONField(_("counts"), default=dict)
+    result = models.CharField(_("result"), max_length=10, choices=AuditResult.choices, default=AuditResult.DONE)
     at = models.DateTimeField(_("at"), default=timezone.now)
 
     class Meta:
@@ -19,7 +35,14 @@ class AuditEntry(models.Model):
         verbose_name_plural = _("audit")
         ordering = ("-id",)
         default_permissions = ("view",)
-        indexes = [models.Index(fields=["target", "-id"], name="audit_of_target")]
+        indexes = [
+            models.Index(fields=["target", "-id"], name="audit_of_target"),
+            models.Index(fields=["operation"], name="audit_of_operation"),
+            models.Index(fields=["setting_key", "-id"], name="audit_of_setting"),
+            models.Index(fields=["action", "-id"], name="audit_of_action"),
+            models.Index(fields=["by_name", "-id"], name="audit_of_person"),
+            models.Index(fields=["letter", "-id"], name="audit_of_letter"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.action} {self.target}"

@@ -11,6 +11,7 @@ class LetterState(models.TextChoices):
     DEAD = "dead", _("dead")
     GIVEN_BACK = "given_back", _("given back")
     GONE = "gone", _("gone")
+    DISCARDED = "discarded", _("discarded")
 
 
 class DeadLetter(models.Model):
@@ -20,7 +21,8 @@ class DeadLetter(models.Model):
 
     `encoded` is the whole AMQP message, of a `truncated` one with only the head of its body, of an undecodable one
     (`problem`) the raw bytes. `seen_at` is when the feed saw it: dead since. `chapter` counts the deaths of the case.
-    `fingerprint` and `exception_type` are of the last protocol with this key, `protocol_at` is when that happened.
+    `fingerprint`, `exception_type`, `place`, `server_name`, `activation_uuid` and `agent_version` are of the last
+    protocol with this key, `protocol_at` is when that happened. `expires_at` is the producer's or the bin's word.
     """
 
     node_id = models.CharField(_("broker node"), max_length=60)
@@ -53,7 +55,12 @@ class DeadLetter(models.Model):
     delivery_count = models.BigIntegerField(_("delivery count"), default=0)
     fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
     exception_type = models.CharField(_("exception type"), max_length=255, blank=True)
+    place = models.CharField(_("place"), max_length=300, blank=True)
+    server_name = models.CharField(_("server"), max_length=63, blank=True)
+    activation_uuid = models.UUIDField(_("activation id"), null=True)
+    agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
     protocol_at = models.DateTimeField(_("failed last"), null=True)
+    expires_at = models.DateTimeField(_("expires"), null=True)
     seen_at = models.DateTimeField(_("dead since"), default=timezone.now)
     state = models.CharField(_("state"), max_length=10, choices=LetterState.choices, default=LetterState.DEAD)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
@@ -67,6 +74,13 @@ class DeadLetter(models.Model):
         permissions = [
             ("give_back", _("Can give dead letters back to their setting")),
             ("can_see_masked", _("Can see masked properties of dead letters")),
+            ("edit_letters", _("Can edit dead letters and give them back")),
+            ("redirect", _("Can redirect dead letters to another setting")),
+            ("discard", _("Can discard dead letters")),
+            ("approve", _("Can approve what another person asks for")),
+            ("manage_foreign", _("Can manage foreign dead-letter queues")),
+            ("handle_waiting", _("Can handle waiting messages")),
+            ("import_letters", _("Can send imported messages to a setting")),
         ]
         constraints = [
             models.UniqueConstraint(fields=["node_id", "queue", "orig_message_id"], name="letter_once_per_death")
@@ -76,7 +90,11 @@ class DeadLetter(models.Model):
             models.Index(fields=["setting_key", "state", "id"], name="letters_of_setting"),
             models.Index(fields=["message_key", "setting_key"], name="letters_of_message"),
             models.Index(fields=["queue", "state", "seen_at"], name="letters_by_time"),
-            models.Index(fields=["queue", "state", "fingerprint"], name="letters_by_fingerprint"),
+            models.Index(fields=["queue", "state", "fingerprint", "id"], name="letters_by_fingerprint"),
+            models.Index(fields=["queue", "state", "exception_type", "id"], name="letters_by_exception"),
+            models.Index(fields=["queue", "state", "server_name", "id"], name="letters_by_server"),
+            models.Index(fields=["queue", "state", "activation_uuid", "id"], name="letters_by_activation"),
+            models.Index(fields=["state", "id"], name="letters_of_state"),
         ]
 
     def __str__(self) -> str:

@@ -11,34 +11,66 @@ from agents.models import LaunchSetting
 from dlq.models.letter import DeadLetter
 
 
+class Action(models.TextChoices):
+    """What a job does with its letters: each is a move from one queue to another."""
+
+    GIVE_BACK = "give_back", _("give back")
+    REDIRECT = "redirect", _("redirect")
+    DISCARD = "discard", _("discard")
+    PUT_BACK = "put_back", _("put back from the bin")
+    EDIT = "edit", _("edit and give back")
+
+
 class Scope(models.TextChoices):
     ONE = "one", _("one letter")
     SELECTION = "selection", _("selected letters")
+    GROUP = "group", _("a group")
+    MATCHING = "matching", _("all that match a filter")
     ALL = "all", _("all letters of the setting")
 
 
 class JobState(models.TextChoices):
+    AWAITING = "awaiting", _("waits for a second person")
     PLANNED = "planned", _("planned")
     RUNNING = "running", _("running")
+    PAUSED = "paused", _("paused")
     DONE = "done", _("done")
     FAILED = "failed", _("failed")
+    STOPPED = "stopped", _("stopped by itself")
     CANCELLED = "cancelled", _("cancelled")
 
 
+# What a worker may take up, and what holds its letters.
 OPEN_JOBS = (JobState.PLANNED, JobState.RUNNING)
+UNFINISHED_JOBS = (JobState.AWAITING, *OPEN_JOBS, JobState.PAUSED)
 
 
 class ReplayJob(models.Model):
-    """`letters_up_to` freezes the scope `all`: letters that die later do not belong to it. `planned_at` is set when
+    """One action on dead letters: `setting` is whose they are, `source_queue` where they lie, `target_queue` where they
+    go (`target_key`: the setting that gets them, where it is one).
+
+    `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes a scope
+    that is not a list of letters: those that die later do not belong to it. `planned_at` is set when
     every slice is written down: nothing moves before. Whoever holds the lease works on it; one that dies lets the
-    lease run out. The lease saves work, it is not what keeps letters safe: every step may run twice."""
+    lease run out. The lease saves work, it is not what keeps letters safe: every step may run twice.
+
+    `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which letters move
+    (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what becomes of them, and stops
+    by itself when more than `ladder_percent` of a step fail again; `ladder_step` is the step at hand. `skipped` counts
+    by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
+    change them. `wait_reason` says why an open job does nothing at the moment."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
         LaunchSetting, models.SET_NULL, null=True, related_name="replays", verbose_name=_("launch setting")
     )
     setting_key = models.CharField(_("setting key"), max_length=61)
+    action = models.CharField(_("action"), max_length=10, choices=Action.choices, default=Action.GIVE_BACK)
+    source_queue = models.CharField(_("from queue"), max_length=300, blank=True)
+    target_queue = models.CharField(_("to queue"), max_length=300, blank=True)
+    target_key = models.CharField(_("to setting"), max_length=61, blank=True)
     scope = models.CharField(_("scope"), max_length=10, choices=Scope.choices)
+    query = models.TextField(_("filter"), blank=True)
     reason = models.TextField(_("reason"), blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
     state = models.CharField(_("state"), max_length=10, choices=JobState.choices, default=JobState.PLANNED)
@@ -47,6 +79,26 @@ class ReplayJob(models.Model):
     finished_at = models.DateTimeField(_("finished"), null=True)
     total = models.PositiveIntegerField(_("letters"), default=0)
     problem = models.TextField(_("problem"), blank=True)
+    wait_reason = models.TextField(_("waits for"), blank=True)
+    skipped = models.JSONField(_("skipped"), default=dict)
+    counts = models.JSONField(_("counts"), default=dict)
+    per_second = models.FloatField(_("letters a second"), default=0)
+    window_from = models.TimeField(_("not before"), null=True)
+    window_until = models.TimeField(_("not after"), null=True)
+    ladder = models.BooleanField(_("ladder"), default=False)
+    ladder_percent = models.PositiveSmallIntegerField(_("stops above, %"), default=10)
+    ladder_step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
+    edit_rule = models.JSONField(_("edit rule"), default=dict)
+    acknowledged = models.JSONField(_("warnings acknowledged"), default=list)
+    needs_second = models.BooleanField(_("needs a second person"), default=False)
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("approved by")
+    )
+    approved_at = models.DateTimeField(_("approved"), null=True)
+    paused_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("paused by")
+    )
+    paused_at = models.DateTimeField(_("paused"), null=True)
     letters_up_to = models.BigIntegerField(null=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), null=True)
     lease_until = models.DateTimeField(null=True, editable=False)
@@ -59,14 +111,16 @@ class ReplayJob(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["setting_key"],
-                condition=models.Q(scope="all", state__in=["planned", "running"]),
+                condition=models.Q(scope="all", state__in=["awaiting", "planned", "running", "paused"]),
                 name="one_replay_of_all_per_setting",
             )
         ]
         indexes = [
             models.Index(fields=["setting_key", "-created_at"], name="replays_of_setting"),
             models.Index(
-                fields=["created_at"], condition=models.Q(state__in=["planned", "running"]), name="open_replays"
+                fields=["created_at"],
+                condition=models.Q(state__in=["awaiting", "planned", "running", "paused"]),
+                name="open_replays",
             ),
         ]
 
@@ -81,7 +135,9 @@ class SliceState(models.TextChoices):
 
 
 class ReplaySlice(models.Model):
-    """`moved` is what the broker said, for people only: what happened is what the walk finds gone."""
+    """`moved` is what the broker said, for people only. `count_before` and `added_before` are the queue's exact figures
+    before its first move: with the figures after it they say how many letters left, whoever dies in between.
+    `by_range`: the move names the ids from `first_number` to `last_number`, else each one."""
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="slices", verbose_name=_("replay"))
     number = models.PositiveIntegerField(_("number"))
@@ -89,6 +145,12 @@ class ReplaySlice(models.Model):
     last_letter_id = models.BigIntegerField(_("last letter"))
     state = models.CharField(_("state"), max_length=10, choices=SliceState.choices, default=SliceState.PLANNED)
     size = models.PositiveIntegerField(_("letters"))
+    step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
+    by_range = models.BooleanField(default=False, editable=False)
+    first_number = models.BigIntegerField(null=True, editable=False)
+    last_number = models.BigIntegerField(null=True, editable=False)
+    count_before = models.BigIntegerField(_("letters in the queue before"), null=True)
+    added_before = models.BigIntegerField(_("letters ever added before"), null=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
     moved = models.IntegerField(_("moved, says the broker"), null=True)
     planned_at = models.DateTimeField(_("planned"), default=timezone.now)
@@ -111,6 +173,8 @@ class ItemState(models.TextChoices):
     GIVEN_BACK = "given_back", _("given back")
     NOT_FOUND = "not_found", _("was not there any more")
     FAILED_TO_MOVE = "failed_to_move", _("could not be moved")
+    SKIPPED = "skipped", _("left out")
+    CANCELLED = "cancelled", _("cancelled before it was moved")
 
 
 class Outcome(models.TextChoices):
@@ -123,13 +187,15 @@ class Outcome(models.TextChoices):
 
 
 class ReplayItem(models.Model):
-    """`died_as` is the letter that the message became when it died again."""
+    """`died_as` is the letter that the message became when it died again. `why` is a stable word: why it was left out
+    or could not be moved."""
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="items", verbose_name=_("replay"))
     letter = models.ForeignKey(DeadLetter, models.CASCADE, related_name="replays", verbose_name=_("dead letter"))
     slice = models.ForeignKey(ReplaySlice, models.CASCADE, null=True, related_name="items", verbose_name=_("slice"))
     state = models.CharField(_("state"), max_length=15, choices=ItemState.choices, default=ItemState.PLANNED)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
+    why = models.CharField(_("why"), max_length=40, blank=True)
     outcome = models.CharField(
         _("outcome"), max_length=15, choices=Outcome.choices, default=Outcome.WAITING, blank=True
     )

@@ -187,7 +187,7 @@ def test_an_operator_gives_chosen_letters_back(
     assert (job["by"], job["reason"], job["setting"]) == ("operator", "mended in 1.4", "orders")
     assert sent == [job["id"]]
     shown = operator.get(f"{REPLAYS}{job['id']}/").json()
-    assert shown["letters"] == {"planned": 2, "given_back": 0, "not_found": 0, "failed_to_move": 0}
+    assert shown["letters"]["planned"] == 2 and sum(shown["letters"].values()) == 2
     assert shown["outcomes"] == {"waiting": 0, "handled": 0, "failed_again": 0, "dead_again": 0}
     assert AuditEntry.objects.get().detail["reason"] == "mended in 1.4"
 

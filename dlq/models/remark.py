@@ -1,0 +1,100 @@
+"""What people know of dead letters: notes, faults that are known, and who is at work on them.
+
+All of it belongs to a case (`message_key`), to a fingerprint, or to a setting whole; so it outlives replays.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+
+class Remark(models.Model):
+    """What it is about: `setting_key` and, of it, the case `message_key` or the group `fingerprint`; both empty: all of
+    the setting."""
+
+    setting_key = models.CharField(_("setting key"), max_length=300)
+    fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
+    message_key = models.CharField(_("message key"), max_length=255, blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by_name = models.CharField(_("by"), max_length=150, blank=True)
+    at = models.DateTimeField(_("since"), default=timezone.now)
+
+    class Meta:
+        abstract = True
+
+
+class Note(Remark):
+    text = models.TextField(_("note"))
+
+    class Meta:
+        verbose_name = _("note")
+        verbose_name_plural = _("notes")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["setting_key", "message_key"], name="notes_of_case"),
+            models.Index(fields=["setting_key", "fingerprint"], name="notes_of_fingerprint"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.setting_key}: {self.text[:40]}"
+
+
+class KnownFault(Remark):
+    """ "Known, being worked on": muted in lists and left out of what is given back until `until` (None: until somebody
+    ends it)."""
+
+    ticket = models.CharField(_("ticket"), max_length=200, blank=True)
+    text = models.TextField(_("what is known"), blank=True)
+    until = models.DateTimeField(_("until"), null=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    ended_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("ended by")
+    )
+
+    class Meta:
+        verbose_name = _("known fault")
+        verbose_name_plural = _("known faults")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["setting_key", "fingerprint", "message_key"],
+                condition=models.Q(ended_at=None),
+                name="one_known_fault_at_a_time",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.setting_key}: {self.ticket or self.text[:40]}"
+
+
+class Taking(Remark):
+    """Somebody works on it. Handing over ends one and begins another with the same words."""
+
+    trip = models.BigIntegerField(_("trip"), null=True)
+    text = models.TextField(_("note"), blank=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    handed_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("handed over to")
+    )
+
+    class Meta:
+        verbose_name = _("taking")
+        verbose_name_plural = _("takings")
+        ordering = ("-id",)
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(
+                fields=["setting_key", "fingerprint", "message_key"],
+                condition=models.Q(ended_at=None, trip=None),
+                name="one_person_at_a_time",
+            ),
+            models.UniqueConstraint(
+                fields=["trip"], condition=models.Q(ended_at=None, trip__isnull=False), name="one_person_per_trip"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.by_name}: {self.setting_key}"

@@ -1,0 +1,28 @@
+"""A filter of dead letters under a name."""
+
+from django.conf import settings
+from django.db import models
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+
+class SavedFilter(models.Model):
+    """`query` is the filter's part of the address. A `shared` one is everybody's to use, its owner's to change."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="letter_filters", verbose_name=_("owner")
+    )
+    name = models.CharField(_("name"), max_length=100)
+    query = models.TextField(_("filter"))
+    shared = models.BooleanField(_("for everybody"), default=False)
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("saved filter")
+        verbose_name_plural = _("saved filters")
+        ordering = ("name",)
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="filter_once_per_person")]
+
+    def __str__(self) -> str:
+        return self.name
