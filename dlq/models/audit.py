@@ -1,5 +1,7 @@
 """Who did what, or tried to do what, to dead letters and waiting messages. Rows are only ever added."""
 
+from typing import Any, NoReturn
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -10,6 +12,18 @@ class AuditResult(models.TextChoices):
     DONE = "done", _("done")
     REFUSED = "refused", _("refused")
     FAILED = "failed", _("failed")
+
+
+class AuditChanged(Exception):
+    """A row of the audit is never changed and never deleted."""
+
+
+class _OnlyAdded(models.QuerySet["AuditEntry"]):
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise AuditChanged("the audit is only ever added to")
+
+    def delete(self) -> NoReturn:
+        raise AuditChanged("the audit is only ever added to")
 
 
 class AuditEntry(models.Model):
@@ -30,6 +44,8 @@ class AuditEntry(models.Model):
     result = models.CharField(_("result"), max_length=10, choices=AuditResult.choices, default=AuditResult.DONE)
     at = models.DateTimeField(_("at"), default=timezone.now)
 
+    objects = _OnlyAdded.as_manager()
+
     class Meta:
         verbose_name = _("audit entry")
         verbose_name_plural = _("audit")
@@ -46,3 +62,12 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.target}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Raises AuditChanged for a row that is stored."""
+        if not self._state.adding:
+            raise AuditChanged("the audit is only ever added to")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AuditChanged("the audit is only ever added to")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, Max, OuterRef, QuerySet
 from django.utils.translation import gettext as _
@@ -13,15 +13,14 @@ from agents.models import LaunchSetting
 from agents.services.looking import send
 from contract.properties import dead_letter_queue
 from contract.text import storable
-from dlq.models import AuditEntry, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob, Scope
+from dlq.auditing import Person, record
+from dlq.models import AuditResult, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.models.replay import OPEN_JOBS
 
 LARGEST_SELECTION = 5000
 RUN_TASK = "dlq.run_replay"
 TASK_EXPIRES = 60.0
 SHOWN_IDS = 20
-
-Person = User | AbstractBaseUser | AnonymousUser | None
 
 
 class ReplayRefused(Exception):
@@ -134,12 +133,17 @@ def start(job: ReplayJob) -> None:
 
 
 def audit(job: ReplayJob, action: str, *, by: Person, now: datetime, **detail: Any) -> None:
-    person = by if isinstance(by, User) else None
-    AuditEntry.objects.create(
-        by=person,
-        by_name=person.get_username() if person else "",
-        action=action,
+    """An entry of this job. `counts` and `result` are columns, the rest is detail."""
+    record(
+        action,
+        by=by,
+        now=now,
         target=f"replay:{job.pk}",
+        operation=job.pk,
+        setting_key=job.setting_key,
+        scope=job.scope,
+        reason=job.reason,
+        counts=detail.get("counts"),
+        result=detail.pop("result", AuditResult.DONE),
         detail={"setting": job.setting_key, **detail},
-        at=now,
     )

@@ -1,0 +1,54 @@
+"""What is tried over REST and not allowed is in the audit too."""
+
+from typing import TYPE_CHECKING, Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from dlq.auditing import REFUSALS, record_refused, words_of
+
+if TYPE_CHECKING:
+    Base = APIView
+else:
+    Base = object
+
+LOOKS = ("GET", "HEAD", "OPTIONS")
+
+
+class Audited(Base):
+    """First among the bases of a view that does something: an answer 403 or 409 leaves an entry with result=refused.
+
+    `audit_action` is the action of the entry; a view with several sets it before it acts."""
+
+    audit_action = ""
+
+    def handle_exception(self, exc: Exception) -> Response:
+        response = super().handle_exception(exc)
+        request = self.request
+        if request.method not in LOOKS and response.status_code in REFUSALS and not getattr(exc, "in_audit", False):
+            record_refused(
+                self.audit_action or type(self).__name__,
+                by=request.user,
+                target=f"rest:{request.path}",
+                why=words_of(exc),
+                **_named(request, self.kwargs),
+            )
+        return response
+
+
+def _named(request: Request, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The setting of the address or of the body, the letter of the address."""
+    key = kwargs.get("key") or _of_body(request)
+    pk = kwargs.get("pk")
+    return {"setting_key": str(key)} | ({"letter": pk} if isinstance(pk, int) else {})
+
+
+def _of_body(request: Request) -> str:
+    """A body that was never read, or that is no object, names none."""
+    try:
+        data = request.data
+    except Exception:  # whatever is wrong with it was answered already
+        return ""
+    key = data.get("setting", "") if hasattr(data, "get") else ""
+    return key if isinstance(key, str) else ""

@@ -1,0 +1,104 @@
+"""Who did what to dead letters and waiting messages, or was refused: rows that are only ever added."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.core.exceptions import PermissionDenied
+from django.utils import timezone
+from rest_framework.exceptions import APIException
+
+from contract.text import storable
+from dlq.models import AuditEntry, AuditResult
+
+Person = User | AbstractBaseUser | AnonymousUser | None
+# Statuses of an answer that say: this person, or this state of things, does not allow it.
+REFUSALS = (403, 409)
+LONGEST_REASON = 2000
+
+
+def record(
+    action: str,
+    *,
+    by: Person,
+    now: datetime,
+    target: str,
+    operation: UUID | None = None,
+    setting_key: str = "",
+    letter: int | None = None,
+    scope: str = "",
+    reason: str = "",
+    counts: Mapping[str, int] | None = None,
+    result: AuditResult = AuditResult.DONE,
+    detail: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """One row, in the transaction of what it tells: both are there, or neither. `target` is `kind:id`, such as
+    `replay:5b0c…`, `letter:7`, `queue:DLQ.orders`. `detail` is JSON without bodies and masked values."""
+    person = by if isinstance(by, User) else None
+    return AuditEntry.objects.create(
+        by=person,
+        by_name=person.get_username()[:150] if person else "",
+        action=action[:40],
+        target=storable(target)[:300],
+        detail=dict(detail or {}),
+        operation=operation,
+        setting_key=storable(setting_key)[:61],
+        letter=letter,
+        scope=scope[:20],
+        reason=storable(reason)[:LONGEST_REASON],
+        counts=dict(counts or {}),
+        result=result,
+        at=now,
+    )
+
+
+def record_refused(
+    action: str,
+    *,
+    by: Person,
+    target: str,
+    setting_key: str = "",
+    letter: int | None = None,
+    why: str = "",
+    **detail: Any,
+) -> AuditEntry:
+    """After the transaction of the attempt is over, which left nothing behind. `why` is for people."""
+    return record(
+        action,
+        by=by,
+        now=timezone.now(),
+        target=target,
+        setting_key=setting_key,
+        letter=letter,
+        result=AuditResult.REFUSED,
+        detail={"why": storable(why)[:LONGEST_REASON], **detail},
+    )
+
+
+@contextmanager
+def attempt(
+    action: str, *, by: Person, target: str, setting_key: str = "", letter: int | None = None
+) -> Iterator[None]:
+    """Outside of every transaction around an action: one that is refused leaves an entry, once, and is refused on."""
+    try:
+        yield
+    except Exception as error:
+        if refuses(error) and not getattr(error, "in_audit", False):
+            record_refused(action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error))
+            error.in_audit = True  # type: ignore[attr-defined]
+        raise
+
+
+def refuses(error: Exception) -> bool:
+    """Whether it says: not allowed, or not now; the refusals of services say what to do instead. What is only wrongly
+    asked is no attempt."""
+    if isinstance(error, APIException):
+        return error.status_code in REFUSALS
+    return isinstance(error, PermissionDenied) or hasattr(error, "what_to_do")
+
+
+def words_of(error: Exception) -> str:
+    return str(getattr(error, "reason", "") or getattr(error, "detail", "") or error or "permission denied")

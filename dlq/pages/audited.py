@@ -1,0 +1,42 @@
+"""What is tried on a page and not allowed is in the audit too."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase
+
+from agents.pages.consoles import View
+from dlq.auditing import REFUSALS, attempt, record_refused
+
+# A look is no attempt: only what would change something is.
+LOOKS = ("GET", "HEAD", "OPTIONS")
+
+
+def audited(action: str) -> Callable[[View], View]:
+    """Outermost around a view that does something: a POST that ends with PermissionDenied, 403 or 409 leaves an entry
+    with result=refused. What a view answers with a message and a redirect it watches itself (`dlq.auditing.attempt`).
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def watched(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if request.method in LOOKS:
+                return view(request, *args, **kwargs)
+            about: dict[str, Any] = {"by": request.user, "target": f"page:{request.path}", **_named(kwargs)}
+            with attempt(action, **about):
+                response = view(request, *args, **kwargs)
+            if response.status_code in REFUSALS:
+                record_refused(action, why=response.reason_phrase, **about)
+            return response
+
+        return watched
+
+    return decorate
+
+
+def _named(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What the address names: a setting by its key, a letter by its number."""
+    named: dict[str, Any] = {"setting_key": str(kwargs.get("key", ""))}
+    pk = kwargs.get("pk")
+    return named | ({"letter": pk} if isinstance(pk, int) else {})
