@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Delay, Measure, consume, pages, trip
+from bench import Line, consume, dlq, pages, trip
 
-BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Measure | Delay]]] = {
+BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Line]]] = {
     "consume": consume.run,
+    "dlq": dlq.run,
     "pages": pages.run,
     "trip": trip.run,
 }

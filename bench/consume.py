@@ -11,21 +11,19 @@ import argparse
 import json
 import os
 import resource
-import secrets
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bench import Measure
-from broker.port import Account, ConsumerEvents, Message, Outgoing
+from bench.place import Place, find_place, from_environment
+from broker.port import ConsumerEvents, Message, Outgoing
 from broker.stomp_adapter import StompManagement, StompPublisher
 from broker.topology import apply, base_topology, setting_topology
 from contract.messages import DesiredRun, Mode, RunState
@@ -43,30 +41,12 @@ PATIENCE = 120.0  # seconds for one run
 SAMPLES = ("kma.samples.bench",)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A broker and an account that may do everything there."""
-
-    amqp_url: str
-    stomp_address: str
-    user: str
-    password: str
-
-    @property
-    def amqp(self) -> Account:
-        return Account(self.amqp_url, self.user, self.password)
-
-    @property
-    def stomp(self) -> Account:
-        return Account(self.stomp_address, self.user, self.password)
-
-
 def run(arguments: Sequence[str]) -> list[Measure]:
     options = _options(arguments)
     if options.only:
-        print(json.dumps(_ONE[options.only](_from_environment(), options)))
+        print(json.dumps(_ONE[options.only](from_environment(), options)))
         sys.exit(0)
-    with _place() as place:
+    with find_place() as place:
         return [_measure(place, options)]
 
 
@@ -135,13 +115,7 @@ def _publish(place: Place, number: int) -> None:
 
 
 def _in_a_process(kind: str, place: Place, options: argparse.Namespace) -> dict[str, float]:
-    environment = {
-        **os.environ,
-        "BENCH_AMQP_URL": place.amqp_url,
-        "BENCH_STOMP_ADDRESS": place.stomp_address,
-        "BENCH_USER": place.user,
-        "BENCH_PASSWORD": place.password,
-    }
+    environment = {**os.environ, **place.environment()}
     command = [sys.executable, "-m", "bench", "consume", "--only", kind]
     command += ["--messages", str(options.messages), "--concurrency", str(options.concurrency)]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, timeout=PATIENCE, check=True)
@@ -218,18 +192,18 @@ def _bare(place: Place, options: argparse.Namespace) -> dict[str, float]:
             self.left = options.messages
             self.began = self.ended = 0.0
 
-        def on_start(self, event: object) -> None:
-            container = event.container  # type: ignore[attr-defined]
+        def on_start(self, event: Any) -> None:
+            container = event.container
             self.connection = container.connect(
                 place.amqp_url, user=place.user, password=place.password, allowed_mechs="PLAIN"
             )
             container.create_receiver(self.connection, f"{ADDRESS}::{KEY}")
 
-        def on_link_opened(self, event: object) -> None:
+        def on_link_opened(self, event: Any) -> None:
             self.began = time.monotonic()
 
-        def on_message(self, event: object) -> None:
-            _ = event.message.body  # type: ignore[attr-defined]
+        def on_message(self, event: Any) -> None:
+            _ = event.message.body
             self.left -= 1
             if not self.left:
                 self.ended = time.monotonic()
@@ -245,45 +219,3 @@ _ONE = {"product": _product, "bare": _bare}
 
 def _own_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-# -- the broker -----------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _place() -> Iterator[Place]:
-    if "BENCH_AMQP_URL" in os.environ:
-        yield _from_environment()
-        return
-    with tempfile.TemporaryDirectory(prefix="bench-artemis-") as name, _throw_away(Path(name)) as place:
-        yield place
-
-
-def _from_environment() -> Place:
-    names = ("BENCH_AMQP_URL", "BENCH_STOMP_ADDRESS", "BENCH_USER", "BENCH_PASSWORD")
-    missing = [name for name in names if not os.environ.get(name)]
-    if missing:
-        raise SystemExit(f"not set: {', '.join(missing)}")
-    return Place(*(os.environ[name] for name in names))
-
-
-@contextmanager
-def _throw_away(folder: Path) -> Iterator[Place]:
-    from deploy import artemis, distribution
-    from deploy.broker_files import BrokerPorts
-    from deploy.config import LOOPBACK
-    from deploy.ports import free_ports
-
-    home = Path(os.environ.get("MA_DATA") or "var").absolute()
-    ports = BrokerPorts(*free_ports(3))
-    passwords = {user: secrets.token_urlsafe(16) for user in ("kma", "publisher", "ma-ops")}
-    program = distribution.ensure(home, home / "log" / "install.log")
-    artemis.create_instance(program, folder / "broker", ports, passwords)
-    process = artemis.run(folder / "broker", folder / "artemis.log")
-    try:
-        artemis.wait_until_ready(process, ports, folder / "artemis.log")
-        amqp, stomp = f"amqp://{LOOPBACK}:{ports.amqp}", f"{LOOPBACK}:{ports.stomp}"
-        yield Place(amqp, stomp, "ma-ops", passwords["ma-ops"])
-    finally:
-        process.terminate()
-        process.wait(60)

@@ -106,7 +106,7 @@ class _Bench:
     def measure(self, name: str, rounds: int, goal: float, reference: float) -> Delay:
         delays = [self._round() for _ in range(rounds)]
         runs = [{"delay": round(delay, 3)} for delay in delays]
-        return Delay(name, percentile_95(delays), reference, goal, runs=runs)
+        return Delay(name=name, product=percentile_95(delays), reference=reference, goal=goal, runs=runs)
 
     def _round(self) -> float:
         """Seconds from the trip to the last start on the server that had not given up; 0 where none came after it."""
