@@ -21,7 +21,7 @@ from broker.amqp_types import FIXED, VARIABLE, Malformed, read, span, text
 from broker.errors import MessageUndecodable
 from broker.port import BodyKind
 from contract.properties import JMS_KIND
-from contract.typed import Typed, text_of
+from contract.typed import Typed
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -208,11 +208,6 @@ def natural(item: Typed) -> Any:
     if kind in _DECIMALS:
         return _decimal(int.from_bytes(value, "big"), *_DECIMALS[kind])
     return value
-
-
-def id_text(item: Typed | None) -> str:
-    """A message or correlation id as an agent sees it, empty where there is none."""
-    return "" if item is None else text_of(item)
 
 
 def _instant(milliseconds: int) -> datetime | int:

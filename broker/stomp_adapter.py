@@ -40,7 +40,7 @@ MANAGEMENT_ADDRESS = "activemq.management"
 Frame = tuple[str, Any]
 
 
-class _Listener(stomp.ConnectionListener):  # type: ignore[misc]
+class _Listener(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types
     """Puts frames on a queue at once: whatever took longer here would cost the connection its heartbeats."""
 
     def __init__(self) -> None:

@@ -18,6 +18,8 @@ from contract.properties import (
     ANNOTATED_ORIG_QUEUE,
     DEAD_LETTER_PREFIX,
     LETTER,
+    LETTER_ID,
+    LETTER_QUEUE,
     ORIG_MESSAGE_ID,
     ORIG_QUEUE,
 )
@@ -29,7 +31,7 @@ MOST_PROPERTIES = 100
 LONGEST_TEXT = 1000
 
 _HEADER = b"\x00\x53\x70"
-_ORIGINS = (ORIG_QUEUE.encode(), ANNOTATED_ORIG_QUEUE.encode())
+_ORIGINS = (ORIG_QUEUE.encode(), ANNOTATED_ORIG_QUEUE.encode(), LETTER_QUEUE.encode())
 _NATURAL = frozenset({"boolean", "ubyte", "ushort", "uint", "byte", "short", "int", "ulong", "long"})
 
 
@@ -151,10 +153,13 @@ def _shown(item: Typed) -> Any:
 
 
 def _letter(message: Message) -> tuple[str, int | None]:
-    """The dead-letter queue that the message was given back from, and the letter's id there; empty if it was not."""
+    """The dead-letter queue that the message was given back from, and the letter's id there; empty if it was not.
+
+    An edited copy says it itself; once it died and came back, the broker's newer word counts."""
     for names, queue_name, id_name in (
         (message.annotations, ANNOTATED_ORIG_QUEUE, ANNOTATED_ORIG_MESSAGE_ID),
         (message.properties, ORIG_QUEUE, ORIG_MESSAGE_ID),
+        (message.properties, LETTER_QUEUE, LETTER_ID),
     ):
         queue = names.get(queue_name)
         if queue is None or not isinstance(queue.value, str) or not queue.value.startswith(DEAD_LETTER_PREFIX):

@@ -22,9 +22,7 @@ class KnownAttempts:
     def told(self, attempts: Mapping[str, int]) -> None:
         """What the MA knows now. What ended here stays ended until the MA has noticed."""
         self._ended &= attempts.keys()
-        self._told = {
-            key: made for key, made in attempts.items() if key not in self._ended and not is_weak(key)
-        }
+        self._told = {key: made for key, made in attempts.items() if key not in self._ended and not is_weak(key)}
 
     def of(self, encoded: bytes) -> int:
         if not self:

@@ -13,15 +13,14 @@ from collections.abc import Iterator
 from contract.outcomes import Outcome
 from kma import frames
 from kma.failure import failure
-from kma.handling import RETURNED, Handled
-from kma.journal import ANSWERING, FINISHED, STARTED, Journal
+from kma.handling import Handled
+from kma.journal import ANSWERING, STARTED, Journal
 from kma.process import ChildProcess, death_text
-from kma.seat import Ended, Seat
+from kma.seat import LONGEST_PAUSE, Ended, Seat
 from kma.window import LEAST_DEPTH, MOST_DEPTH
 from kma.work import Work
 
 START_SECONDS = 60.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEAL_AFTER = 0.02
 SLOTS_PER_CHILD = 2 * MOST_DEPTH
 _QUICK = 0.2  # seconds since the last ending, within which quick successes may be untold
@@ -36,7 +35,7 @@ class Pool:
         self._journal = journal
         self._job = job
         self.limit_seconds = limit_seconds
-        self._seats = [Seat() for _ in range(size)]
+        self._seats = [Seat(journal) for _ in range(size)]
         self._slots = list(range(journal.slots))
         self._selector = selectors.DefaultSelector()
         self._selector.register(wake, selectors.EVENT_READ, (_WAKE, None))
@@ -91,7 +90,7 @@ class Pool:
             if mask & selectors.EVENT_READ:
                 ended += self._read(seat)
         for seat in self._seats:
-            ended += self._finished(seat)
+            ended += seat.finished()
         now = time.monotonic()
         if ended:
             self._ended_at = now
@@ -101,7 +100,7 @@ class Pool:
     def recall(self) -> None:
         """Takes back what waits in children and has not begun."""
         for seat in self._seats:
-            self._recall(seat, seat.held[1:] if self._began(seat) else list(seat.held))
+            self._recall(seat, seat.held[1:] if seat.began else list(seat.held))
 
     def kill_all(self) -> None:
         """By force: what they were at is given back as if it had not begun."""
@@ -166,16 +165,9 @@ class Pool:
             seat.process.kill()
         return ended
 
-    def _finished(self, seat: Seat) -> Iterator[Ended]:
-        """Successes, as the journal tells them, up to the first handling that is something else."""
-        held, state = seat.held, self._journal.state
-        while held and state(held[0].slot) == FINISHED:
-            seat.useful = True
-            yield Ended(held.pop(0), RETURNED)
-
     def _answers(self, seat: Seat, found: list[frames.Frame]) -> Iterator[Ended]:
         for kind, slot, _, content in found:
-            yield from self._finished(seat)  # what succeeded before it ends before it
+            yield from seat.finished()  # what succeeded before it ends before it
             if kind == frames.DONE:
                 continue
             if kind == frames.READY:
@@ -190,32 +182,22 @@ class Pool:
             elif kind == frames.SKIPPED:
                 self._skipped(seat, slot)
             else:
-                work = self._held(seat, slot)
+                work = seat.take(slot)
                 if work is not None:
                     seat.useful = True
                     failed = kind == frames.FAILED
-                    seconds = self._seconds(slot) if failed else 0.0
+                    seconds = seat.seconds_of(slot) if failed else 0.0
                     if failed:
                         seat.halted_by = slot
                     pid = seat.process.pid if seat.process is not None else 0
                     yield Ended(work, frames.read_handled(kind, content), pid, seconds)
 
-    def _held(self, seat: Seat, slot: int) -> Work | None:
-        for index, work in enumerate(seat.held):
-            if work.slot == slot:
-                return seat.held.pop(index)
-        return None
-
     def _skipped(self, seat: Seat, slot: int) -> None:
-        work = self._held(seat, slot)
+        work = seat.take(slot)
         if work is not None:
             self.back.append(work)
         seat.recalled.discard(slot)
         self.release(slot)
-
-    def _seconds(self, slot: int) -> float:
-        began = self._journal.started(slot)
-        return time.monotonic() - began if began is not None else 0.0
 
     def release(self, slot: int) -> None:
         """The slot's message is settled, or nobody began it. The child whose failure it was goes on: what it must not
@@ -231,16 +213,8 @@ class Pool:
 
     # -- taking back ----------------------------------------------------------------------------------------------
 
-    def _began(self, seat: Seat) -> bool:
-        return bool(seat.held) and self._journal.started(seat.held[0].slot) is not None
-
     def _recall(self, seat: Seat, works: list[Work]) -> None:
-        for work in works:
-            if self._journal.recall(work.slot):
-                seat.held.remove(work)
-                # The child still has the frame: the slot is free when it has answered that it skipped it.
-                seat.recalled.add(work.slot)
-                self.back.append(work)
+        self.back += seat.recall(works)
 
     def _retire(self, seat: Seat) -> None:
         """The child asked for it: what waits in it goes to others, and so does its seat."""
@@ -260,7 +234,7 @@ class Pool:
             found += more
             if closed or not more:
                 break
-        ended = [*self._answers(seat, found), *self._finished(seat)]
+        ended = [*self._answers(seat, found), *seat.finished()]
         for descriptor in (process.socket, process.death):
             if descriptor in self._selector.get_map():
                 self._selector.unregister(descriptor)
@@ -270,7 +244,7 @@ class Pool:
             # ANSWERING without an answer: nobody knows what it wanted to send, so it counts as not done.
             if self._journal.state(work.slot) in (STARTED, ANSWERING):
                 handled = seat.killed_as or Handled(Outcome.CHILD_DIED, failure(name, death_text(name)))
-                ended.append(Ended(work, handled, process.pid, self._seconds(work.slot)))
+                ended.append(Ended(work, handled, process.pid, seat.seconds_of(work.slot)))
                 seat.useful = True
             else:
                 self.release(work.slot)
@@ -279,19 +253,9 @@ class Pool:
             self.release(slot)
         if not seat.ready and not self.problem and not self._closing:
             self.problem = f"the agent's process ended ({name}) before it was ready"
-        self._vacate(seat)
-        return ended
-
-    def _vacate(self, seat: Seat) -> None:
-        early = not seat.useful
-        seat.early_deaths = seat.early_deaths + 1 if early else 0
-        pause = min(FIRST_PAUSE * 2 ** (seat.early_deaths - 1), LONGEST_PAUSE) if early else 0.0
-        seat.start_at = time.monotonic() + pause
-        seat.held, seat.recalled, seat.unsent = [], set(), []
-        seat.ready = seat.leaving = seat.useful = seat.writing = False
-        seat.halted_by = -1
-        seat.killed_as = None
+        seat.vacate(time.monotonic())
         self.restarts += not self._closing
+        return ended
 
     def _look_after(self, now: float) -> None:
         """Empty seats, starts that hang, handlings over their time, messages stuck behind a long one."""
@@ -303,16 +267,15 @@ class Pool:
                 self.problem = f"the agent takes longer than {START_SECONDS:g} s to import"
                 seat.process.kill()
             elif self.limit_seconds and seat.held:
-                self._check_time(seat, now)
+                self._check_time(seat)
         if self.idle:
             for seat in self._seats:
-                if len(seat.held) > 1 and self._seconds(seat.held[0].slot) > _STEAL_AFTER:
+                if len(seat.held) > 1 and seat.seconds > _STEAL_AFTER:
                     self._recall(seat, seat.held[1:])
 
-    def _check_time(self, seat: Seat, now: float) -> None:
+    def _check_time(self, seat: Seat) -> None:
         assert seat.process is not None
-        began = self._journal.started(seat.held[0].slot)
-        if began is not None and now - began > self.limit_seconds and seat.killed_as is None:
+        if seat.killed_as is None and seat.seconds > self.limit_seconds:
             text = f"The handling took longer than {self.limit_seconds:g} s; its process was killed."
             seat.killed_as = Handled(Outcome.TIMED_OUT, failure("timeout", text))
             seat.process.kill()

@@ -1,11 +1,15 @@
 """A place for one child process and what it holds."""
 
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kma.handling import Handled
+from kma.handling import RETURNED, Handled
+from kma.journal import FINISHED, Journal
 from kma.process import ChildProcess
 from kma.work import Work
 
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds after processes that died before they ended a handling
 SMALL = 64 * 1024  # bytes of a message of which several may wait in a child
 
 
@@ -22,7 +26,8 @@ class Ended:
 class Seat:
     """A place for one child process; processes come and go, the seat keeps count of their early deaths."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
         self.process: ChildProcess | None = None
         self.held: list[Work] = []
         self.recalled: set[int] = set()  # slots that the child will answer with SKIPPED
@@ -42,3 +47,50 @@ class Seat:
             return False
         held = self.held
         return not held or (len(held) < depth and size <= SMALL and len(held[-1].encoded) <= SMALL)
+
+    @property
+    def began(self) -> bool:
+        return bool(self.held) and self._journal.started(self.held[0].slot) is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long the first of what it holds has been handled, 0 where nobody has begun it."""
+        return self.seconds_of(self.held[0].slot)
+
+    def seconds_of(self, slot: int) -> float:
+        began = self._journal.started(slot)
+        return time.monotonic() - began if began is not None else 0.0
+
+    def finished(self) -> Iterator[Ended]:
+        """Successes, as the journal tells them, up to the first handling that is something else."""
+        held, state = self.held, self._journal.state
+        while held and state(held[0].slot) == FINISHED:
+            self.useful = True
+            yield Ended(held.pop(0), RETURNED)
+
+    def take(self, slot: int) -> Work | None:
+        """What it holds in that slot, which it holds no longer."""
+        for index, work in enumerate(self.held):
+            if work.slot == slot:
+                return self.held.pop(index)
+        return None
+
+    def recall(self, works: Sequence[Work]) -> list[Work]:
+        """Those of `works` that it has not begun and may not begin any more. The child still has their frames: a slot
+        is free when it has answered that it skipped it."""
+        taken = [work for work in works if self._journal.recall(work.slot)]
+        for work in taken:
+            self.held.remove(work)
+            self.recalled.add(work.slot)
+        return taken
+
+    def vacate(self, now: float) -> None:
+        """Its process is gone. The next one may start at once, after a growing pause if this one ended nothing."""
+        early = not self.useful
+        self.early_deaths = self.early_deaths + 1 if early else 0
+        pause = min(FIRST_PAUSE * 2 ** (self.early_deaths - 1), LONGEST_PAUSE) if early else 0.0
+        self.start_at = now + pause
+        self.held, self.recalled, self.unsent = [], set(), []
+        self.ready = self.leaving = self.useful = self.writing = False
+        self.halted_by = -1
+        self.killed_as = None

@@ -15,9 +15,9 @@ from kma.handling import Handled
 from kma.inbox import Change, Stop
 from kma.journal import IDENTITY, Journal
 from kma.lease import Lease, boottime_ns
-from kma.pool import FIRST_PAUSE, LONGEST_PAUSE
 from kma.publishing import Publishing
 from kma.run import Run, Surroundings
+from kma.seat import FIRST_PAUSE, LONGEST_PAUSE
 from kma.standalone_start import SLOT, STOPPED, Start
 from kma.work import identity_bytes, without_message
 

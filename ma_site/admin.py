@@ -42,7 +42,7 @@ class InWords:
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **options: Any) -> Any:
         if db_field.remote_field.model is Permission:
             options["form_class"] = PermissionField
-        return super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[misc]
+        return super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[misc]  # a mixin of admins
 
 
 @admin.register(Group)

@@ -93,7 +93,7 @@ class ScheduleForm(forms.ModelForm):
 
     def _post_clean(self) -> None:
         """After the owner's own fields: what a schedule may be depends on them."""
-        super()._post_clean()  # type: ignore[misc]
+        super()._post_clean()  # type: ignore[misc]  # a mixin of model forms
         self.wish: Wish | None = None
         if self._left_alone() or any(name in self.errors for name in FIELDS):
             return

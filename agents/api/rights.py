@@ -44,12 +44,5 @@ def check_group(
         raise _forbidden(reason, f"groups/{group.name}" if group.name else "members")
 
 
-def check_permission(request: Request, permission: str, name: str, where: str) -> None:
-    """For what belongs to no pool. Raises Forbidden."""
-    if not request.user.has_perm(permission):
-        text = _("You may not do that. Ask for the permission “%(permission)s”.")
-        raise _forbidden(text % {"permission": name}, where)
-
-
 def _forbidden(reason: str, where: str) -> Forbidden:
     return Forbidden(reason, where=where, what_to_do=_("Ask an administrator for the permission."))

@@ -40,7 +40,7 @@ class CheckedModelSerializer(serializers.ModelSerializer[M]):
         if self.instance is None:
             future = model(**values)
         else:
-            future = model.objects.get(pk=self.instance.pk)  # type: ignore[attr-defined]
+            future = model.objects.get(pk=self.instance.pk)  # type: ignore[attr-defined]  # M is any model
             for name, value in values.items():
                 setattr(future, name, value)
         try:

@@ -92,10 +92,3 @@ def _words() -> dict[str, tuple[str, str]]:
         "notice": (_("told"), ""),
         "notice_created": (_("told"), ""),
     }
-
-
-def why_without_effect(interruption: Interruption) -> str:
-    """Why a server that gave the setting up changed nothing."""
-    if interruption.effective:
-        return ""
-    return _("of an older epoch or another activation: shown, without an effect")

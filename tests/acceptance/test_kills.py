@@ -44,12 +44,20 @@ def _kill_in_the_middle(house: House, key: str, chance: random.Random) -> None:
     victims = chance.sample(VICTIMS, len(VICTIMS))
     moments = sorted(chance.randrange(50, MESSAGES - 300) for _ in victims)
     for victim, moment in zip(victims, moments, strict=True):
-        house.until(f"it goes on to {moment}", lambda moment=moment: len(house.truth(key)) >= moment)  # type: ignore[misc]
+        _let_go_on(house, key, moment)
         if victim == "child":
             _kill_a_child(house, chance)
         else:
-            house.until(f"{victim} is back", lambda victim=victim: bool(house.pid(victim)))  # type: ignore[misc]
-            house.kill(victim)
+            _kill_a_process(house, victim)
+
+
+def _let_go_on(house: House, key: str, moment: int) -> None:
+    house.until(f"it goes on to {moment}", lambda: len(house.truth(key)) >= moment)
+
+
+def _kill_a_process(house: House, victim: str) -> None:
+    house.until(f"{victim} is back", lambda: bool(house.pid(victim)))
+    house.kill(victim)
 
 
 def _kill_a_child(house: House, chance: random.Random) -> None:

@@ -36,7 +36,7 @@ def test_a_walk_can_be_left_early(house: House) -> None:
     walk = house.browser.browse(setting.address, setting.key, limit=10)
     first = next(walk)
     assert first.message is not None and first.message.body.value == "a"
-    walk.close()  # type: ignore[attr-defined]
+    walk.close()  # type: ignore[attr-defined]  # a generator
     eventually(lambda: house.figures(setting).consumers == 0)
     assert house.figures(setting).messages == 3
 

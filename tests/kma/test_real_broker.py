@@ -75,13 +75,17 @@ def test_a_message_that_kills_its_container_every_time_dies_in_the_end(
     ma.want(of(setting, max_attempts=2, parameters={"truth_file": str(truth)}))
     worker = start()
     for attempts in (1, 2):
-        eventually(lambda number=attempts: len(worker.truth(truth)) == number, "a start", 40)  # type: ignore[misc]
+        until_begun(worker, truth, attempts)
         worker.kill()
         worker.start()
     house.until_dead(setting, 1)
     assert len(worker.truth(truth)) == 2
     eventually(lambda: len(ma.contents("protocol")) == 2, "the protocols")
     assert [one["message"]["attempt"] for one in ma.contents("protocol")] == [1, 2]
+
+
+def until_begun(worker: Worker, truth: Path, number: int) -> None:
+    eventually(lambda: len(worker.truth(truth)) >= number, f"{number} starts", 40)
 
 
 def test_kill_9_in_the_middle_of_many_messages_loses_none_and_stores_each_record_once(
@@ -95,7 +99,7 @@ def test_kill_9_in_the_middle_of_many_messages_loses_none_and_stores_each_record
     ma.want(of(setting, concurrency=3, max_attempts=4, parameters={"truth_file": str(truth)}))
     worker = start()
     for begun in (60, 200):
-        eventually(lambda number=begun: len(worker.truth(truth)) >= number, f"{begun} starts", 40)  # type: ignore[misc]
+        until_begun(worker, truth, begun)
         worker.kill()
         worker.start()
     eventually(lambda: len(house.dead(setting)) == 10, "ten dead letters", 60)
