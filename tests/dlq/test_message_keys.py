@@ -1,7 +1,6 @@
 """The key that a KMA computes before a message dies is the key of its letter, whoever sent it; and after its return."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -120,7 +119,10 @@ def test_of_a_jms_producer_over_amqp(stage: Stage) -> None:
 def test_equal_messages_without_id_share_a_key_in_two_settings(stage: Stage) -> None:
     first, second = stage.key(), stage.key()
     keys: list[str] = []
-    seen: Callable[[], bool] = lambda: DeadLetter.objects.count() >= len(keys)  # noqa: E731
+
+    def seen() -> bool:
+        return DeadLetter.objects.count() >= len(keys)
+
     for key in (first, second):
         stage.stomp.publish([Outgoing(f"t.{key}", STOMP["text"])])
         stage.consume(key, 1, Settle.REJECT)
