@@ -2,6 +2,10 @@
 
 # Ours, application properties.
 LETTER = "ma_letter"  # message key of the case that an edited copy belongs to
+# … and which letter it goes instead of: its dead-letter queue, and an id that is above the one before the death of the
+# letter and below every one that the copy will have.
+LETTER_QUEUE = "ma_letter_queue"
+LETTER_ID = "ma_letter_id"
 ACKNOWLEDGMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 

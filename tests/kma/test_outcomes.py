@@ -160,6 +160,25 @@ def test_a_letter_that_was_given_back_has_its_outcome_reported(stage: Make) -> N
     assert one.records("protocol")[0]["message"]["given_back"]
 
 
+def test_the_edited_copy_of_a_letter_has_its_outcome_reported(stage: Make) -> None:
+    about = {"ma_letter": "ID:case", "ma_letter_queue": "DLQ.orders", "ma_letter_id": 12}
+    one = stage([encoded_message('{"do": "ok"}', about)])
+    one.settled(1)
+    (outcome,) = one.records("letter_outcome")
+    told = outcome["message"]
+    assert (outcome["result"], told["key"], told["letter_queue"], told["letter_id"]) == (
+        "handled", "ID:case", "DLQ.orders", 12,
+    )  # fmt: skip
+
+
+def test_a_copy_that_died_and_came_back_is_the_letter_that_the_broker_names(stage: Make) -> None:
+    about = {"ma_letter": "ID:case", "ma_letter_queue": "DLQ.orders", "ma_letter_id": 12}
+    newer = {"_AMQ_ORIG_QUEUE": "DLQ.orders", "_AMQ_ORIG_MESSAGE_ID": 40}
+    one = stage([encoded_message('{"do": "ok"}', {**about, **newer})])
+    one.settled(1)
+    assert one.records("letter_outcome")[0]["message"]["letter_id"] == 40
+
+
 def test_the_origin_of_a_letter_is_read_from_properties_too(stage: Make) -> None:
     properties = {"_AMQ_ORIG_QUEUE": "DLQ.orders", "_AMQ_ORIG_MESSAGE_ID": 12}
     one = stage([encoded_message('{"do": "ok"}', properties)])
