@@ -32,6 +32,9 @@ class Environment:
     log_level: str
     dla_address: str
     email: "Email | None"
+    second_person_above: int
+    given_back_often: int
+    bin_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,13 @@ def read(environ: Mapping[str, str]) -> Environment:
         log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
         email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
+        second_person_above=reader.parsed(
+            "MA_SECOND_PERSON_ABOVE", reader.text("MA_SECOND_PERSON_ABOVE", "0"), _whole(0, 2_000_000_000), 0
+        ),
+        given_back_often=reader.parsed(
+            "MA_GIVEN_BACK_OFTEN", reader.text("MA_GIVEN_BACK_OFTEN", "5"), _whole(1, 1_000_000), 5
+        ),
+        bin_days=reader.parsed("MA_BIN_DAYS", reader.text("MA_BIN_DAYS", "30"), _whole(1, 36_500), 30),
     )
     _refuse(reader.problems)
     return result
@@ -243,6 +253,16 @@ def _seconds(text: str) -> float:
     if not 1 <= value <= 3600:
         raise ValueError("must be between 1 and 3600 seconds")
     return value
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text) if text.isascii() and text.isdecimal() else -1
+        if not least <= value <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return value
+
+    return parse
 
 
 def _log_level(text: str) -> str:

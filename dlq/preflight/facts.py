@@ -1,0 +1,85 @@
+"""What a pre-flight has to know, in bounded questions: at most COUNTED letters, one setting, the broker's figures."""
+
+from datetime import datetime
+
+import structlog
+from django.db.models import QuerySet
+
+from agents.models import LaunchSetting, OfferedAgent, Spread
+from agents.models.server import lost_before
+from agents.pages.figures import Figures, figures_of, message_count
+from agents.services.broker import management
+from agents.services.patience import bounded
+from broker.errors import BrokerError
+from broker.rows import find
+from contract.properties import BIN, dead_letter_queue
+from dlq.models import Action, DeadLetter
+from dlq.preflight.judgement import Place
+from dlq.preflight.skipping import Letter, read
+
+log = structlog.get_logger(__name__)
+
+COUNTED = 10_000
+
+
+def letters_of(rows: QuerySet[DeadLetter]) -> tuple[list[Letter], bool]:
+    """The newest COUNTED letters of a scope, and whether there are more."""
+    found = read(rows.order_by("-pk")[: COUNTED + 1])
+    return found[:COUNTED], len(found) > COUNTED
+
+
+def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetime) -> Place:
+    """Where letters go: into the subscription of `target`, or (`discard`, `put back`) into a dead-letter queue."""
+    if action == Action.DISCARD:
+        return Place(dead_letter_queue(BIN))
+    if action == Action.PUT_BACK:
+        return Place(queue)
+    if target is None:
+        return Place(queue, there=False)
+    figures = figures_of(target)
+    offers = OfferedAgent.objects.filter(
+        name=target.agent, server__pools=target.pool_id, server__last_seen_at__gt=lost_before(now)
+    )
+    versions = list(offers.values_list("version", flat=True))
+    return Place(
+        queue=target.key,
+        setting_key=target.key,
+        there=target.takes_messages and not _missing(target, figures),
+        enabled=target.enabled,
+        tripped=not target.enabled and target.trips.filter(ended_at=None).exists(),
+        consumers=None if figures.stale else figures.consumers,
+        servers=len(versions),
+        versions=frozenset(filter(None, versions)),
+        ordered=target.spread == Spread.ANY and target.concurrency == 1,
+        newer=_newer(figures),
+    )
+
+
+def _newer(figures: Figures) -> int | None:
+    if figures.waiting is None:
+        return None
+    return figures.waiting + (figures.delayed or 0) + (figures.in_delivery or 0)
+
+
+def _missing(target: LaunchSetting, figures: Figures) -> bool:
+    """Whether the broker says that the subscription is not there. One that does not answer says nothing."""
+    if not figures.problem:
+        return False
+    try:
+        return bounded(lambda: find(management(), "listQueues", target.key)) is None
+    except BrokerError as error:
+        log.info("nobody knows whether a subscription is there", setting=target.key, reason=str(error))
+        return False
+
+
+def exact_count(queue: str) -> int | None:
+    """The broker's count of a dead-letter queue."""
+    return message_count(queue)
+
+
+def node_id() -> str:
+    """Of the broker that is asked; empty while it does not answer."""
+    try:
+        return str(bounded(lambda: management().attribute("broker", "NodeID")))
+    except BrokerError:
+        return ""

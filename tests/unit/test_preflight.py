@@ -1,0 +1,107 @@
+"""What a pre-flight tells: who goes, who is left out and why, what to think about first."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlq.models import Action, LetterState
+from dlq.preflight.judgement import MANY, Flight, Place, judge
+from dlq.preflight.skipping import Letter, Policy
+
+GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
+PLACE = Place("orders", "orders", consumers=1, servers=1, versions=frozenset({"1.1"}))
+BACK = Policy(Action.GIVE_BACK, node_id="node-1")
+
+
+def flight(
+    *letters: Letter, policy: Policy = BACK, place: Place = PLACE, total: int | None = None, ladder: bool = False
+) -> Flight:
+    why = [(letter, policy.why_not(letter)) for letter in letters]
+    return judge(why, policy, place, total=total, ladder=ladder)
+
+
+def codes(found: Flight) -> list[tuple[str, int, int]]:
+    return [(warning.code, warning.n, warning.of) for warning in found.warnings]
+
+
+@pytest.mark.parametrize(
+    ("letter", "policy", "why"),
+    [
+        (GOOD, BACK, ""),
+        (GOOD._replace(state=LetterState.GONE), BACK, "gone"),
+        (GOOD._replace(state=LetterState.GIVEN_BACK, outstanding=True), BACK, "gone"),
+        (GOOD._replace(number=-7), BACK, "no_id"),
+        (GOOD._replace(node_id="node-2"), BACK, "other_broker"),
+        (GOOD._replace(node_id="node-2"), replace(BACK, node_id=""), ""),
+        (GOOD._replace(outstanding=True), BACK, "outstanding"),
+        (GOOD, replace(BACK, muted_fingerprints=frozenset({"v1:a"})), "muted"),
+        (GOOD._replace(fingerprint=""), replace(BACK, muted_fingerprints=frozenset({"v1:a"})), ""),
+        (GOOD, replace(BACK, muted_messages=frozenset({"ID:1"})), "muted"),
+        (GOOD, replace(BACK, muted_all=True), "muted"),
+        (GOOD, replace(BACK, action=Action.DISCARD, muted_all=True), ""),
+        (GOOD, replace(BACK, one=True, muted_all=True), ""),
+        (GOOD, replace(BACK, returns={("orders", "ID:1"): 6}), "given_back_often"),
+        (GOOD, replace(BACK, returns={("orders", "ID:1"): 5}), ""),
+        (GOOD, replace(BACK, action=Action.REDIRECT, returns={("orders", "ID:1"): 6}), ""),
+    ],
+)
+def test_a_letter_is_left_out_for_one_reason(letter: Letter, policy: Policy, why: str) -> None:
+    assert policy.why_not(letter) == why
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        (PLACE, []),
+        (replace(PLACE, enabled=False, consumers=0), [("disabled", 0, 0)]),
+        (replace(PLACE, enabled=False, tripped=True), [("tripped", 0, 0)]),
+        (replace(PLACE, consumers=0), [("no_consumer", 0, 0)]),
+        (replace(PLACE, consumers=None), []),
+        (replace(PLACE, consumers=None, servers=0), [("no_consumer", 0, 0)]),
+        (replace(PLACE, versions=frozenset({"1.0"})), [("same_version", 1, 2)]),
+        (replace(PLACE, versions=frozenset({"1.0", "1.1"})), []),
+        (replace(PLACE, ordered=True, newer=12), [("ordered", 12, 0)]),
+    ],
+)
+def test_the_place_is_warned_of(place: Place, found: list[tuple[str, int, int]]) -> None:
+    assert codes(flight(GOOD, GOOD._replace(pk=2, agent_version=""), place=place)) == found
+
+
+def test_without_its_subscription_nothing_goes_and_nothing_is_warned_of() -> None:
+    found = flight(GOOD, GOOD._replace(pk=2, number=-1), place=replace(PLACE, there=False, enabled=False))
+    assert (found.going, found.skipped, found.warnings) == (0, {"no_subscription": 1, "no_id": 1}, ())
+
+
+def test_many_of_one_kind_are_better_tried_by_a_ladder() -> None:
+    many = [GOOD._replace(pk=n) for n in range(MANY)]
+    assert codes(flight(*many)) == [("ladder_advised", MANY, MANY)]
+    assert codes(flight(*many, ladder=True)) == codes(flight(*many[1:])) == []
+
+
+def test_what_one_person_names_alone_is_warned_of_instead_of_left_out() -> None:
+    policy = replace(BACK, one=True, muted_all=True)
+    found = flight(GOOD, policy=policy)
+    assert (found.going, codes(found)) == (1, [("muted", 1, 1)])
+    assert found.missing(()) and not found.missing(["muted", "disabled"])
+
+
+def test_what_goes_into_the_bin_is_not_judged_by_where_it_came_from() -> None:
+    off = replace(PLACE, enabled=False, ordered=True)
+    assert codes(flight(GOOD, policy=Policy(Action.DISCARD), place=off)) == []
+
+
+def test_more_than_were_looked_at_are_told_by_their_share() -> None:
+    found = flight(GOOD, GOOD._replace(pk=2, number=-1), total=50_000)
+    assert (found.about, found.total, found.going, found.seen, found.typed) == (True, 50_000, 25_000, 2, True)
+
+
+@given(st.lists(st.builds(
+    Letter, st.integers(1, 10**9), st.sampled_from(LetterState.values), st.integers(-5, 5),
+    st.sampled_from(["node-1", "node-2"]), st.just("orders"), st.sampled_from(["", "v1:a"]),
+    st.sampled_from(["", "ID:1"]), st.integers(1, 9), st.sampled_from(["", "1.0"]), st.booleans(),
+), max_size=30))  # fmt: skip
+def test_every_letter_either_goes_or_is_left_out(letters: list[Letter]) -> None:
+    found = flight(*letters, policy=replace(BACK, muted_fingerprints=frozenset({"v1:a"})))
+    assert found.going + sum(found.skipped.values()) == found.seen == found.total == len(letters)
