@@ -1,0 +1,139 @@
+"""A property as a person writes it: its AMQP type and a text -> a typed value, or why it is none. Pure."""
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from contract.text import storable
+from contract.typed import Typed, text_of
+from dlq.editing.refusal import EditRefused
+
+# Bits and sign of each kind of integer.
+_INTEGERS = {
+    "byte": (-(2**7), 2**7 - 1), "short": (-(2**15), 2**15 - 1), "int": (-(2**31), 2**31 - 1),
+    "long": (-(2**63), 2**63 - 1), "ubyte": (0, 2**8 - 1), "ushort": (0, 2**16 - 1), "uint": (0, 2**32 - 1),
+    "ulong": (0, 2**64 - 1),
+}  # fmt: skip
+TYPES = (
+    "string", "boolean", "int", "long", "double", "float", "byte", "short", "ubyte", "ushort", "uint", "ulong",
+    "timestamp", "symbol", "char", "uuid", "binary", "null",
+)  # fmt: skip
+LONGEST_NAME = 300
+LONGEST_VALUE = 64 * 1024
+LARGEST_FLOAT = 3.4028234663852886e38
+
+_WHOLE = re.compile(r"[+-]?\d{1,20}\Z", re.ASCII)
+
+
+def typed_value(kind: str, text: str, what: str) -> Typed:
+    """`text` as `written` gives it. Raises EditRefused, which names `what`."""
+    if kind not in TYPES:
+        raise EditRefused("bad_type", _("There is no type %(type)s to set.") % {"type": kind[:40]}, what)
+    if len(text) > LONGEST_VALUE:
+        reason = _("A value has at most %(n)s characters.") % {"n": LONGEST_VALUE}
+        raise EditRefused("too_long", reason, what)
+    try:
+        return Typed(kind, _value(kind, text))
+    except (ValueError, OverflowError) as error:
+        reason = _("That is no value of the type %(type)s.") % {"type": kind}
+        raise EditRefused("bad_value", reason, what) from error
+
+
+def checked_name(name: str) -> str:
+    """Raises EditRefused."""
+    if not name.strip():
+        raise EditRefused("no_name", _("A property needs a name."))
+    if len(name) > LONGEST_NAME or storable(name) != name:
+        raise EditRefused("bad_name", _("That is no good name of a property."), storable(name[:40]))
+    return name
+
+
+def written(item: Typed) -> str:
+    """The text that `typed_value` reads as `item`, for the types that it knows."""
+    if item.type == "timestamp":
+        try:
+            return datetime.fromtimestamp(item.value / 1000, UTC).isoformat(timespec="milliseconds")
+        except (ValueError, OverflowError, OSError):
+            return str(item.value)
+    return repr(item.value) if item.type in ("float", "double") else text_of(item)
+
+
+def editable_value(item: Typed) -> bool:
+    """Whether people can write such a value: not a list, a map, or a text that no form brings back as it was."""
+    if item.type not in TYPES:
+        return False
+    if isinstance(item.value, str):
+        return storable(item.value) == item.value and "\r" not in item.value and "\n" not in item.value
+    return not isinstance(item.value, bytes) or len(item.value) * 2 < LONGEST_VALUE
+
+
+def _value(kind: str, text: str) -> Any:
+    if kind in ("string", "symbol"):
+        return _text(text, ascii_only=kind == "symbol")
+    stripped = text.strip()
+    if kind in _INTEGERS:
+        return _whole(stripped, *_INTEGERS[kind])
+    if kind == "timestamp":
+        return _instant(stripped)
+    if kind in ("float", "double"):
+        return _float(stripped, kind)
+    return _VALUES[kind](text if kind == "char" else stripped)
+
+
+def _text(text: str, *, ascii_only: bool) -> str:
+    if storable(text) != text or (ascii_only and not text.isascii()):
+        raise ValueError("no good text")
+    return text
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not _WHOLE.match(text) or not least <= int(text) <= most:
+        raise ValueError("out of range")
+    return int(text)
+
+
+def _float(text: str, kind: str) -> float:
+    number = float(text)
+    if kind == "float" and math.isfinite(number) and abs(number) > LARGEST_FLOAT:
+        raise ValueError("out of range")
+    return number
+
+
+def _instant(text: str) -> int:
+    """Milliseconds since 1970, or an ISO 8601 instant with its zone."""
+    if _WHOLE.match(text):
+        return _whole(text, *_INTEGERS["long"])
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("no zone")
+    return round(moment.timestamp() * 1000)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("neither true nor false")
+    return text.lower() == "true"
+
+
+def _char(text: str) -> str:
+    if len(text) != 1:
+        raise ValueError("not one character")
+    return _text(text, ascii_only=False)
+
+
+def _binary(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("0x"))
+
+
+def _null(text: str) -> None:
+    if text:
+        raise ValueError("a null has no value")
+
+
+_VALUES: dict[str, Any] = {
+    "boolean": _boolean, "char": _char, "uuid": lambda text: str(UUID(text)), "binary": _binary, "null": _null,
+}  # fmt: skip
