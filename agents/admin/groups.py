@@ -156,4 +156,18 @@ class PoolGrantAdmin(admin.ModelAdmin):
             },
         ),
         (_("May"), {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop")}),
+        (
+            _("With dead letters and waiting messages, may"),
+            {
+                "fields": (
+                    "may_see_letters",
+                    "may_see_masked",
+                    "may_give_back",
+                    "may_edit_letters",
+                    "may_redirect",
+                    "may_discard",
+                    "may_handle_waiting",
+                )
+            },
+        ),
     )

@@ -15,7 +15,11 @@ class GrantSerializer(CheckedModelSerializer[PoolGrant]):
 
     class Meta:
         model = PoolGrant
-        fields = ("id", "pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop")
+        fields = (
+            "id", "pool", "group", "may_edit", "may_enable", "may_disable", "may_run", "may_stop",
+            "may_see_letters", "may_see_masked", "may_give_back", "may_edit_letters", "may_redirect", "may_discard",
+            "may_handle_waiting",
+        )  # fmt: skip
 
 
 class GrantViewSet(viewsets.ModelViewSet[PoolGrant]):

@@ -2,11 +2,13 @@
 
 from django.urls import path
 
+from dlq.api.audit import Audit
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
 from dlq.api.replays import OneReplay, Replays
 
 urlpatterns = [
+    path("audit/", Audit.as_view(), name="audit"),
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
     path("known-faults/", Faults.as_view(), name="known-faults"),

@@ -4,7 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_page, add_tab
-from dlq.pages import case, giveback, letter, letters, overview, replays
+from dlq.pages import audit, case, giveback, letter, letters, overview, replays
 from dlq.pages.panels import setting_panel
 
 
@@ -19,4 +19,5 @@ def register() -> None:
     add_page("cases/", case.case_page, "case")
     add_page("replays/", replays.replay_list, "replays")
     add_page("replays/<uuid:pk>/", replays.replay_page, "replay")
+    add_page("audit/", audit.audit_page, "audit")
     panels.register("setting", 20, setting_panel)

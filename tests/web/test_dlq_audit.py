@@ -1,15 +1,20 @@
 """The audit: rows are only added, and what was refused is among them."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.test import Client
 from django.utils import timezone
+from rest_framework.test import APIClient
 
+from dlq.audit_filter import AuditFilter
 from dlq.auditing import attempt, record, record_refused
 from dlq.models import AuditEntry, AuditResult
 from dlq.models.audit import AuditChanged
 from dlq.replay.jobs import ReplayRefused
-from tests.web import reports
+from tests.web import letters, reports
 
 pytestmark = pytest.mark.django_db
 
@@ -56,3 +61,60 @@ def test_what_simply_breaks_is_no_refusal(anna: User) -> None:
 def test_hostile_and_long_texts_are_stored(anna: User) -> None:
     record_refused("discard" * 20, by=anna, target="x\0" * 400, setting_key="k" * 99, why="\ud800" * 9000)
     assert AuditEntry.objects.get().result == "refused"
+
+
+# -- searching ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def some(anna: User) -> list[AuditEntry]:
+    now = timezone.now()
+    old = {"by": anna, "now": now - timedelta(days=3), "target": "letter:7", "letter": 7, "setting_key": "orders"}
+    return [
+        record("discard", **old, reason="<b>old</b>"),
+        record("give_back", by=None, now=now, target="replay:x", setting_key="invoices"),
+        record_refused("discard", by=anna, target="page:/x/", setting_key="orders", why="no right"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", [2, 1, 0]), ("person=anna", [2, 0]), ("action=give_back", [1]), ("setting=orders", [2, 0]),
+        ("result=refused", [2]), ("letter=7", [0]), ("span=1d", [2, 1]), ("target=replay:x", [1]),
+        ("person=nobody", []),
+    ],
+)  # fmt: skip
+def test_the_audit_is_searched_over_rest(some: list[AuditEntry], query: str, found: list[int]) -> None:
+    client = APIClient()
+    auditor = reports.person("auditor", "dlq.view_auditentry")
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(auditor)["Authorization"])
+    rows = client.get(f"/api/v1/audit/?{query}").json()["results"]
+    assert [row["id"] for row in rows] == [some[n].pk for n in found]
+
+
+def test_the_letters_of_a_job_lead_to_its_entries(some: list[AuditEntry]) -> None:
+    setting = reports.setting()
+    letter = letters.dead("orders", 10, "ID:1")
+    job = letters.given_back(setting, letter)
+    record("give_back", by=None, now=timezone.now(), target=f"replay:{job.pk}", operation=job.pk)
+    found = AuditFilter({"letter": str(letter.pk)}, AuditEntry.objects.all()).qs
+    assert [entry.operation for entry in found] == [job.pk]
+
+
+def test_a_filter_that_is_not_understood_is_refused(some: list[AuditEntry]) -> None:
+    client = APIClient()
+    auditor = reports.person("auditor", "dlq.view_auditentry")
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(auditor)["Authorization"])
+    for query in ("result=x", "operation=x", "letter=-1", f"letter={2**80}", "since=x", "span=9y"):
+        assert client.get(f"/api/v1/audit/?{query}").status_code == 400, query
+
+
+def test_the_page_shows_who_did_what_and_is_for_those_who_may(some: list[AuditEntry], client: Client) -> None:
+    client.force_login(reports.person("auditor", "dlq.view_auditentry"))
+    shown = client.get("/audit/?person=anna").content.decode()
+    assert "no right" in shown and "&lt;b&gt;old&lt;/b&gt;" in shown and "invoices" not in shown
+    for nonsense in ("before=x", f"before={2**99}", "letter=x", "operation=1", "span=9y"):
+        assert client.get(f"/audit/?{nonsense}").status_code == 200
+    client.force_login(reports.person("outsider"))
+    assert client.get("/audit/").status_code == 403

@@ -1,0 +1,59 @@
+"""/api/v1/audit/: who did what to dead letters and waiting messages, newest first."""
+
+from django.db.models import QuerySet
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import generics, serializers
+
+from agents.api.pagination import KeysetPages
+from dlq.audit_filter import AuditFilter
+from dlq.models import AuditEntry
+
+PARAMETERS = [
+    OpenApiParameter("person", str, description="Exactly this user name."),
+    OpenApiParameter("action", str),
+    OpenApiParameter("setting", str, description="The key of a launch setting."),
+    OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
+    OpenApiParameter("operation", OpenApiTypes.UUID, description="All entries of one replay."),
+    OpenApiParameter("letter", int, description="Entries of this letter, and of the replays that it was in."),
+    OpenApiParameter("target", str),
+    OpenApiParameter("since", OpenApiTypes.DATETIME, description="Inclusive."),
+    OpenApiParameter("until", OpenApiTypes.DATETIME, description="Exclusive."),
+    OpenApiParameter("span", str, enum=["1h", "1d", "7d"]),
+]
+
+
+class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
+    by = serializers.CharField(source="by_name")
+    setting = serializers.CharField(source="setting_key")
+
+    class Meta:
+        model = AuditEntry
+        fields = (
+            "id", "at", "by", "action", "result", "target", "operation", "setting", "letter", "scope", "reason",
+            "counts", "detail",
+        )  # fmt: skip
+
+
+class NewestEntries(KeysetPages):
+    ordering = "-id"
+
+
+class Audit(generics.ListAPIView[AuditEntry]):
+    """The letters of an entry with an `operation` are those of that replay."""
+
+    queryset = AuditEntry.objects.all()
+    serializer_class = AuditSerializer
+    pagination_class = NewestEntries
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[AuditEntry]:
+        wanted = AuditFilter(self.request.query_params, super().get_queryset())
+        if not wanted.is_valid():
+            raise serializers.ValidationError(wanted.errors)
+        found: QuerySet[AuditEntry] = wanted.qs
+        return found
+
+    @extend_schema(parameters=PARAMETERS)
+    def get(self, request, *args, **kwargs):  # type: ignore[no-untyped-def]
+        return super().get(request, *args, **kwargs)

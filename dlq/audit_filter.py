@@ -1,0 +1,41 @@
+"""Searching the audit: one filter for the page and the REST interface. Every question is answered by an index."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from agents.pages.lists import SpanFilter
+from dlq.models import AuditEntry, AuditResult, ReplayItem
+
+# Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled before.
+JOBS_OF_LETTER = 200
+BIGGEST = 2**63 - 1
+
+
+class AuditFilter(django_filters.FilterSet):
+    person = django_filters.CharFilter(field_name="by_name", label=_("Person"), max_length=150)
+    action = django_filters.CharFilter(label=_("Action"), max_length=40)
+    setting = django_filters.CharFilter(field_name="setting_key", label=_("Setting"), max_length=61)
+    result = django_filters.ChoiceFilter(choices=AuditResult.choices, label=_("Result"), empty_label=_("all"))
+    span = SpanFilter(field_name="at")
+    operation = django_filters.UUIDFilter(label=_("Operation"))
+    letter = django_filters.NumberFilter(
+        label=_("Dead letter"), method="of_letter", min_value=1, max_value=BIGGEST, decimal_places=0
+    )
+    target = django_filters.CharFilter(label=_("Target"), max_length=300)
+    since = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="gte", label=_("Since"))
+    until = django_filters.IsoDateTimeFilter(field_name="at", lookup_expr="lt", label=_("Before"))
+    # Shown in the form only when a link has set them.
+    quiet = ("operation", "letter", "target", "since", "until")
+
+    class Meta:
+        model = AuditEntry
+        fields: list[str] = []
+
+    def of_letter(self, rows: QuerySet[AuditEntry], name: str, value: Any) -> QuerySet[AuditEntry]:
+        """What was done to this letter alone, and with the jobs that it was in."""
+        items = ReplayItem.objects.filter(letter=int(value)).order_by("-pk")
+        jobs = list(items.values_list("job", flat=True)[:JOBS_OF_LETTER])
+        return rows.filter(Q(letter=int(value)) | Q(operation__in=jobs))
