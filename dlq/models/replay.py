@@ -50,8 +50,9 @@ class ReplayJob(models.Model):
     go (`target_key`: the setting that gets them, where it is one).
 
     `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes a scope
-    that is not a list of letters: those that die later do not belong to it. `planned_at` is set when
-    every slice is written down: nothing moves before. Whoever holds the lease works on it; one that dies lets the
+    that is not a list of letters: those that die later do not belong to it. `planned_to` is how far planning came: a
+    number at the broker for the scope `all`, else a row. `planned_at` is set when all slices are written down: nothing
+    moves before. Whoever holds the lease works on it; one that dies lets the
     lease run out. The lease saves work, it is not what keeps letters safe: every step may run twice.
 
     `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which letters move
@@ -100,6 +101,7 @@ class ReplayJob(models.Model):
     )
     paused_at = models.DateTimeField(_("paused"), null=True)
     letters_up_to = models.BigIntegerField(null=True, editable=False)
+    planned_to = models.BigIntegerField(null=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), null=True)
     lease_until = models.DateTimeField(null=True, editable=False)
 
@@ -190,7 +192,8 @@ class ReplayItem(models.Model):
     """`died_as` is the letter that the message became when it died again. `why` is a stable word: why it was left out
     or could not be moved."""
 
-    job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="items", verbose_name=_("replay"))
+    # Found by its unique constraint with the letter: one index less to keep for each of a million items.
+    job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="items", db_index=False, verbose_name=_("replay"))
     letter = models.ForeignKey(DeadLetter, models.CASCADE, related_name="replays", verbose_name=_("dead letter"))
     slice = models.ForeignKey(ReplaySlice, models.CASCADE, null=True, related_name="items", verbose_name=_("slice"))
     state = models.CharField(_("state"), max_length=15, choices=ItemState.choices, default=ItemState.PLANNED)

@@ -1,66 +1,86 @@
-"""Asking for letters to be given back: the scope is frozen in one transaction, a worker does the rest."""
+"""Asking for letters to be moved: the scope is frozen in one transaction, a worker does the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.services.looking import send
-from contract.properties import dead_letter_queue
 from contract.text import storable
 from dlq.auditing import Person, record
-from dlq.models import AuditResult, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob, Scope
-from dlq.models.replay import OPEN_JOBS
+from dlq.models import UNFINISHED_JOBS, Action, AuditResult, ItemState, JobState, ReplayJob, Scope
+from dlq.replay.options import Options
+from dlq.replay.refusal import ReplayRefused
+from dlq.replay.routes import route
+from dlq.replay.scopes import LISTED, SHOWN_IDS, freeze_list, frozen, matching, replayable
 
+__all__ = [
+    "LARGEST_SELECTION",
+    "Options",
+    "ReplayRefused",
+    "create_job",
+    "give_back_all",
+    "give_back_letters",
+    "replayable",
+    "start",
+]
+
+# Ids in one request of a person; a filter has no such bound.
 LARGEST_SELECTION = 5000
 RUN_TASK = "dlq.run_replay"
 TASK_EXPIRES = 60.0
-SHOWN_IDS = 20
+# A scope that is no list is counted so far before it is planned.
+COUNTED = 10_000
+# What a second person may have to approve.
+APPROVED = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.EDIT)
 
 
-class ReplayRefused(Exception):
-    """Nothing was planned. `code` is a stable word, `more` says which letters."""
+def create_job(
+    setting: LaunchSetting,
+    *,
+    action: str,
+    scope: str,
+    by: Person,
+    now: datetime,
+    letters: Iterable[int] | None = None,
+    query: str = "",
+    reason: str = "",
+    target: LaunchSetting | None = None,
+    options: Options | None = None,
+    acknowledged: Sequence[str] = (),
+) -> ReplayJob:
+    """A job on dead letters of `setting`: `letters` for the scopes one and selection (those that cannot go are left
+    out, each with why), `query` for group and matching, `target` for a redirect. Raises ReplayRefused.
 
-    def __init__(self, code: str, reason: str, what_to_do: str = "", **more: Any) -> None:
-        super().__init__(reason)
-        self.code, self.reason, self.what_to_do, self.more = code, reason, what_to_do, more
-
-
-def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
-    """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them by."""
-    # Asked letter by letter: a page that counts up to a bound never reads every item there ever was.
-    outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), state__in=[ItemState.PLANNED, ItemState.GIVEN_BACK])
-    letters = DeadLetter.objects.filter(
-        queue=dead_letter_queue(setting.key), state=LetterState.DEAD, orig_message_id__gte=0
-    )
-    return letters.filter(~Exists(outstanding))
+    Whether this person may, and whether every warning was acknowledged, is asked before: here it is only written down.
+    """
+    wanted = options or Options()
+    _check(setting, action, scope, wanted, target)
+    ids = sorted(set(letters or ()))
+    if scope in LISTED and not ids:
+        raise ReplayRefused("nothing_to_give_back", _("No letter is named."))
+    try:
+        with transaction.atomic():
+            job = _create(setting, action, scope, wanted, by, now, query, reason, target, acknowledged)
+            _freeze(job, ids, now)
+            _ask_a_second_person(job)
+            _tell(job, by, now, ids)
+    except IntegrityError as error:
+        raise _running_already(setting) from error
+    if job.state == JobState.PLANNED:
+        transaction.on_commit(lambda: start(job), robust=True)
+    return job
 
 
 def give_back_all(setting: LaunchSetting, *, by: Person, reason: str = "", now: datetime) -> ReplayJob:
     """Every letter of the setting that is in the index now. Raises ReplayRefused."""
-    last = replayable(setting).aggregate(last=Max("pk"))["last"]
-    if last is None:
-        raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
-    try:
-        with transaction.atomic():
-            job = _create(setting, Scope.ALL, by=by, reason=reason, now=now, letters_up_to=last)
-            job.total = replayable(setting).filter(pk__lte=last).count()
-            job.save(update_fields=["total"])
-            _begin(job, by, now)
-    except IntegrityError as error:
-        running = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=OPEN_JOBS).first()
-        raise ReplayRefused(
-            "already_running",
-            _("All letters of this setting are being given back already."),
-            _("Wait for that replay to end."),
-            replay=str(running.pk) if running else "",
-        ) from error
-    return job
+    return create_job(setting, action=Action.GIVE_BACK, scope=Scope.ALL, by=by, now=now, reason=reason)
 
 
 def give_back_letters(
@@ -68,63 +88,17 @@ def give_back_letters(
 ) -> ReplayJob:
     """These letters, all or none. Raises ReplayRefused."""
     ids = sorted(set(letters))
-    if not ids:
-        raise ReplayRefused("nothing_to_give_back", _("No letter is named."))
     if len(ids) > LARGEST_SELECTION:
         raise ReplayRefused(
             "too_many", _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION}, limit=LARGEST_SELECTION
         )
-    try:
-        with transaction.atomic():
-            _check_letters(setting, ids)
-            scope = Scope.ONE if len(ids) == 1 else Scope.SELECTION
-            job = _create(setting, scope, by=by, reason=reason, now=now, total=len(ids))
-            ReplayItem.objects.bulk_create([ReplayItem(job=job, letter_id=pk, state_at=now) for pk in ids])
-            _begin(job, by, now, letters=ids[:SHOWN_IDS])
-    except IntegrityError as error:
-        raise ReplayRefused(
-            "outstanding", _("Somebody is giving some of these letters back at this moment."), _("Look again.")
-        ) from error
+    scope = Scope.ONE if len(ids) == 1 else Scope.SELECTION
+    with transaction.atomic():
+        job = create_job(setting, action=Action.GIVE_BACK, scope=scope, letters=ids, by=by, now=now, reason=reason)
+        left_out = job.items.filter(state=ItemState.SKIPPED).order_by("letter")
+        if impossible := list(left_out.values_list("letter", flat=True)[:SHOWN_IDS]):
+            raise _not_all(impossible)
     return job
-
-
-def _check_letters(setting: LaunchSetting, ids: Sequence[int]) -> None:
-    found = dict(DeadLetter.objects.filter(pk__in=ids).values_list("pk", "queue"))
-    queue = dead_letter_queue(setting.key)
-    if foreign := [pk for pk in ids if found.get(pk) != queue]:
-        raise ReplayRefused(
-            "not_of_setting",
-            _("Some letters are not dead letters of this setting."),
-            _("Choose from the dead letters of one setting."),
-            letters=foreign[:SHOWN_IDS],
-        )
-    possible = set(replayable(setting).filter(pk__in=ids).values_list("pk", flat=True))
-    if impossible := [pk for pk in ids if pk not in possible]:
-        raise ReplayRefused(
-            "outstanding",
-            _("Some letters are given back already, or are gone."),
-            _("Look at the list again and leave them out."),
-            letters=impossible[:SHOWN_IDS],
-        )
-
-
-def _create(setting: LaunchSetting, scope: Scope, *, by: Person, reason: str, now: datetime, **more: Any) -> ReplayJob:
-    person = by if isinstance(by, User) else None
-    return ReplayJob.objects.create(
-        setting=setting,
-        setting_key=setting.key,
-        scope=scope,
-        reason=storable(reason),
-        by=person,
-        state=JobState.PLANNED,
-        created_at=now,
-        **more,
-    )
-
-
-def _begin(job: ReplayJob, by: Person, now: datetime, **detail: Any) -> None:
-    audit(job, "give_back", by=by, now=now, scope=job.scope, letters_in_all=job.total, reason=job.reason, **detail)
-    transaction.on_commit(lambda: start(job), robust=True)
 
 
 def start(job: ReplayJob) -> None:
@@ -132,8 +106,128 @@ def start(job: ReplayJob) -> None:
     send(RUN_TASK, str(job.pk), expires=TASK_EXPIRES)
 
 
-def audit(job: ReplayJob, action: str, *, by: Person, now: datetime, **detail: Any) -> None:
-    """An entry of this job. `counts` and `result` are columns, the rest is detail."""
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+def _check(setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None) -> None:
+    if action not in Action.values or scope not in Scope.values:
+        raise ReplayRefused("not_understood", _("There is no such action or scope."))
+    if problem := options.problem():
+        raise ReplayRefused("bad_options", problem)
+    if action != Action.REDIRECT:
+        return
+    if target is None or target.pk == setting.pk:
+        raise ReplayRefused("no_target", _("Name another setting that gets the letters."))
+    if target.destination_id is None or target.destination_id != setting.destination_id:
+        raise ReplayRefused("other_destination", _("Letters are redirected to a setting of the same destination only."))
+
+
+def _not_all(letters: Sequence[int]) -> ReplayRefused:
+    return ReplayRefused(
+        "outstanding",
+        _("Some letters are given back already, or are gone."),
+        _("Look at the list again and leave them out."),
+        letters=list(letters),
+    )
+
+
+def _running_already(setting: LaunchSetting) -> ReplayRefused:
+    running = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS).first()
+    return ReplayRefused(
+        "already_running",
+        _("All letters of this setting are being given back already."),
+        _("Wait for that replay to end."),
+        replay=str(running.pk) if running else "",
+    )
+
+
+# -- the rows -------------------------------------------------------------------------------------------------------
+
+
+def _create(
+    setting: LaunchSetting,
+    action: str,
+    scope: str,
+    options: Options,
+    by: Person,
+    now: datetime,
+    query: str,
+    reason: str,
+    target: LaunchSetting | None,
+    acknowledged: Sequence[str],
+) -> ReplayJob:
+    way = route(action, setting.key, target.key if target else "")
+    gets = {Action.REDIRECT: target.key if target else "", Action.GIVE_BACK: setting.key}.get(Action(action), "")
+    return ReplayJob.objects.create(
+        setting=setting,
+        setting_key=setting.key,
+        action=action,
+        source_queue=way.source,
+        target_queue=way.target,
+        target_key=gets,
+        scope=scope,
+        query=query,
+        reason=storable(reason),
+        by=by if isinstance(by, User) else None,
+        state=JobState.PLANNED,
+        created_at=now,
+        acknowledged=sorted(set(acknowledged)),
+        **options.columns(),
+    )
+
+
+def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
+    if job.scope in LISTED:
+        freeze_list(job, ids, now)
+        job.refresh_from_db(fields=["counts", "skipped"])
+        job.total = job.counts.get(ItemState.PLANNED, 0)
+        if not job.total:
+            shown = list(job.items.order_by("letter").values_list("letter", flat=True)[:SHOWN_IDS])
+            raise _not_all(shown)
+    else:
+        rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
+        job.letters_up_to = rows.aggregate(last=Max("pk"))["last"]
+        if job.letters_up_to is None:
+            raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
+        job.total = _about(job)
+    job.save(update_fields=["letters_up_to", "total"])
+
+
+def _about(job: ReplayJob) -> int:
+    """How many letters it will be: exactly up to COUNTED, and then all that the index holds, or COUNTED. Planning tells
+    the number in the end."""
+    rows = frozen(job).order_by()
+    bound = max(COUNTED, settings.MA_SECOND_PERSON_ABOVE) + 1
+    counted = rows[:bound].count()
+    return rows.count() if counted == bound and job.scope == Scope.ALL else counted
+
+
+def _ask_a_second_person(job: ReplayJob) -> None:
+    limit = settings.MA_SECOND_PERSON_ABOVE
+    if limit and job.total > limit and job.action in APPROVED:
+        job.state, job.needs_second = JobState.AWAITING, True
+        job.save(update_fields=["state", "needs_second"])
+
+
+def _tell(job: ReplayJob, by: Person, now: datetime, ids: Sequence[int]) -> None:
+    detail: dict[str, Any] = {"acknowledged": job.acknowledged}
+    if ids:
+        detail["letters"] = list(ids[:SHOWN_IDS])
+    audit(job, job.action, by=by, now=now, reason=job.reason, detail=detail, counts={"letters": job.total})
+
+
+def audit(
+    job: ReplayJob,
+    action: str,
+    *,
+    by: Person,
+    now: datetime,
+    reason: str = "",
+    counts: dict[str, int] | None = None,
+    result: AuditResult = AuditResult.DONE,
+    detail: dict[str, Any] | None = None,
+) -> None:
+    only = job.items.values_list("letter", flat=True).first() if job.scope == Scope.ONE else None
     record(
         action,
         by=by,
@@ -141,9 +235,10 @@ def audit(job: ReplayJob, action: str, *, by: Person, now: datetime, **detail: A
         target=f"replay:{job.pk}",
         operation=job.pk,
         setting_key=job.setting_key,
+        letter=only,
         scope=job.scope,
-        reason=job.reason,
-        counts=detail.get("counts"),
-        result=detail.pop("result", AuditResult.DONE),
-        detail={"setting": job.setting_key, **detail},
+        reason=reason,
+        counts=counts,
+        result=result,
+        detail={"from": job.source_queue, "to": job.target_queue, "query": job.query, **(detail or {})},
     )

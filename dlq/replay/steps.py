@@ -237,4 +237,4 @@ def finish(job: ReplayJob, now: datetime) -> None:
     with transaction.atomic():
         ended = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
         if ended.update(state=state, finished_at=now, lease_until=None, problem=problem):
-            audit(job, f"replay_{state.value}", by=job.by, now=now, counts=counts, problem=problem)
+            audit(job, f"replay_{state.value}", by=job.by, now=now, counts=counts, detail={"problem": problem})

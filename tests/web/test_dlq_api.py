@@ -189,7 +189,7 @@ def test_an_operator_gives_chosen_letters_back(
     shown = operator.get(f"{REPLAYS}{job['id']}/").json()
     assert shown["letters"]["planned"] == 2 and sum(shown["letters"].values()) == 2
     assert shown["outcomes"] == {"waiting": 0, "handled": 0, "failed_again": 0, "dead_again": 0}
-    assert AuditEntry.objects.get().detail["reason"] == "mended in 1.4"
+    assert AuditEntry.objects.get().reason == "mended in 1.4"
 
 
 def test_all_of_a_setting_is_frozen_at_the_question(operator: APIClient, three: list[DeadLetter]) -> None:

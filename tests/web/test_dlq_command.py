@@ -127,7 +127,7 @@ def test_chosen_letters_are_given_back_in_the_name_of_a_person(
     assert (job["state"], job["scope"], job["total"], job["by"]) == ("planned", "selection", 2, "operator")
     assert sent == [job["id"]]
     entry = AuditEntry.objects.get()
-    assert (entry.by_name, entry.detail["reason"]) == ("operator", "mended in 1.4")
+    assert (entry.by_name, entry.reason) == ("operator", "mended in 1.4")
 
 
 class Queue:

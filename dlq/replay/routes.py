@@ -1,0 +1,38 @@
+"""From which queue to which one each action moves letters, and what their rows are afterwards. Pure."""
+
+from dataclasses import dataclass
+
+from contract.properties import BIN, dead_letter_queue
+from dlq.models import Action, LetterState
+
+BIN_QUEUE = dead_letter_queue(BIN)
+# What puts letters into the subscription of a setting, where an agent gets them.
+TO_A_SUBSCRIPTION = (Action.GIVE_BACK, Action.REDIRECT)
+# What puts letters into another dead-letter queue, where they get rows of their own.
+TO_A_DEAD_LETTER_QUEUE = (Action.DISCARD, Action.PUT_BACK, Action.EDIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`afterwards` is the state of a letter that left `source`."""
+
+    source: str
+    target: str
+    afterwards: LetterState
+
+
+def route(action: str, key: str, target_key: str = "") -> Route:
+    """Of the letters of setting `key`; `target_key` is asked for by a redirect only. Of an edited letter the copy is
+    given back, what moves is the original."""
+    own = dead_letter_queue(key)
+    if action == Action.PUT_BACK:
+        return Route(BIN_QUEUE, own, LetterState.GONE)
+    if action == Action.DISCARD:
+        return Route(own, BIN_QUEUE, LetterState.DISCARDED)
+    if action == Action.EDIT:
+        return Route(own, BIN_QUEUE, LetterState.GIVEN_BACK)
+    return Route(own, target_key if action == Action.REDIRECT else key, LetterState.GIVEN_BACK)
+
+
+def afterwards(action: str) -> LetterState:
+    return route(action, "").afterwards

@@ -1,0 +1,95 @@
+"""Which letters a job is about: the rows of its scope, frozen, and the list that people chose."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting
+from contract.properties import dead_letter_queue
+from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
+from dlq.preflight import skipping
+from dlq.replay import counting
+from dlq.replay.refusal import ReplayRefused
+from dlq.replay.routes import route
+
+PIECE = 1000
+SHOWN_IDS = 20
+LISTED = (Scope.ONE, Scope.SELECTION)
+
+
+def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
+    """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them by."""
+    # Asked letter by letter: a page that counts up to a bound never reads every item there ever was.
+    outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), state__in=skipping.HELD)
+    letters = DeadLetter.objects.filter(
+        queue=dead_letter_queue(setting.key), state=LetterState.DEAD, orig_message_id__gte=0
+    )
+    return letters.filter(~Exists(outstanding))
+
+
+def place(action: str, key: str) -> QuerySet[DeadLetter]:
+    """Every letter, in any state, of the queue that the action takes letters of this setting from."""
+    from_here = route(action, key)
+    letters = DeadLetter.objects.filter(queue=from_here.source)
+    # In the bin lie the letters of all settings, each with the queue that it came from.
+    return letters.filter(orig_queue=from_here.target) if action == Action.PUT_BACK else letters
+
+
+def matching(action: str, key: str, scope: str, query: str, by: object) -> QuerySet[DeadLetter]:
+    """The dead letters of a scope that is no list. Raises ReplayRefused: the filter is not understood."""
+    letters = place(action, key).filter(state=LetterState.DEAD)
+    if scope == Scope.ALL:
+        return letters
+    from dlq.letters_for import found  # it asks for what is outstanding, as this package does
+
+    filters, rows = found(QueryDict(query), by)
+    if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
+        raise ReplayRefused("bad_filter", _("That filter is not understood; nothing was chosen by it."))
+    return letters.filter(pk__in=rows.order_by().values("pk"))
+
+
+def frozen(job: ReplayJob) -> QuerySet[DeadLetter]:
+    """The rows of a job whose scope is no list."""
+    rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
+    return rows.filter(pk__lte=job.letters_up_to or 0)
+
+
+def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
+    """An item for each of these letters, planned or left out with why. Call it in the transaction that makes the job;
+    raises ReplayRefused. Of two jobs that take one letter at once the database lets one have it."""
+    for start in range(0, len(letters), PIECE):
+        _freeze_piece(job, letters[start : start + PIECE], now)
+    counting.recount(job.pk)
+
+
+def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
+    found = skipping.read(place(job.action, job.setting_key).filter(pk__in=ids))
+    if foreign := sorted(set(ids) - {letter.pk for letter in found}):
+        raise ReplayRefused(
+            "not_of_setting",
+            _("Some letters are not dead letters of this setting."),
+            _("Choose from the dead letters of one setting."),
+            letters=foreign[:SHOWN_IDS],
+        )
+    policy = skipping.policy_for(job.setting_key, job.action, now=now, one=job.scope == Scope.ONE)
+    why = {letter.pk: reason for letter, reason in skipping.judged(found, policy)}
+    _write(job, {pk: reason for pk, reason in why.items() if not reason}, now)
+    taken = set(job.items.filter(letter__in=ids).values_list("letter", flat=True))
+    _write(job, {pk: reason or skipping.OUTSTANDING for pk, reason in why.items() if pk not in taken}, now)
+
+
+def _write(job: ReplayJob, why: dict[int, str], now: datetime) -> None:
+    items = [
+        ReplayItem(
+            job=job,
+            letter_id=pk,
+            state=ItemState.SKIPPED if reason else ItemState.PLANNED,
+            why=reason,
+            state_at=now,
+        )
+        for pk, reason in sorted(why.items())
+    ]
+    ReplayItem.objects.bulk_create(items, ignore_conflicts=True)
