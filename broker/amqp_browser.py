@@ -16,6 +16,8 @@ STEP = 200
 GRACE = 0.05
 # Seconds without a message after which the queue may be at its end.
 QUIET = 0.1
+# Messages and bytes that a walk has on their way at a time; at first few, as nobody knows how large they are.
+FIRST, MOST, MOST_BYTES = 50, 1000, 32 * 1024 * 1024
 
 
 class AmqpBrowser:
@@ -28,10 +30,7 @@ class AmqpBrowser:
     def browse(self, address: str, queue: str, *, limit: int) -> Iterator[Browsed]:
         connection = AmqpConnection(self._account)
         try:
-            connection.open()
-            receiver = connection.receiver(f"{address}::{queue}")
-            receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
-            connection.opened(receiver, self._timeout)
+            receiver = self._opened(connection, address, queue)
             left = limit
             while left > 0:
                 found = self._step(connection, receiver, min(left, STEP))
@@ -43,8 +42,47 @@ class AmqpBrowser:
         finally:
             connection.close(timeout=1.0)
 
+    def walk(self, address: str, queue: str) -> Iterator[list[bytes]]:
+        """The broker sends the next piece while this one is worked on."""
+        connection = AmqpConnection(self._account)
+        try:
+            receiver = self._opened(connection, address, queue)
+            window = FIRST
+            while True:
+                receiver.flow(window - receiver.credit)
+                found = self._piece(connection, receiver, window // 2)
+                if not found:
+                    return
+                receiver.flow(window - receiver.credit)
+                connection.write()
+                yield found
+                fitting = MOST_BYTES * len(found) // max(1, sum(map(len, found)))
+                window = max(2, min(MOST, fitting, 2 * window))
+        finally:
+            connection.close(timeout=1.0)
+
     def close(self) -> None:
         """Nothing is open between two walks."""
+
+    def _opened(self, connection: AmqpConnection, address: str, queue: str) -> Receiver:
+        connection.open()
+        receiver = connection.receiver(f"{address}::{queue}")
+        receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
+        connection.opened(receiver, self._timeout)
+        return receiver
+
+    def _piece(self, connection: AmqpConnection, receiver: Receiver, least: int) -> list[bytes]:
+        """At least so many messages, fewer only at the end of the queue, none behind it. See `_step` for the drain."""
+        found: list[bytes] = []
+        deadline = time.monotonic() + self._timeout
+        while len(found) < least and (self._take(connection, receiver, found, GRACE) or receiver.current is not None):
+            self._check(deadline)
+        if len(found) < least:
+            receiver.drain(0)
+            while receiver.credit > 0 or receiver.current is not None:
+                self._take(connection, receiver, found, GRACE)
+                self._check(deadline)
+        return found
 
     def _step(self, connection: AmqpConnection, receiver: Receiver, wanted: int) -> list[bytes]:
         """The next messages, none at the end of the queue.

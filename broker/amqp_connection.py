@@ -64,8 +64,10 @@ _as_link: Any = Link.wrap
 class AmqpConnection:
     """Raises BrokerUnavailable from every step once the connection is gone, AccessRefused for a wrong account."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, name: str = "ma") -> None:
+        """The broker knows the connection by `name` with a number behind it."""
         self._account = account
+        self._name = name
         self._collector = Collector()
         self._connection = Connection()
         self._transport = Transport()
@@ -100,7 +102,7 @@ class AmqpConnection:
 
     def _bind(self, host: str) -> None:
         self._connection.collect(self._collector)
-        self._connection.container = f"ma-{uuid4()}"
+        self._connection.container = f"{self._name}-{uuid4()}"
         self._connection.hostname = host
         self._connection.user = self._account.user
         self._connection.password = self._account.password
@@ -168,6 +170,10 @@ class AmqpConnection:
             elif kind in _ENDS:
                 raise self._reason(kind)
             pn_collector_pop(collector)
+
+    def write(self) -> None:
+        """Sends what there is to send, as far as it goes without waiting."""
+        self._write()
 
     def _wait(self, timeout: float) -> None:
         assert self._socket is not None

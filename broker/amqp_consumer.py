@@ -37,8 +37,19 @@ class AmqpConsumer:
     policy's delay, or to the dead letters after the last attempt, with exactly one attempt counted.
     """
 
-    def __init__(self, account: Account, address: str, queue: str, events: ConsumerEvents, prefetch: int = 0) -> None:
+    def __init__(
+        self,
+        account: Account,
+        address: str,
+        queue: str,
+        events: ConsumerEvents,
+        prefetch: int = 0,
+        *,
+        name: str = "ma",
+    ) -> None:
+        """`name`: what the broker calls the connection, see `AmqpConnection`."""
         self._account = account
+        self._name = name
         self._source = f"{address}::{queue}"
         self._events = events
         self._window = prefetch
@@ -116,7 +127,7 @@ class AmqpConsumer:
 
     def _live(self, link: "_Link") -> None:
         """From connecting until the connection is lost (raises) or the consumer is stopped (returns)."""
-        connection = AmqpConnection(self._account)
+        connection = AmqpConnection(self._account, self._name)
         try:
             connection.open()
             with self._lock:

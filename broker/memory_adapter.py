@@ -1,11 +1,13 @@
 """An honest broker within this process: for tests of what stands above the port, proved by the same suite."""
 
 import itertools
+import sys
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 from broker.amqp_codec import decode, encode
 from broker.errors import AddressUnknown, BrokerUnavailable
@@ -18,6 +20,9 @@ __all__ = ["MemoryBroker", "MemoryBrowser", "MemoryConsumer", "MemoryManagement"
 
 RECONNECT = 0.02
 
+# Messages in a piece of a walk.
+WALKED = 500
+
 
 class MemoryBroker:
     """`clock` in seconds and `scale` for the delays of policies, see `Store`."""
@@ -25,8 +30,10 @@ class MemoryBroker:
     def __init__(self, clock: Callable[[], float] = time.monotonic, scale: float = 1.0) -> None:
         self._store = Store(clock, scale)
 
-    def consumer(self, address: str, queue: str, events: ConsumerEvents, prefetch: int = 0) -> "MemoryConsumer":
-        return MemoryConsumer(self._store, address, queue, events, prefetch)
+    def consumer(
+        self, address: str, queue: str, events: ConsumerEvents, prefetch: int = 0, *, name: str = "ma"
+    ) -> "MemoryConsumer":
+        return MemoryConsumer(self._store, address, queue, events, prefetch, name)
 
     def publisher(self) -> "MemoryPublisher":
         return MemoryPublisher(self._store)
@@ -106,6 +113,11 @@ class MemoryBrowser:
         for message in seen:
             yield Browsed(encode(message), message)
 
+    def walk(self, address: str, queue: str) -> Iterator[list[bytes]]:
+        found = [browsed.encoded for browsed in self.browse(address, queue, limit=sys.maxsize)]
+        for start in range(0, len(found), WALKED):
+            yield found[start : start + WALKED]
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -113,7 +125,17 @@ class MemoryBrowser:
 class MemoryConsumer:
     """A `Consumer`: its thread tells the owner what the store noted, and reconnects after a crash."""
 
-    def __init__(self, store: Store, address: str, queue_name: str, events: ConsumerEvents, prefetch: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        address: str,
+        queue_name: str,
+        events: ConsumerEvents,
+        prefetch: int = 0,
+        name: str = "ma",
+    ) -> None:
+        self.name = f"{name}-{uuid4()}"
+        self.delivered_at = 0.0
         self._store = store
         self._address = address
         self._queue = queue_name
@@ -184,12 +206,16 @@ class MemoryConsumer:
 
     # -- called by the store with its lock held -----------------------------------------------------------------------
 
+    def holds(self) -> list[Reference]:
+        return list(self._outstanding.values())
+
     def room(self) -> int:
         return self._window - len(self._outstanding)
 
     def take(self, reference: Reference) -> None:
         tag = next(self._tags)
         self._outstanding[tag] = reference
+        self.delivered_at = time.time()
         delivery = Delivery(tag, encode(replace(reference.message, delivery_count=reference.count)))
         self._told.put(lambda: self._events.delivered(delivery))
 

@@ -7,6 +7,7 @@ from typing import Any
 from broker.errors import BrokerUnavailable, ManagementFailed
 from broker.memory_filters import predicate
 from broker.memory_store import Store, StoredQueue
+from broker.memory_waiting import consumers, operations, take_out
 
 VERSION = "2.56.0"
 
@@ -25,6 +26,7 @@ class MemoryManagement:
             "getAddressSettingsAsJSON": lambda address: json.dumps(self._store.settings(address)),
             "listQueues": self._list_queues,
             "listAddresses": self._list_addresses,
+            "listConsumers": lambda options, page, size: _listed(consumers(self._store), options, page, size),
         }
         self._queue: dict[str, Callable[..., Any]] = {
             "moveMessages": self._move_messages,
@@ -32,6 +34,7 @@ class MemoryManagement:
             "removeAllMessages": self._remove_all,
             "pause": lambda queue: self._pause(queue, True),
             "resume": lambda queue: self._pause(queue, False),
+            **operations(store),
         }
 
     def call(self, resource: str, operation: str, *arguments: Any) -> Any:
@@ -156,9 +159,12 @@ class MemoryManagement:
         return self._store.move(queue, matches, self._target(target), count)
 
     def _move_message(self, queue: StoredQueue, number: int, target: str) -> bool:
-        chosen = [reference for reference in queue.ready if reference.id == number]
-        wanted = {id(reference.message) for reference in chosen}
-        return self._store.move(queue, lambda message: id(message) in wanted, self._target(target), 1) == 1
+        destination = self._target(target)
+        reference = take_out(queue, number)
+        if reference is None:
+            return False
+        self._store.route(destination.address, self._store.moved(reference), [destination])
+        return True
 
     def _target(self, name: str) -> StoredQueue:
         target = self._store.queues.get(name)
@@ -214,7 +220,7 @@ def _queue_row(queue: StoredQueue) -> dict[str, str]:
     }
 
 
-def _listed(rows: list[dict[str, str]], options: str, page: int, size: int) -> str:
+def _listed(rows: list[dict[str, Any]], options: str, page: int, size: int) -> str:
     wanted = json.loads(options) if options else {}
     field, value = wanted.get("field", ""), wanted.get("value", "")
     if field and wanted.get("operation") == "EQUALS":

@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from uuid import uuid4
@@ -38,7 +38,13 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 class Taker(Protocol):
-    """A consumer as a queue sees it. Called with the store's lock held: it must only note the work."""
+    """A consumer as a queue sees it. Called with the store's lock held: it must only note the work. `delivered_at`:
+    when it was given its last message, seconds since 1970."""
+
+    name: str
+    delivered_at: float
+
+    def holds(self) -> Sequence["Reference"]: ...
 
     def room(self) -> int: ...
 

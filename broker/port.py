@@ -161,6 +161,10 @@ class Browser(Protocol):
         """At most `limit` messages, in steps; ends when nothing more came for a moment. Delayed messages are not
         seen. Close the iterator to stop early."""
 
+    def walk(self, address: str, queue: str) -> Iterator[list[bytes]]:
+        """All messages, encoded, in pieces of some hundred or some megabytes; none empty. What is sent meanwhile may be
+        among them. Take a piece every few seconds, or the broker gives the walk up."""
+
     def close(self) -> None: ...
 
 

@@ -14,8 +14,8 @@ from broker.errors import ManagementFailed
 from broker.letters import QueueFigures, move_letters, move_letters_until, queue_figures
 from broker.port import Management
 from broker.rows import find
-from broker.wanted import MULTICAST, Address, Policy, Queue, Step, base_topology, setting_topology
-from contract.properties import FEED, dead_letter_queue
+from broker.wanted import MULTICAST, Address, Policy, Queue, Step, base_topology, hold_topology, setting_topology
+from contract.properties import FEED, dead_letter_queue, hold_queue
 
 __all__ = [
     "Difference",
@@ -24,6 +24,7 @@ __all__ = [
     "apply",
     "base_topology",
     "differences",
+    "hold_topology",
     "move_letters",
     "move_letters_until",
     "queue_figures",
@@ -169,7 +170,8 @@ def _queue_json(name: str, address: str, selector: str, exclusive: bool) -> dict
 
 
 def remove_setting(management: Management, key: str) -> None:
-    """Removes the subscription queue, then the dead-letter queue, in the reverse order of their making.
+    """Removes the subscription queue, then the dead-letter queue, in the reverse order of their making, and what held
+    messages back.
 
     Raises ManagementFailed while one of them holds messages or feeds a consumer, and while the feed holds letters: one
     of this setting, seen after its queue is gone, would be taken for a letter that no queue took. Address and policy
@@ -178,7 +180,7 @@ def remove_setting(management: Management, key: str) -> None:
     feed = find(management, "listQueues", dead_letter_queue(FEED))
     if feed is not None and feed["messageCount"] != "0":
         raise ManagementFailed(f"queue {feed['name']} still holds {feed['messageCount']} letters to be indexed")
-    for queue in (key, dead_letter_queue(key)):
+    for queue in (key, dead_letter_queue(key), hold_queue(key)):
         found = find(management, "listQueues", queue)
         if found is not None and (found["messageCount"] != "0" or found["consumerCount"] != "0"):
             raise ManagementFailed(
@@ -186,6 +188,7 @@ def remove_setting(management: Management, key: str) -> None:
             )
     _destroy(management, key)
     _destroy(management, dead_letter_queue(key))
+    _destroy(management, hold_queue(key))
 
 
 def _destroy(management: Management, queue: str) -> None:

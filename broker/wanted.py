@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from contract.properties import BIN, FEED, ORIG_QUEUE, UNKNOWN, dead_letter_queue
+from contract.properties import BIN, FEED, HOLD, ORIG_QUEUE, UNKNOWN, dead_letter_queue, hold_queue
 from contract.redelivery import RedeliveryPolicy
 
 MULTICAST = "MULTICAST"
@@ -97,6 +97,13 @@ def setting_topology(
         Address(destination),
         Queue(key, destination, exclusive=exclusive),
     ]
+
+
+def hold_topology(key: str, dla: str) -> list[Step]:
+    """Where messages of a setting are held back. Made when the first one is. Nothing is delivered from there, so only
+    an expiry ends it: then the message goes to the dead letters, as it would have from its subscription."""
+    settings = {**DEAD_LETTER_SETTINGS, "deadLetterAddress": dla, "expiryAddress": dla}
+    return [Policy(HOLD, settings), Address(HOLD), Queue(hold_queue(key), HOLD, NOTHING)]
 
 
 def address_settings(policy: RedeliveryPolicy, dla: str, expiry_ms: int | None) -> dict[str, Any]:

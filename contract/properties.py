@@ -42,3 +42,12 @@ def belongs_to_identity(name: str) -> bool:
 def dead_letter_queue(key: str) -> str:
     """The queue on the dead-letter address that holds the dead letters of the setting `key`."""
     return DEAD_LETTER_PREFIX + key
+
+
+# Queues that hold messages back, one for each setting that ever had some held; no key may hold a point.
+HOLD = "MA.hold"
+
+
+def hold_queue(key: str) -> str:
+    """The queue on the address HOLD that keeps what is held back of the setting `key`."""
+    return f"{HOLD}.{key}"

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Consumer, ConsumerEvents
+from contract.connections import connection_name
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from kma import __version__, desired, offer
 from kma.config import Config
@@ -199,6 +200,7 @@ def _locked(folder: Path) -> int:
 
 def _connector(config: Config) -> Callable[[DesiredRun, ConsumerEvents], Consumer]:
     def connect(run: DesiredRun, events: ConsumerEvents) -> Consumer:
-        return AmqpConsumer(config.account, run.destination, run.queue, events)
+        name = connection_name(config.server)
+        return AmqpConsumer(config.account, run.destination, run.queue, events, name=name)
 
     return connect

@@ -26,7 +26,7 @@ from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
 from broker.port import Management
 from broker.rows import find
 from broker.topology import remove_setting as remove_queues
-from contract.properties import dead_letter_queue
+from contract.properties import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
 
@@ -140,6 +140,7 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
     for queue, text in (
         (setting.key, _("Its subscription %(queue)s holds messages on the broker: %(n)s.")),
         (dead_letter_queue(setting.key), _("Its dead-letter queue %(queue)s holds messages on the broker: %(n)s.")),
+        (hold_queue(setting.key), _("Messages of it are held back in %(queue)s: %(n)s.")),
     ):
         found = find(broker, "listQueues", queue)
         if found is not None and found["messageCount"] != "0":

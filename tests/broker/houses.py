@@ -17,12 +17,14 @@ from broker.memory_adapter import MemoryBroker
 from broker.port import Account, Browser, Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
 from broker.stomp_adapter import StompManagement
 from broker.topology import QueueFigures, apply, base_topology, queue_figures, setting_topology
+from contract.connections import connection_name
 from contract.properties import dead_letter_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from tests.services import ArtemisService
 
 DLA = "MA.DLA"
+SERVER = "srv-1.test"
 PATIENCE = 30.0
 # Long enough for the broker to do what it must not do.
 A_MOMENT = 0.7
@@ -209,7 +211,7 @@ class RealHouse(House):
         apply(self.management, base_topology(DLA))
 
     def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer:
-        return AmqpConsumer(self.kma, address, name, owner, window)
+        return AmqpConsumer(self.kma, address, name, owner, window, name=connection_name(SERVER))
 
     def close(self) -> None:
         super().close()
@@ -241,7 +243,7 @@ class MemoryHouse(House):
         apply(self.management, base_topology(DLA))
 
     def consumer(self, address: str, name: str, owner: Owner, window: int) -> Consumer:
-        return self.broker.consumer(address, name, owner, window)
+        return self.broker.consumer(address, name, owner, window, name=connection_name(SERVER))
 
     def publish_as_a_stranger(self, address: str, message: Message) -> None:
         self.broker.take(address, message)
