@@ -10,6 +10,7 @@ from agents.models import LaunchSetting
 from dlq import causes
 from dlq.models import DeadLetter
 from dlq.replay import joining
+from dlq.search.storing import add, prepare
 
 Case = tuple[str, str]
 Death = tuple[str, str, int]
@@ -36,7 +37,9 @@ def _store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
         row.setting = settings.get(row.setting_key)
     _number_chapters(new)
     causes.explain(new)
+    words = prepare(new)
     DeadLetter.objects.bulk_create(new)
+    add(new, words)
     joining.settle({case_of(row) for row in new if row.message_key}, now)
     return new
 

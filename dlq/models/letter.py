@@ -23,6 +23,8 @@ class DeadLetter(models.Model):
     (`problem`) the raw bytes. `seen_at` is when the feed saw it: dead since. `chapter` counts the deaths of the case.
     `fingerprint`, `exception_type`, `place`, `server_name`, `activation_uuid` and `agent_version` are of the last
     protocol with this key, `protocol_at` is when that happened. `expires_at` is the producer's or the bin's word.
+    `words_without` says what was masked when its words were put into the index of words (`dlq.search`); empty: they
+    are not in it yet.
     """
 
     node_id = models.CharField(_("broker node"), max_length=60)
@@ -65,6 +67,7 @@ class DeadLetter(models.Model):
     state = models.CharField(_("state"), max_length=10, choices=LetterState.choices, default=LetterState.DEAD)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
     chapter = models.PositiveIntegerField(_("chapter"), default=1)
+    words_without = models.CharField(max_length=16, blank=True, default="", editable=False)
 
     class Meta:
         verbose_name = _("dead letter")
@@ -94,7 +97,10 @@ class DeadLetter(models.Model):
             models.Index(fields=["queue", "state", "exception_type", "id"], name="letters_by_exception"),
             models.Index(fields=["queue", "state", "server_name", "id"], name="letters_by_server"),
             models.Index(fields=["queue", "state", "activation_uuid", "id"], name="letters_by_activation"),
+            models.Index(fields=["queue", "state", "delivery_count"], name="letters_by_attempts"),
+            models.Index(fields=["queue", "state", "chapter"], name="letters_by_chapter"),
             models.Index(fields=["state", "id"], name="letters_of_state"),
+            models.Index(fields=["id"], condition=models.Q(words_without=""), name="letters_without_words"),
         ]
 
     def __str__(self) -> str:

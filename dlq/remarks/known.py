@@ -53,7 +53,7 @@ def end_fault(fault: KnownFault, *, by: Any, now: datetime) -> None:
         told("unmute", about, by, now, detail={"fault": fault.pk})
 
 
-def _fault_of_row(now: datetime) -> QuerySet[KnownFault]:
+def fault_of_row(now: datetime) -> QuerySet[KnownFault]:
     """For a query on dead letters. One without a key or a fingerprint is muted with its whole setting only."""
     case = Q(message_key=OuterRef("message_key")) & ~Q(message_key="")
     group = Q(fingerprint=OuterRef("fingerprint")) & ~Q(fingerprint="")
@@ -62,11 +62,11 @@ def _fault_of_row(now: datetime) -> QuerySet[KnownFault]:
 
 
 def muted(letters: QuerySet[DeadLetter], now: datetime) -> QuerySet[DeadLetter]:
-    return letters.filter(Exists(_fault_of_row(now)))
+    return letters.filter(Exists(fault_of_row(now)))
 
 
 def not_muted(letters: QuerySet[DeadLetter], now: datetime) -> QuerySet[DeadLetter]:
-    return letters.filter(~Exists(_fault_of_row(now)))
+    return letters.filter(~Exists(fault_of_row(now)))
 
 
 def fault_of(letter: DeadLetter, now: datetime) -> KnownFault | None:

@@ -1,0 +1,150 @@
+"""What the fields of the filter mean for the rows."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.db.models import Exists, Q
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting
+from agents.pages.lists import SPANS
+from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from dlq import loose
+from dlq.finding.asked import Asked, Condition
+from dlq.masking import Masks
+from dlq.masks import everybodys_masks
+from dlq.models import LetterState
+from dlq.remarks.known import fault_of_row
+from dlq.search.content import left_out
+from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
+
+# Kinds of exceptions that are looked through for a part of their names.
+MOST_KINDS = 5000
+EXACT = {
+    "fingerprint": "fingerprint",
+    "exception_type": "exception_type",
+    "server": "server_name",
+    "activation": "activation_uuid",
+}
+RANGES = {
+    "since": ("seen_at__gte", 0),
+    "until": ("seen_at__lt", 0),
+    "delivered_from": ("delivery_count__gte", 0),
+    "delivered_to": ("delivery_count__lte", 0),
+    # The first chapter is the one before any replay.
+    "replays_from": ("chapter__gte", 1),
+    "replays_to": ("chapter__lte", 1),
+}
+
+
+def asked_for(form: forms.Form, cleaned: dict[str, Any]) -> Asked:
+    """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
+    queues = _queues(cleaned)
+    states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
+    conditions = [*_plain(cleaned)]
+    if part := cleaned.get("exception"):
+        conditions.append(_kinds_with(form, part, queues, states or tuple(LetterState.values)))
+    words = [*_pairs(form, cleaned.get("prop") or (), queues), *_words(form, cleaned.get("text") or "")]
+    if words:
+        conditions.append(Condition(Q(HasWords(words)), wanted=tuple(words)))
+    conditions += _unmasked(form.masks, cleaned)  # type: ignore[attr-defined]
+    return Asked(queues, states, tuple(conditions))
+
+
+def _queues(cleaned: dict[str, Any]) -> tuple[str, ...] | None:
+    """Those that setting, queue and destination leave; None: every one."""
+    sets: list[set[str]] = []
+    if key := cleaned.get("setting"):
+        sets.append({dead_letter_queue(key)})
+    if queue := cleaned.get("queue"):
+        sets.append({queue})
+    if name := cleaned.get("destination"):
+        keys = LaunchSetting.objects.filter(destination__name=name).order_by().values_list("key", flat=True)
+        sets.append(set(map(dead_letter_queue, keys)))
+    return tuple(sorted(set.intersection(*sets))) if sets else None
+
+
+def _plain(cleaned: dict[str, Any]) -> Iterator[Condition]:
+    for name, column in EXACT.items():
+        if value := cleaned.get(name):
+            yield Condition(Q(**{column: value}), by_index=True)
+    if key := cleaned.get("message_key"):
+        yield Condition(Q(message_key=key), by_index=True)
+    for names in (("since", "until"), ("delivered_from", "delivered_to"), ("replays_from", "replays_to")):
+        limits = {RANGES[name][0]: cleaned[name] for name in names if cleaned.get(name) is not None}
+        added = RANGES[names[0]][1]
+        if limits:
+            yield Condition(
+                Q(**{lookup: value + added if added else value for lookup, value in limits.items()}), by_index=True
+            )
+    if span := cleaned.get("span"):
+        yield Condition(Q(seen_at__gte=timezone.now() - SPANS[span]), by_index=True)
+    if muted := cleaned.get("muted"):
+        is_muted = Exists(fault_of_row(timezone.now()))
+        yield Condition(Q(is_muted) if muted == "yes" else ~Q(is_muted))
+
+
+def _kinds_with(form: forms.Form, part: str, queues: Iterable[str] | None, states: Iterable[str]) -> Condition:
+    """The exceptions with `part` in their names, looked for among the distinct ones: their names are few."""
+    there = loose.distinct_in(loose.queues() if queues is None else queues, states, "exception_type", MOST_KINDS)
+    if len(there) > MOST_KINDS:
+        form.add_error("exception", ValidationError(_("There are too many kinds: choose a setting as well.")))
+    wanted = part.casefold()
+    return Condition(
+        Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())), by_index=True
+    )
+
+
+def _words(form: forms.Form, text: str) -> list[Wanted]:
+    if not text:
+        return []
+    try:
+        return wanted_words(text)
+    except NoWords as error:
+        texts = {
+            "none": _("There is no word in it: words are letters and digits."),
+            "too_many": _("These are too many words."),
+            "too_short": _("The begin of a word needs three characters before the *."),
+        }
+        form.add_error("text", ValidationError(texts[error.code]))
+        return []
+
+
+def _pairs(form: forms.Form, pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None) -> list[Wanted]:
+    keys = [queue.removeprefix(DEAD_LETTER_PREFIX) for queue in queues or ()]
+    for name, _value in pairs:
+        if why := form.masks.refusal(name, keys):  # type: ignore[attr-defined]
+            form.add_error("prop", ValidationError(why))
+    return wanted_pairs(pairs)
+
+
+def _unmasked(masks: Masks, cleaned: dict[str, Any]) -> Iterator[Condition]:
+    """For who may not see everything: only letters in whose words nothing is that tells what they may not see."""
+    if not masks.any:
+        return
+    if cleaned.get("text"):
+        yield Condition(_searchable(everybodys_masks()))
+    for name, _value in cleaned.get("prop") or ():
+        # A letter may say that it is of another setting than its queue's.
+        if masking := [key for key, names in masks.lists.items() if name in names]:
+            yield Condition(~Q(setting_key__in=masking))
+
+
+def _searchable(everybodys: Masks) -> Q:
+    """Letters in whose words nothing is that is masked now. One whose setting masks more since its words were put into
+    the index is not found by them until they are made anew."""
+    known = list(everybodys.lists)
+    queues = [dead_letter_queue(key) for key in known]
+    by_names: dict[frozenset[str], list[str]] = {}
+    for key, names in everybodys.lists.items():
+        by_names.setdefault(names, []).append(key)
+    unknown = ~Q(setting_key__in=known) & ~Q(queue__in=queues)
+    found = Q(unknown, words_without=left_out(everybodys.names_of(())))
+    for names, keys in by_names.items():
+        own = Q(setting_key__in=keys) | ~Q(setting_key__in=known)
+        place = Q(queue__in=[dead_letter_queue(key) for key in keys]) | ~Q(queue__in=queues)
+        found |= Q(own, place, ~unknown, words_without=left_out(names))
+    return found

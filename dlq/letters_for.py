@@ -1,0 +1,59 @@
+"""Which dead letters somebody may see, and which of them a filter finds: the one way to letters for pages, REST, export
+and jobs. No request is needed: a worker asks with the rights of who began the job.
+"""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, QueryDict
+
+from agents.services.rights import settings_for
+from contract.properties import BIN, dead_letter_queue
+from dlq.finding.filters import LetterFilter
+from dlq.models import DeadLetter
+from dlq.rights import SEE
+
+SEE_ALL = "dlq.view_deadletter"
+
+
+def sees_all(user: Any) -> bool:
+    return bool(user.has_perm(SEE_ALL))
+
+
+def letters_for(user: Any) -> QuerySet[DeadLetter]:
+    """Every letter with the permission; else those in the queues of settings in pools where the person may see them,
+    and what of these was discarded. Whose a letter is says its queue, never the letter itself."""
+    if sees_all(user):
+        return DeadLetter.objects.all()
+    mine = settings_for(user, SEE).order_by()
+    queues = [dead_letter_queue(key) for key in mine.values_list("key", flat=True)]
+    binned = Q(queue=dead_letter_queue(BIN), setting__in=mine.values("pk"))
+    return DeadLetter.objects.filter(Q(queue__in=queues) | binned)
+
+
+def queues_for(user: Any) -> tuple[str, ...] | None:
+    """Names of the queues in which this person may see letters; None: every queue."""
+    if sees_all(user):
+        return None
+    keys = settings_for(user, SEE).order_by().values_list("key", flat=True)
+    return (*map(dead_letter_queue, keys), dead_letter_queue(BIN))
+
+
+def may_see_letter(user: Any, letter: DeadLetter) -> bool:
+    return sees_all(user) or letters_for(user).filter(pk=letter.pk).exists()
+
+
+def found(
+    query: QueryDict | str, user: Any, *, rows: QuerySet[DeadLetter] | None = None, request: HttpRequest | None = None
+) -> tuple[LetterFilter, QuerySet[DeadLetter]]:
+    """The filter and the letters it finds, unordered; nothing at all where the filter is not valid (`.problem` says
+    why, in words). `rows` narrows it further. Without a state it asks for what is dead."""
+    data = (QueryDict(query) if isinstance(query, str) else query).copy()
+    if not data.get("state"):
+        data["state"] = "dead"
+    filters = LetterFilter(
+        data, letters_for(user) if rows is None else rows & letters_for(user), request=request, user=user
+    )
+    if not filters.is_valid():
+        return filters, DeadLetter.objects.none()
+    return filters, filters.qs
