@@ -49,6 +49,9 @@ def settle(cases: Collection[Case], now: datetime) -> None:
     for case, items in given.items():
         found = fates([_as_given(item) for item in items], reports[case], deaths[case])
         changed += [(item, found[item.pk]) for item in items if _differs(item, found[item.pk])]
+    # A death that turns out to be another's is free before that one gets it.
+    if wrong := [item.pk for item, fate in changed if item.died_as_id not in (None, fate.died_as)]:
+        ReplayItem.objects.filter(pk__in=wrong).update(died_as=None)
     # In one order, so that two transactions never wait for each other in a circle.
     for item, fate in sorted(changed, key=lambda pair: pair[0].pk):
         ReplayItem.objects.filter(pk=item.pk).update(

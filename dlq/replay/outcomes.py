@@ -63,7 +63,7 @@ def fates(given: Iterable[Given], reports: Sequence[Report], deaths: Iterable[De
     stories = [_Story(one) for one in sorted(given, key=lambda one: one.number)]
     for returned in _by_letter(reports):
         _tell_report(stories, returned)
-    taken = {story.given.died_as for story in stories}
+    taken = {story.given.died_as for story in stories if not _was_another(story)}
     for death in sorted(deaths, key=lambda death: death.number):
         _tell_death(stories, death, fixed=death.letter in taken)
     return {story.given.item: _fate(story) for story in stories}
@@ -96,6 +96,11 @@ def _tell_report(stories: Sequence[_Story], returned: Sequence[Report]) -> None:
             story.handled_at = report.at
         else:
             story.failed_at = report.at
+
+
+def _was_another(story: _Story) -> bool:
+    """Of equal messages this one was taken for the one that died, until it was reported as handled."""
+    return story.given.weak and story.handled_at is not None
 
 
 def _tell_death(stories: Sequence[_Story], death: Death, *, fixed: bool) -> None:

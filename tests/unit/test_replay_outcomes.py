@@ -89,6 +89,14 @@ def test_a_death_that_was_joined_stays_joined() -> None:
     assert {item: fate.died_as for item, fate in found.items()} == {1: 9, 2: 8}
 
 
+def test_of_equal_messages_one_that_was_handled_is_not_the_one_that_died() -> None:
+    """Both failed, one died, and which one is known when the other is handled."""
+    given_back = [back(1, 10, 0, weak=True, died_as=9), back(2, 11, 0, weak=True)]
+    reports = [Report(50, False, at(1)), Report(51, False, at(1)), Report(50, True, at(3))]
+    found = fates(given_back, reports, [Death(9, 60, at(2))])
+    assert (outcome(found), found[2].died_as) == ({1: "handled", 2: "dead_again"}, 9)
+
+
 kinds = st.sampled_from(["handled", "failed", "dead"])
 facts = st.lists(st.tuples(kinds, st.integers(1, 6)), max_size=6, unique_by=lambda fact: fact[1])
 
