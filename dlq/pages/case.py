@@ -1,9 +1,11 @@
 """The case file of a message: everything known of it, in the order of time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -12,23 +14,29 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting
 from agents.pages import amounts
 from agents.pages.consoles import link, needs, page
-from dlq.models import DeadLetter, ItemState, LetterReport, ReplayItem
+from contract.text import head_and_tail
+from dlq.masks import masks_for
+from dlq.models import (
+    AuditEntry,
+    AuditResult,
+    DeadLetter,
+    ItemState,
+    KnownFault,
+    LetterEdit,
+    LetterReport,
+    Note,
+    ReplayItem,
+)
+from dlq.pages import events
+from dlq.pages.events import Event
 from dlq.pages.letters import VIEW
 from failures.models import FailureProtocol, RecoveredMessage
 
 BOUND = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """`what` and `detail` are hostile text, to be made visible; `url` is where the row behind it is shown."""
-
-    at: datetime
-    tone: str
-    what: str
-    detail: str = ""
-    url: str = ""
-    letter: int | None = None
+# Tracebacks are long: those of the latest failures only, and of each what fits a screen.
+TRACEBACKS = 10
+TRACEBACK_LENGTH = 6000
+SEE_PROTOCOLS = "failures.view_failureprotocol"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +63,32 @@ def case_url(key: str, setting_key: str) -> str:
     return f"{link('case')}?{urlencode({'key': key, 'setting': setting_key})}"
 
 
-def case_of(key: str, setting_key: str) -> Case:
-    if not key:
-        return Case([], False, 0, 0, 0, False)
+def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = None) -> Case:
+    """As this person may see it. A letter without a key has only itself: its death, its replays."""
     same = {"message_key": key, "setting_key": setting_key}
-    protocols = list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND])
-    letters = list(DeadLetter.objects.filter(**same).defer("encoded", "properties", "annotations")[:BOUND])
-    items = list(ReplayItem.objects.filter(letter__in=letters).select_related("job__by", "letter")[:BOUND])
-    recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND])
-    reports = list(LetterReport.objects.filter(**same)[:BOUND])
-    events = [
-        *map(_failure, protocols),
-        *map(_death, letters),
-        *map(_giving, (item for item in items if item.state != ItemState.PLANNED)),
-        *map(_recovery, recovered),
-        *map(_report, (report for report in reports if report.result == "handled")),
+    light = DeadLetter.objects.defer("encoded", "properties", "annotations", "body_text")
+    letters = list(light.filter(**same)[:BOUND]) if key else [letter] if letter else []
+    protocols = list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
+    moves = ReplayItem.objects.filter(letter__in=letters).exclude(state=ItemState.PLANNED)
+    items = list(moves.select_related("job__by").order_by("-pk")[:BOUND])
+    recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND]) if key else []
+    reports = list(LetterReport.objects.filter(**same, result="handled")[:BOUND]) if key else []
+    remarks = _remarks(same, letters) if key else []
+    tried = list(
+        AuditEntry.objects.filter(letter__in=[each.pk for each in letters]).exclude(result=AuditResult.DONE)[:BOUND]
+    )
+    tracebacks = _tracebacks(protocols) if user.has_perm(SEE_PROTOCOLS) else {}
+    found = [
+        *(events.failure(protocol, tracebacks.get(protocol.pk, "")) for protocol in protocols),
+        *map(events.death, letters),
+        *_moves(items, letters, user),
+        *map(events.recovery, recovered),
+        *map(events.report, reports),
+        *remarks,
+        *map(events.tried, tried),
     ]
     return Case(
-        events=sorted(events, key=lambda event: event.at),
+        events=sorted(found, key=lambda event: event.at),
         more=any(len(rows) == BOUND for rows in (protocols, letters, items, recovered, reports)),
         protocols=len(protocols),
         deaths=len(letters),
@@ -81,45 +97,31 @@ def case_of(key: str, setting_key: str) -> Case:
     )
 
 
-def _failure(protocol: FailureProtocol) -> Event:
-    what = _("Failed at attempt %(n)s: %(kind)s") % {
-        "n": amounts.number(protocol.attempt),
-        "kind": protocol.exception_type,
-    }
-    detail = f"{protocol.server_name} · {protocol.exception_text.strip()}"
-    tone = "warn" if protocol.temporary else "bad"
-    return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk))
+def _tracebacks(protocols: list[FailureProtocol]) -> dict[Any, str]:
+    """Newest first, as `protocols` are."""
+    wanted = [protocol.pk for protocol in protocols[:TRACEBACKS]]
+    rows = FailureProtocol.objects.filter(pk__in=wanted).order_by().values_list("pk", "traceback")
+    return {pk: head_and_tail(text, TRACEBACK_LENGTH) for pk, text in rows}
 
 
-def _death(letter: DeadLetter) -> Event:
-    what = _("Dead in %(queue)s") % {"queue": letter.queue}
-    number = _("letter %(n)s") % {"n": letter.pk}
-    return Event(letter.seen_at, "bad", what, number, link("letter", letter.pk), letter.pk)
+def _moves(items: list[ReplayItem], letters: list[DeadLetter], user: Any) -> Iterable[Event]:
+    edits = {edit.item_id: edit for edit in LetterEdit.objects.filter(item__in=items).defer("encoded")}
+    by_pk, masks = {letter.pk: letter for letter in letters}, masks_for(user)
+    for item in items:
+        yield events.moved(item, edits.get(item.pk), masks.names(by_pk[item.letter_id]))
 
 
-def _giving(item: ReplayItem) -> Event:
-    words = {
-        ItemState.GIVEN_BACK: _("Given back to %(key)s"),
-        ItemState.NOT_FOUND: _("To be given back to %(key)s, but it was not there any more"),
-        ItemState.FAILED_TO_MOVE: _("Could not be given back to %(key)s"),
-    }
-    what = words[ItemState(item.state)] % {"key": item.job.setting_key}
-    by = item.job.by.get_username() if item.job.by else _("unknown person")
-    detail = f"{by} · {item.job.reason}" if item.job.reason else by
-    return Event(item.state_at, "info", what, detail, link("replay", item.job_id))
-
-
-def _recovery(recovered: RecoveredMessage) -> Event:
-    what = _("Handled well at attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
-    return Event(recovered.occurred_at, "ok", what, recovered.server_name)
-
-
-def _report(report: LetterReport) -> Event:
-    return Event(report.occurred_at, "ok", _("Handled well after it was given back"), report.server_name)
+def _remarks(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:
+    """Of the case, and of the fingerprints that its letters died of."""
+    prints = {letter.fingerprint for letter in letters if letter.fingerprint}
+    about = Q(message_key=same["message_key"]) | Q(fingerprint__in=prints)
+    notes = Note.objects.filter(about, setting_key=same["setting_key"])[:BOUND]
+    faults = KnownFault.objects.filter(about, setting_key=same["setting_key"])[:BOUND]
+    return [*map(events.noted, notes), *map(events.known, faults)]
 
 
 @require_safe
-@needs(VIEW, "failures.view_failureprotocol")
+@needs(VIEW, SEE_PROTOCOLS)
 def case_page(request: HttpRequest) -> HttpResponseBase:
     key, setting_key = request.GET.get("key", "")[:255], request.GET.get("setting", "")[:300]
     return page(
@@ -131,6 +133,6 @@ def case_page(request: HttpRequest) -> HttpResponseBase:
         key=key,
         setting_key=setting_key,
         setting=LaunchSetting.objects.filter(key=setting_key).first(),
-        case=case_of(key, setting_key),
+        case=case_of(key, setting_key, request.user),
         latest=DeadLetter.objects.filter(message_key=key, setting_key=setting_key).order_by("-pk").first(),
     )

@@ -1,10 +1,12 @@
 """One dead letter whole: body, typed properties, where it came from, what happened to it."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -19,7 +21,10 @@ from dlq.masks import masks_for
 from dlq.models import DeadLetter
 from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
 from dlq.pages.case import case_of, case_url
-from dlq.pages.letters import GIVE_BACK, VIEW
+from dlq.pages.letter_buttons import buttons_of
+from dlq.pages.letters import VIEW, asked_for
+from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
+from dlq.pages.remarks import panel_of_letter
 from dlq.pages.shown import LETTERS
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
@@ -34,7 +39,6 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     masks = masks_for(request.user)
     hidden = masks.hides_bytes(letter)
     properties = masks.items(letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN])
-    same = DeadLetter.objects.filter(queue=letter.queue, state=letter.state)
     return page(
         request,
         "dlq/letter.html",
@@ -54,12 +58,25 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         properties=_typed(properties),
         masked=any(item.get("masked") for item in properties) or (body is None and hidden),
         annotations=_typed(masks.items(letter, letter.annotations)),
-        case=case_of(letter.message_key, letter.setting_key),
+        case=case_of(letter.message_key, letter.setting_key, request.user, letter),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
-        newer=same.filter(pk__gt=letter.pk).order_by("pk").values_list("pk", flat=True).first(),
-        older=same.filter(pk__lt=letter.pk).order_by("-pk").values_list("pk", flat=True).first(),
-        may_give_back=request.user.has_perm(GIVE_BACK),
+        alike=f"{link('dead_letters_of', queue_key(letter))}?{urlencode({'fingerprint': letter.fingerprint})}",
+        neighbours=_neighbours(request, letter),
+        opened_in=list_query(request),
+        buttons=buttons_of(request.user, letter),
+        remarks=panel_of_letter(request, letter),
+        expired=letter.expires_at is not None and letter.expires_at <= timezone.now(),
     )
+
+
+def _neighbours(request: HttpRequest, letter: DeadLetter) -> Neighbours:
+    """In the list that it was opened from, else among those that share its fate in its queue."""
+    query, back = list_query(request), link("dead_letters_of", queue_key(letter))
+    rows = DeadLetter.objects.filter(queue=letter.queue)
+    if query:
+        filters = asked_for(request, rows, QueryDict(query))
+        return neighbours_of(letter, filters.qs if filters.is_valid() else rows, query, back)
+    return neighbours_of(letter, rows.filter(state=letter.state), "", back)
 
 
 def queue_key(letter: DeadLetter) -> str:

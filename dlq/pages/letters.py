@@ -113,9 +113,9 @@ class LetterTable(tables.Table):
         return state(LETTERS[value.state], pill=False)
 
 
-def asked_for(request: HttpRequest, rows: QuerySet[DeadLetter]) -> LetterFilter:
+def asked_for(request: HttpRequest, rows: QuerySet[DeadLetter], query: QueryDict | None = None) -> LetterFilter:
     """The filter of a query string; without a state it asks for what is dead."""
-    asked = request.GET.copy()
+    asked = (request.GET if query is None else query).copy()
     asked.setdefault("state", LetterState.DEAD.value)
     return LetterFilter(asked, rows, request=request)
 

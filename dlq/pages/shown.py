@@ -7,8 +7,12 @@ LETTERS: dict[str, Shown] = {
     LetterState.DEAD: Shown(LetterState.DEAD.label, "bad", "letter"),
     LetterState.GIVEN_BACK: Shown(LetterState.GIVEN_BACK.label, "info", "back"),
     LetterState.GONE: Shown(LetterState.GONE.label, "off", "off"),
+    LetterState.DISCARDED: Shown(LetterState.DISCARDED.label, "off", "trash"),
 }
 JOBS: dict[str, Shown] = {
+    JobState.AWAITING: Shown(JobState.AWAITING.label, "warn", "person"),
+    JobState.PAUSED: Shown(JobState.PAUSED.label, "warn", "pause"),
+    JobState.STOPPED: Shown(JobState.STOPPED.label, "bad", "warn"),
     JobState.PLANNED: Shown(JobState.PLANNED.label, "info", "wait"),
     JobState.RUNNING: Shown(JobState.RUNNING.label, "info", "run"),
     JobState.DONE: Shown(JobState.DONE.label, "ok", "ok"),
@@ -20,6 +24,8 @@ ITEMS: dict[str, Shown] = {
     ItemState.GIVEN_BACK: Shown(ItemState.GIVEN_BACK.label, "info", "back"),
     ItemState.NOT_FOUND: Shown(ItemState.NOT_FOUND.label, "warn", "warn"),
     ItemState.FAILED_TO_MOVE: Shown(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
+    ItemState.SKIPPED: Shown(ItemState.SKIPPED.label, "off", "mute"),
+    ItemState.CANCELLED: Shown(ItemState.CANCELLED.label, "off", "off"),
 }
 OUTCOMES: dict[str, Shown] = {
     Outcome.WAITING: Shown(Outcome.WAITING.label, "off", "wait"),

@@ -4,8 +4,9 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_page, add_tab
-from dlq.pages import audit, case, giveback, letter, letters, overview, replays
+from dlq.pages import audit, case, giveback, letter, letters, overview, remarks, replays
 from dlq.pages.panels import setting_panel
+from dlq.pages.trip_panel import trip_panel
 
 
 def register() -> None:
@@ -17,7 +18,14 @@ def register() -> None:
     add_page("letters/<int:pk>/", letter.letter_page, "letter")
     add_page("letters/<int:pk>/body/", letter.letter_body, "letter_body")
     add_page("cases/", case.case_page, "case")
+    add_page("remarks/note/", remarks.note_page, "note")
+    add_page("remarks/mute/", remarks.mute_page, "mute")
+    add_page("remarks/take/", remarks.take_page, "take")
+    add_page("remarks/faults/<int:pk>/end/", remarks.end_fault_page, "fault_end")
+    add_page("remarks/takings/<int:pk>/end/", remarks.end_taking_page, "taking_end")
+    add_page("remarks/takings/<int:pk>/hand-over/", remarks.hand_over_page, "taking_hand_over")
     add_page("replays/", replays.replay_list, "replays")
     add_page("replays/<uuid:pk>/", replays.replay_page, "replay")
     add_page("audit/", audit.audit_page, "audit")
     panels.register("setting", 20, setting_panel)
+    panels.register("trip", 20, trip_panel)

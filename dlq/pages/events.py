@@ -1,0 +1,142 @@
+"""What happened to a message: each row that knows of it as one event of its case file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from agents.pages import amounts
+from agents.pages.consoles import link
+from dlq.models import (
+    Action,
+    AuditEntry,
+    AuditResult,
+    DeadLetter,
+    ItemState,
+    KnownFault,
+    LetterEdit,
+    LetterReport,
+    Note,
+    Outcome,
+    ReplayItem,
+)
+from failures.models import FailureProtocol, RecoveredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of a diff; empty `before`: it was added, empty `after`: it was removed."""
+
+    what: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`what`, `detail`, `folded` and `changes` are hostile text, to be made visible; `url` is where the row behind it
+    is shown. `folded` is long: shown when it is asked for."""
+
+    at: datetime
+    tone: str
+    what: str
+    detail: str = ""
+    url: str = ""
+    letter: int | None = None
+    folded: str = ""
+    changes: tuple[Change, ...] = field(default=())
+
+
+def failure(protocol: FailureProtocol, traceback: str) -> Event:
+    """`traceback` empty: not shown to this person, or too far back."""
+    what = _("Failed at attempt %(n)s: %(kind)s") % {
+        "n": amounts.number(protocol.attempt),
+        "kind": protocol.exception_type,
+    }
+    run = _("%(server)s, activation %(id)s") % {
+        "server": protocol.server_name,
+        "id": str(protocol.activation_uuid)[:8],
+    }
+    detail = " · ".join(filter(None, [run, protocol.place, protocol.exception_text.strip()]))
+    tone = "warn" if protocol.temporary else "bad"
+    return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk), folded=traceback)
+
+
+def death(letter: DeadLetter) -> Event:
+    what = _("Dead in %(queue)s") % {"queue": letter.queue}
+    number = _("letter %(n)s") % {"n": letter.pk}
+    return Event(letter.seen_at, "bad", what, number, link("letter", letter.pk), letter.pk)
+
+
+def _done(item: ReplayItem) -> str:
+    job = item.job
+    words = {
+        Action.GIVE_BACK: _("Given back to %(key)s"),
+        Action.REDIRECT: _("Redirected to %(target)s"),
+        Action.DISCARD: _("Discarded: put into the bin"),
+        Action.PUT_BACK: _("Put back from the bin"),
+        Action.EDIT: _("Edited and given back to %(key)s"),
+    }
+    return words[Action(job.action)] % {"key": job.setting_key, "target": job.target_key or job.setting_key}
+
+
+def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> Event:
+    """`hidden`: names whose values this person may not see in the diff."""
+    job = item.job
+    words = {
+        ItemState.NOT_FOUND: _("To be moved (%(action)s), but it was not there any more"),
+        ItemState.FAILED_TO_MOVE: _("Could not be moved (%(action)s)"),
+        ItemState.SKIPPED: _("Left out (%(action)s)"),
+        ItemState.CANCELLED: _("Cancelled before it was moved (%(action)s)"),
+    }
+    state = ItemState(item.state)
+    what = words[state] % {"action": job.get_action_display()} if state in words else _done(item)
+    by = job.by.get_username() if job.by else _("unknown person")
+    said = [by, job.reason, item.why if state in words else ""]
+    if state == ItemState.GIVEN_BACK and item.outcome and job.action != Action.DISCARD:
+        said.append(str(Outcome(item.outcome).label))
+    changes = diff_of(edit, hidden) if edit else ()
+    tone = "info" if state == ItemState.GIVEN_BACK else "warn"
+    return Event(
+        item.state_at, tone, what, " · ".join(filter(None, said)), link("replay", item.job_id), changes=changes
+    )
+
+
+def diff_of(edit: LetterEdit, hidden: Iterable[str]) -> tuple[Change, ...]:
+    """Of what is masked only that it changed."""
+    mask, names = "•••", set(hidden)
+    found = []
+    for line in edit.diff:
+        what, before, after = (str(line.get(name) or "") for name in ("what", "before", "after"))
+        if any(name and name in what for name in names):
+            before, after = before and mask, after and mask
+        found.append(Change(what, before, after))
+    return tuple(found)
+
+
+def recovery(recovered: RecoveredMessage) -> Event:
+    what = _("Handled well at attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
+    return Event(recovered.occurred_at, "ok", what, recovered.server_name)
+
+
+def report(told: LetterReport) -> Event:
+    return Event(told.occurred_at, "ok", _("Handled well after it was given back"), told.server_name)
+
+
+def noted(note: Note) -> Event:
+    what = _("Note by %(name)s") % {"name": note.by_name or _("unknown person")}
+    return Event(note.at, "note", what, note.text)
+
+
+def known(fault: KnownFault) -> Event:
+    what = _("Known, being worked on, says %(name)s") % {"name": fault.by_name or _("unknown person")}
+    return Event(fault.at, "note", what, " · ".join(filter(None, [fault.ticket, fault.text])))
+
+
+def tried(entry: AuditEntry) -> Event:
+    """What was refused or failed; what was done has an event of its own."""
+    words = {AuditResult.REFUSED: _("Refused: %(action)s"), AuditResult.FAILED: _("Failed: %(action)s")}
+    what = words[AuditResult(entry.result)] % {"action": entry.action}
+    why = str(entry.detail.get("why", "")) if isinstance(entry.detail, dict) else ""
+    return Event(entry.at, "warn", what, " · ".join(filter(None, [entry.by_name, why])))

@@ -1,0 +1,42 @@
+"""What can be done with one dead letter, and why some of it cannot be done now."""
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from agents.pages.buttons import Button
+from agents.pages.consoles import link
+from agents.services.rights import why_not
+from dlq import rights
+from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
+
+
+def buttons_of(user: Any, letter: DeadLetter) -> list[Button]:
+    key = letter.setting_key
+    stays = not_now(letter)
+
+    def button(name: str, text: str, url: str, icon: str, right: str, tone: str = "", also: str = "") -> Button:
+        refusal = (why_not(user, right, letter.setting) if letter.setting else "") or stays or also
+        return Button(name, text, "" if refusal else url, icon, tone, refusal)
+
+    of_setting = f"?letter={letter.pk}"
+    where = link("give_back", key) + of_setting if letter.setting else ""
+    return [button("give-back", _("Give back…"), where, "back", rights.GIVE_BACK, "primary")]
+
+
+def not_now(letter: DeadLetter) -> str:
+    """Why nothing at all can be done with it; empty when something can."""
+    gone = {
+        LetterState.GIVEN_BACK: _("It was given back already."),
+        LetterState.GONE: _("It is not in the queue any more."),
+        LetterState.DISCARDED: _("It was discarded. It can be put back from the bin."),
+    }
+    if letter.state in gone:
+        return gone[LetterState(letter.state)]
+    if letter.setting is None:
+        return _("It belongs to no setting that is there.")
+    if letter.orig_message_id < 0:
+        return _("Somebody sent it to the dead-letter queue: it never was in the subscription.")
+    if ReplayItem.objects.filter(letter=letter, state=ItemState.PLANNED).exists():
+        return _("A replay is about to move it.")
+    return ""

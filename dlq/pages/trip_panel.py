@@ -1,0 +1,30 @@
+"""What the page of a trip shows: who has taken it."""
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from agents.models import BreakerTrip
+from agents.panels import Panel
+from dlq import remarks
+from dlq.pages.remarks import WHOLE, Choice, RemarkPanel
+from dlq.remarks.about import may_read, why_not_remark
+
+
+def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
+    """Only while it is open: nobody takes what is over."""
+    key = trip.setting.key
+    taken = remarks.taking_of_trip(trip)
+    if not may_read(request.user, key) or (trip.ended_at and not taken):
+        return None
+    panel = RemarkPanel(
+        about={"setting": key},
+        choices=[] if taken else [Choice(WHOLE, "")],
+        notes=[],
+        faults=[],
+        takings=[taken] if taken else [],
+        refusal=why_not_remark(request.user, key),
+        back=request.get_full_path(),
+        lasts=[],
+        trip=trip.pk,
+    )
+    return {"title": str(_("Who works on it")), "template": "dlq/remarks.html", "context": {"remarks": panel}}

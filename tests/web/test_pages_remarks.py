@@ -1,0 +1,107 @@
+"""Notes, known faults and takings on pages: what stands there, who may add to it, and that nothing of it is markup."""
+
+import pytest
+from django.test import Client
+
+from agents.models import BreakerTrip
+from dlq import remarks
+from dlq.models import DeadLetter, KnownFault, Note, Taking
+from dlq.remarks import About
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
+from tests.web.rows import NOW
+
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture
+def letter(world: World) -> DeadLetter:
+    found = DeadLetter.objects.filter(setting_key="orders-export", state="dead").exclude(fingerprint="").first()
+    assert found and found.message_key
+    return found
+
+
+def about(letter: DeadLetter, of: str, **more: str) -> dict[str, str]:
+    named = {"setting": letter.setting_key, "fingerprint": letter.fingerprint, "message_key": letter.message_key}
+    return named | {"of": of, "next": f"/letters/{letter.pk}/"} | more
+
+
+def test_a_note_is_shown_as_text_and_in_the_case_file(world: World, letter: DeadLetter) -> None:
+    client = signed_in(world, "operator")
+    answer = client.post("/remarks/note/", about(letter, "case", text=f"told Ann {HOSTILE}"), follow=True)
+
+    assert answer.request["PATH_INFO"] == f"/letters/{letter.pk}/"
+    page = looked_at(client, f"/letters/{letter.pk}/")
+    assert page.inline_scripts == 0 and "Note by operator" in page.text
+    assert page.text.count("told Ann <script>alert(1)</script>") == 2 and "\u202e" not in page.text
+    assert Note.objects.get().message_key == letter.message_key
+
+
+def test_what_is_known_mutes_until_its_date_and_can_be_ended(world: World, letter: DeadLetter) -> None:
+    client = signed_in(world, "operator")
+    client.post("/remarks/mute/", about(letter, "fingerprint", ticket="OPS-7", lasts="4h"))
+    fault = KnownFault.objects.get()
+
+    assert (fault.fingerprint, fault.message_key) == (letter.fingerprint, "")
+    assert fault.until and (fault.until - fault.at).total_seconds() == 4 * 3600
+    text = looked_at(client, f"/letters/{letter.pk}/").text
+    assert "Known, being worked on · OPS-7 · all that died of the same" in text
+    client.post(f"/remarks/faults/{fault.pk}/end/", {"next": "/"})
+    assert not remarks.active_faults(fault.at).exists()
+
+
+def test_who_takes_it_stands_there_and_hands_it_over(world: World, letter: DeadLetter) -> None:
+    client = signed_in(world, "operator")
+    client.post("/remarks/take/", about(letter, "fingerprint", text="reading the dump"))
+    taking = Taking.objects.get()
+    assert "Taken by operator" in looked_at(client, f"/letters/{letter.pk}/").text
+
+    again = signed_in(world, "chief").post("/remarks/take/", about(letter, "fingerprint"), follow=True)
+    assert "has taken it already." in again.content.decode()
+    client.post(f"/remarks/takings/{taking.pk}/hand-over/", {"to": "chief", "next": "/"})
+    assert "Taken by chief" in looked_at(client, f"/letters/{letter.pk}/").text
+
+
+def test_a_trip_is_taken_on_its_page(world: World) -> None:
+    assert world.launches
+    trip: BreakerTrip = world.launches.trip
+    client = signed_in(world, "operator")
+    data = {"setting": trip.setting.key, "of": "setting", "trip": str(trip.pk), "next": f"/trips/{trip.pk}/"}
+    client.post("/remarks/take/", data)
+
+    assert remarks.taking_of_trip(trip)
+    assert "Taken by operator" in looked_at(client, f"/trips/{trip.pk}/").text
+    assert "Taken by operator" in looked_at(signed_in(world, "viewer"), f"/trips/{trip.pk}/").text
+
+
+@pytest.mark.parametrize("name", ["viewer", "outsider"])
+def test_only_who_may_give_back_writes(world: World, letter: DeadLetter, name: str) -> None:
+    taking = remarks.take(About("orders-export"), by=world.people["operator"], now=NOW)
+    fault = remarks.mute(About("orders-export"), by=world.people["operator"], now=NOW)
+    client = signed_in(world, name)
+
+    for path in ("note", "mute", "take"):
+        answer = client.post(f"/remarks/{path}/", about(letter, "case", text="x"))
+        assert answer.status_code == 403, path
+    for path in (f"takings/{taking.pk}/end", f"faults/{fault.pk}/end"):
+        assert client.post(f"/remarks/{path}/", {}).status_code == 403, path
+    assert client.post(f"/remarks/takings/{taking.pk}/hand-over/", {"to": "chief"}).status_code == 403
+    assert Note.objects.count() == 0 and remarks.taking_of(About("orders-export")) == taking
+
+
+def test_a_form_of_another_site_or_a_look_writes_nothing(world: World, letter: DeadLetter) -> None:
+    strict: Client = signed_in(world, "operator", enforce_csrf_checks=True)
+
+    assert strict.post("/remarks/note/", about(letter, "case", text="x")).status_code == 403
+    assert strict.get("/remarks/note/", about(letter, "case", text="x")).status_code == 405
+    assert not Note.objects.exists()
+
+
+def test_it_never_leads_to_another_site_and_never_mutes_more_than_was_meant(world: World, letter: DeadLetter) -> None:
+    client = signed_in(world, "operator")
+    away = client.post("/remarks/note/", about(letter, "case", text="x") | {"next": "https://evil.example/"})
+    assert away.headers["Location"] == "/dead-letters/"
+
+    client.post("/remarks/mute/", about(letter, "case") | {"message_key": ""})
+    client.post("/remarks/mute/", about(letter, "fingerprint") | {"fingerprint": ""})
+    assert not KnownFault.objects.exists()
