@@ -14,7 +14,7 @@ from broker.port import Message
 from contract.text import storable
 from contract.typed import Typed, text_of
 from dlq.editing.bodies import BODY, text_of_body
-from dlq.editing.masked import shown_json
+from dlq.editing.masked import shown_text
 from dlq.masking import MASK
 from dlq.pages.bodies import hexadecimal, indented_xml
 from dlq.reading import body_size
@@ -79,7 +79,8 @@ def _readable(message: Message, masked: frozenset[str], jms_kind: int | None) ->
     text = text_of_body(message, jms_kind)
     if text is None:
         return hexadecimal(message.body.value[: 16 * COMPARED]) if isinstance(message.body.value, bytes) else ""
-    return shown_json(text, masked) or indented_xml(text) or text
+    shown = shown_text(text, masked)
+    return indented_xml(shown) or shown
 
 
 def unified(before: str, after: str) -> list[str]:

@@ -1,17 +1,15 @@
 """Texts for people in which masked fields of JSON are not told. Pure."""
 
-import json
 from typing import Any
 
+from dlq.json_masks import looks_like_json, masked_body
 from dlq.masking import MASK
 from dlq.pages.bodies import indented_json
 
 
 def names_in(value: Any, names: frozenset[str]) -> bool:
     """Whether parsed JSON has a field of one of these names, at any depth."""
-    if not names:
-        return False
-    waiting = [value]
+    waiting = [value] if names else []
     while waiting:
         one = waiting.pop()
         if isinstance(one, dict):
@@ -23,16 +21,14 @@ def names_in(value: Any, names: frozenset[str]) -> bool:
     return False
 
 
-def shown_json(text: str, names: frozenset[str]) -> str | None:
-    """Indented, with the values of these fields masked; None for what is no JSON."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not names_in(document, names):
-        return indented_json(text) or text
+def hides_text(text: str, names: frozenset[str]) -> bool:
+    """Whether some of it is masked."""
+    return masked_body(text, names) != text
 
-    def hide(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {name: MASK if name in names else value for name, value in pairs}
 
-    return json.dumps(json.loads(text, object_pairs_hook=hide), indent=2, ensure_ascii=False)
+def shown_text(text: str, names: frozenset[str]) -> str:
+    """JSON indented, and with the values of these fields masked."""
+    told = masked_body(text, names)
+    if told is None:
+        return MASK
+    return (indented_json(told) if looks_like_json(told) else None) or told
