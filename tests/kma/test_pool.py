@@ -12,7 +12,7 @@ import pytest
 from contract.outcomes import Outcome
 from kma.frames import JOB, json_frame
 from kma.inbox import Inbox
-from kma.journal import FINISHED, STARTED, Journal
+from kma.journal import FINISHED, SENT, STARTED, Journal
 from kma.pool import Pool
 from kma.seat import Ended
 from kma.window import Window
@@ -79,6 +79,33 @@ def test_a_handling_that_raised_stays_started_until_its_slot_is_released(bench: 
     assert bench.journal.state(work.slot) == STARTED and len(list(bench.journal.unfinished())) == 1
     bench.pool.release(work.slot)
     assert list(bench.journal.unfinished()) == []
+
+
+def test_after_a_failure_a_child_begins_nothing_before_the_parent_lets_it_go_on(bench: Bench) -> None:
+    """The parent may find that the breaker trips: what waits in the child is then taken back, no attempt spent."""
+    bench.settles, bench.pool.depth = False, 8
+    failing, *behind = (bench.add({"do": what}) for what in ("raise", "ok", "ok"))
+    bench.until(lambda: all(work.slot >= 0 for work in behind))
+    bench.until(lambda: len(bench.ended) == 1)
+    moment = time.monotonic() + 0.3
+    bench.until(lambda: time.monotonic() > moment)
+    assert [bench.journal.state(work.slot) for work in behind] == [SENT, SENT]
+    bench.pool.release(failing.slot)
+    bench.until(lambda: len(bench.ended) == 3)
+    assert [one.handled.outcome for one in bench.ended[1:]] == [Outcome.RETURNED] * 2
+
+
+def test_what_succeeded_before_a_failure_ends_before_it(bench: Bench) -> None:
+    """Successes are told by the journal, a failure by a frame: the breaker counts them in the order they happened."""
+    bench.settles, bench.pool.depth = False, 8
+    works = [bench.add({"do": what}) for what in ("ok", "ok", "raise")]
+    bench.until(lambda: works[-1].slot >= 0)
+    deadline = time.monotonic() + 20
+    while bench.journal.state(works[-1].slot) != STARTED:
+        assert time.monotonic() < deadline
+    time.sleep(0.2)  # for its answer to be there, unread
+    bench.until(lambda: len(bench.ended) == 3)
+    assert [one.work for one in bench.ended] == works
 
 
 def test_two_small_messages_wait_in_a_child_and_only_one_large(bench: Bench) -> None:
