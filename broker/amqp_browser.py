@@ -33,7 +33,9 @@ class AmqpBrowser:
             receiver = self._opened(connection, address, queue)
             left = limit
             while left > 0:
-                found = self._step(connection, receiver, min(left, STEP))
+                wanted = min(left, STEP)
+                receiver.flow(wanted - receiver.credit)
+                found = self._piece(connection, receiver, wanted)
                 if not found:
                     return
                 for encoded in found:
@@ -49,11 +51,11 @@ class AmqpBrowser:
             receiver = self._opened(connection, address, queue)
             window = FIRST
             while True:
-                receiver.flow(window - receiver.credit)
+                receiver.flow(max(0, window - receiver.credit))
                 found = self._piece(connection, receiver, window // 2)
                 if not found:
                     return
-                receiver.flow(window - receiver.credit)
+                receiver.flow(max(0, window - receiver.credit))
                 connection.write()
                 yield found
                 fitting = MOST_BYTES * len(found) // max(1, sum(map(len, found)))
@@ -72,7 +74,12 @@ class AmqpBrowser:
         return receiver
 
     def _piece(self, connection: AmqpConnection, receiver: Receiver, least: int) -> list[bytes]:
-        """At least so many messages, fewer only at the end of the queue, none behind it. See `_step` for the drain."""
+        """At least so many messages, for which there is credit; fewer at the end of the queue, none behind it.
+
+        When nothing came for a moment the broker is asked to drain: it then sends what there is and gives the rest of
+        the credit back. Not sooner, for in the middle of a large message a drain may cut off what follows, and seldom
+        that message itself.
+        """
         found: list[bytes] = []
         deadline = time.monotonic() + self._timeout
         while len(found) < least and (self._take(connection, receiver, found, GRACE) or receiver.current is not None):
@@ -84,28 +91,9 @@ class AmqpBrowser:
                 self._check(deadline)
         return found
 
-    def _step(self, connection: AmqpConnection, receiver: Receiver, wanted: int) -> list[bytes]:
-        """The next messages, none at the end of the queue.
-
-        When nothing came for a moment the broker is asked to drain: it then sends what there is and gives the rest of
-        the credit back. Not sooner, for in the middle of a large message a drain may cut off what follows, and seldom
-        that message itself.
-        """
-        receiver.flow(wanted - receiver.credit)
-        found: list[bytes] = []
-        deadline = time.monotonic() + self._timeout
-        while len(found) < wanted and (self._take(connection, receiver, found, GRACE) or receiver.current is not None):
-            self._check(deadline)
-        if len(found) < wanted:
-            receiver.drain(0)
-            while receiver.credit > 0 or receiver.current is not None:
-                self._take(connection, receiver, found, GRACE)
-                self._check(deadline)
-        return found
-
     def _check(self, deadline: float) -> None:
         if time.monotonic() >= deadline:
-            raise BrokerTimeout(f"{STEP} messages did not come within {self._timeout:g} s")
+            raise BrokerTimeout(f"messages did not come within {self._timeout:g} s")
 
     def _take(self, connection: AmqpConnection, receiver: Receiver, found: list[bytes], timeout: float) -> bool:
         """One step of the connection; whether a part of a message came."""

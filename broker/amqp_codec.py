@@ -3,7 +3,7 @@
 `quick` (natural Python values, for the hot path of a child process) is in `broker.amqp_quick` and offered here too.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,9 +42,9 @@ def _decoded(encoded: bytes) -> Message:
     body: list[tuple[int, Typed]] = []
     for code, start, _end in sections(encoded):
         if code == HEADER:
-            found.update(_header(_fields(encoded, start)))
+            found.update(_header(_fields(encoded, start, 5)))
         elif code == PROPERTIES:
-            found.update(_properties(_fields(encoded, start)))
+            found.update(_properties(_fields(encoded, start, 13)))
         elif code == ANNOTATIONS:
             found["annotations"] = _names(encoded, start)
         elif code == APPLICATION:
@@ -56,13 +56,12 @@ def _decoded(encoded: bytes) -> Message:
     return Message(body=value, body_kind=kind, **found)
 
 
-def _fields(encoded: bytes, at: int) -> Iterator[Typed]:
+def _fields(encoded: bytes, at: int, number: int) -> list[Typed]:
+    """Of a section that is a list; those that are left out at its end are null."""
     value, _ = read(encoded, at)
     if value.type != "list":
         raise Malformed(f"a section is {value.type}, not a list")
-    yield from value.value
-    while True:
-        yield NULL
+    return [*value.value[:number], *[NULL] * (number - len(value.value))]
 
 
 def _names(encoded: bytes, at: int) -> dict[str, Typed]:
@@ -93,8 +92,8 @@ def _content(part: Typed, kind: str) -> Any:
     return part.value
 
 
-def _header(fields: Iterator[Typed]) -> dict[str, Any]:
-    durable, priority, ttl, _first, delivery_count = (next(fields).value for _ in range(5))
+def _header(fields: list[Typed]) -> dict[str, Any]:
+    durable, priority, ttl, _first, delivery_count = (field.value for field in fields)
     return {
         "durable": bool(durable),
         "priority": _number(priority, 4),
@@ -103,8 +102,7 @@ def _header(fields: Iterator[Typed]) -> dict[str, Any]:
     }
 
 
-def _properties(fields: Iterator[Typed]) -> dict[str, Any]:
-    values = [next(fields) for _ in range(13)]
+def _properties(values: list[Typed]) -> dict[str, Any]:
     user = values[1].value
     return {
         "message_id": None if values[0].type == "null" else values[0],

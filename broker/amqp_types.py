@@ -62,6 +62,7 @@ FIXED: dict[int, tuple[str, int, Unpack]] = {
     0x98: ("uuid", 16, lambda data, at: str(UUID(bytes=data[at : at + 16]))),
     0x45: ("list", *_constant(())),
 }
+_CONSTANT = {code: Typed(kind, unpack(b"", 0)) for code, (kind, size, unpack) in FIXED.items() if not size}
 # Format code -> (type, width of the length in front).
 VARIABLE = {
     0xA0: ("binary", 1),
@@ -119,11 +120,20 @@ def read(data: bytes, at: int = 0, depth: int = 0) -> tuple[Typed, int]:
     """The value at `at` and where the next one begins. Raises Malformed."""
     if at >= len(data):
         raise Malformed("a value is missing")
-    if data[at] == 0:
+    code = data[at]
+    # Short texts and the frequent constants first: most of a message is made of them.
+    if code == 0xA1 or code == 0xA3:
+        end = at + 2 + data[at + 1] if at + 1 < len(data) else len(data) + 1
+        if end > len(data):
+            raise Malformed("a length goes beyond the end")
+        return Typed("string" if code == 0xA1 else "symbol", text(data[at + 2 : end])), end
+    if code in _CONSTANT:
+        return _CONSTANT[code], at + 1
+    if code == 0:
         descriptor, at = read(data, at + 1, _deeper(depth))
         value, at = read(data, at, _deeper(depth))
         return Typed("described", (descriptor, value)), at
-    return _read_content(data[at], data, at + 1, depth)
+    return _read_content(code, data, at + 1, depth)
 
 
 def _deeper(depth: int) -> int:

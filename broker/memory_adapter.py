@@ -1,8 +1,8 @@
 """An honest broker within this process: for tests of what stands above the port, proved by the same suite."""
 
 import itertools
-import sys
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -18,7 +18,9 @@ Case = tuple[str, str]
 
 # Equal messages without an id share a key: of so many letters at most a new protocol explains each.
 MOST = 1000
-USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", "exception_type", "fingerprint")
+# What a letter takes over from its protocol as it is.
+TAKEN = ("exception_type", "fingerprint", "place", "server_name", "activation_uuid", "agent_version")
+USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", *TAKEN)
 
 
 def explain(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
@@ -67,7 +69,7 @@ def _explain_by(protocols: Sequence[FailureProtocol]) -> None:
     )
     fields = ("setting_key", "message_key", "orig_message_id", "protocol_at", "delivery_count")
     changed = []
-    for letter in letters.only(*fields, "exception_type", "fingerprint").order_by("-pk")[:MOST]:
+    for letter in letters.only(*fields, *TAKEN).order_by("-pk")[:MOST]:
         found = [_explain(letter, protocol) for protocol in by_case.get((letter.setting_key, letter.message_key), ())]
         if any(found):
             changed.append(letter)
@@ -77,8 +79,7 @@ def _explain_by(protocols: Sequence[FailureProtocol]) -> None:
 def _save(letters: Sequence[DeadLetter]) -> None:
     """In one order, so that two writers never wait for each other in a circle."""
     ordered = sorted(letters, key=lambda letter: letter.pk)
-    explained = ["exception_type", "fingerprint", "protocol_at", "delivery_count"]
-    DeadLetter.objects.bulk_update(ordered, explained, batch_size=200)
+    DeadLetter.objects.bulk_update(ordered, [*TAKEN, "protocol_at", "delivery_count"], batch_size=200)
 
 
 def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
@@ -87,8 +88,8 @@ def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
         return False  # of a later chapter
     if letter.protocol_at is not None and protocol.occurred_at <= letter.protocol_at:
         return False
-    letter.exception_type = protocol.exception_type
-    letter.fingerprint = protocol.fingerprint
+    for name in TAKEN:
+        setattr(letter, name, getattr(protocol, name))
     letter.protocol_at = protocol.occurred_at
     letter.delivery_count = protocol.attempt
     return True

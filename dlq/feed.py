@@ -7,29 +7,33 @@ from contextlib import suppress
 from datetime import datetime
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from agents.services.signs import sign_of_life
 from broker.amqp_codec import decode
-from broker.errors import BrokerError
-from broker.port import Consumer, Delivery, Management, Outgoing, Publisher, Settle
-from contract.properties import UNKNOWN, dead_letter_queue
-from dlq import index
+from broker.errors import BrokerError, MessageUndecodable
+from broker.port import Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
+from contract.properties import FEED, UNKNOWN, dead_letter_queue
+from dlq import crash, index, queue_state
 from dlq.models import DeadLetter
 from dlq.queue_names import QueueNames
-from dlq.reading import letter_row, raw_row
+from dlq.reading import origin_of, read_letter
 from dlq.rescue import copy_of, has_bad_text
 
 log = structlog.get_logger(__name__)
 
-BATCH = 200
-# Deliveries outstanding at a time: bounds memory, and what is delivered again after a crash.
-WINDOW = 400
+# Letters and bytes of one transaction: large ones cost less each, until they take memory and lock others out.
+BATCH, BATCH_BYTES = 1000, 16 * 1024 * 1024
+# Deliveries outstanding at a time: bounds memory, and what is delivered again after a crash. Few as long as nobody
+# knows how large they are; then as many as take WINDOW_BYTES by the average of the last batch.
+FIRST_WINDOW, WINDOW, WINDOW_BYTES = 100, 2000, 32 * 1024 * 1024
+# Letters in the feed above which it is only drained: see `Feed._lies_where_a_walk_finds_it`.
+MOST_UNREAD = 200_000
 # Seconds between two signs of life, and before a step that failed is tried again.
 SIGN_EVERY = 5.0
 PAUSE = 2.0
-UNKNOWN_QUEUE = dead_letter_queue(UNKNOWN)
+FEED_QUEUE, UNKNOWN_QUEUE = dead_letter_queue(FEED), dead_letter_queue(UNKNOWN)
 
 
 class Inbox:
@@ -69,10 +73,12 @@ class Feed:
         self._node_of_opening = 0
         self._pending: list[Delivery] = []
         self._next_sign = 0.0
+        self._window = FIRST_WINDOW
+        self._draining = False
 
     def start(self) -> None:
         self._consumer.start()
-        self._consumer.grant(WINDOW)
+        self._consumer.grant(self._window)
 
     def stop(self) -> None:
         """What was not accepted comes again."""
@@ -91,7 +97,9 @@ class Feed:
             log.warning("feed waits", reason=str(error), letters=len(self._pending))
             time.sleep(PAUSE)
             return False
+        crash.point("feed: stored, not accepted")
         self._consumer.settle([(delivery.tag, Settle.ACCEPT) for delivery in self._pending])
+        self._adapt_window()
         self._pending = []
         return True
 
@@ -99,14 +107,39 @@ class Feed:
         found: list[Delivery] = []
         with suppress(queue.Empty):
             found.append(self._inbox.deliveries.get(timeout=timeout))
-            while len(found) < BATCH:
+            taken = len(found[0].encoded)
+            while len(found) < BATCH and taken < BATCH_BYTES:
                 found.append(self._inbox.deliveries.get_nowait())
+                taken += len(found[-1].encoded)
         return found
+
+    def _adapt_window(self) -> None:
+        average = sum(len(delivery.encoded) for delivery in self._pending) // len(self._pending)
+        fitting = WINDOW_BYTES // max(1, average)
+        window = max(FIRST_WINDOW // 10, min(WINDOW, fitting, 2 * self._window))
+        if window != self._window:
+            self._window = window
+            self._consumer.grant(window)
 
     def _give_sign(self) -> None:
         if time.monotonic() >= self._next_sign:
-            sign_of_life("feed", timezone.now())
+            now = timezone.now()
+            sign_of_life("feed", now)
             self._next_sign = time.monotonic() + SIGN_EVERY
+            self._look_at_backlog(now)
+
+    def _look_at_backlog(self, now: datetime) -> None:
+        """Too many: that all queues are to be walked is written down before the first letter is passed over."""
+        try:
+            backlog = int(self._management.attribute(f"queue.{FEED_QUEUE}", "MessageCount"))
+        except BrokerError as error:
+            log.info("nobody says how many letters are in the feed", reason=str(error))
+            return
+        queue_state.feed_counted(backlog, now)
+        if backlog > MOST_UNREAD and not self._draining:
+            queue_state.all_to_be_walked()
+            log.warning("feed is drained, queues will be walked", letters=backlog)
+        self._draining = backlog > (MOST_UNREAD // 10 if self._draining else MOST_UNREAD)
 
     def _store(self, deliveries: Sequence[Delivery], now: datetime) -> None:
         if self._node_of_opening != self._inbox.openings:
@@ -114,38 +147,36 @@ class Feed:
             opening = self._inbox.openings
             self._node_id = str(self._management.attribute("broker", "NodeID"))
             self._node_of_opening = opening
-        rows = [self._row(delivery.encoded, now) for delivery in deliveries]
-        try:
-            new = index.store(rows, now)
-        except (OperationalError, InterfaceError):
-            raise
-        except (DatabaseError, ValueError, TypeError) as error:
-            log.error("letters stored one by one", reason=str(error))
-            new = [row for delivery in deliveries for row in self._store_one(delivery.encoded, now)]
-        log.info("letters stored", new=len(new), known=len(deliveries) - len(new))
+        rows = [row for delivery in deliveries if (row := self._row(delivery.encoded, now)) is not None]
+        new = index.store_safely(rows, now)
+        log.info("letters stored", new=len(new), known=len(rows) - len(new), passed_over=len(deliveries) - len(rows))
 
-    def _store_one(self, encoded: bytes, now: datetime) -> list[DeadLetter]:
-        """One that the database refuses is kept as bytes: it must not stop the others."""
-        try:
-            return index.store([self._row(encoded, now)], now)
-        except (OperationalError, InterfaceError):
-            raise
-        except (DatabaseError, ValueError, TypeError) as error:
-            raw = raw_row(encoded, self._node_id, now, f"{type(error).__name__}: {error}")
-            raw.queue = UNKNOWN_QUEUE
-            return index.store([raw], now)
-
-    def _row(self, encoded: bytes, now: datetime) -> DeadLetter:
-        row = letter_row(encoded, self._node_id, now)
-        row.queue = self._queue_of(row, encoded)
+    def _row(self, encoded: bytes, now: datetime) -> DeadLetter | None:
+        """None: it is not to be stored from here."""
+        if self._draining and self._lies_where_a_walk_finds_it(encoded):
+            return None
+        row, message = read_letter(encoded, self._node_id, now)
+        row.queue = self._queue_of(row, message)
         return row
 
-    def _queue_of(self, row: DeadLetter, encoded: bytes) -> str:
-        """Where the letter lies. One that no queue took is sent where it can be found, typed as it was."""
-        if not row.orig_queue:
+    def _lies_where_a_walk_finds_it(self, encoded: bytes) -> bool:
+        """Of a long backlog most letters have left their queues long ago, and a walk finds those that have not. Only
+        one that no queue took has to be read here: the feed is all that has it, so it is never purged unread."""
+        try:
+            message = decode(encoded)
+        except MessageUndecodable:
+            return False
+        origin = origin_of(message).queue
+        return bool(origin) and self._names.has(dead_letter_queue(origin)) and not has_bad_text(message)
+
+    def _queue_of(self, row: DeadLetter, message: Message | None) -> str:
+        """Where the letter lies. One that no queue took is sent where it can be found, typed as it was.
+
+        Killed after the sending and before the row: the letter comes again, and its copy has the same duplicate id.
+        """
+        if not row.orig_queue or message is None:
             return UNKNOWN_QUEUE
         own = dead_letter_queue(row.orig_queue)
-        message = decode(encoded)
         if self._names.has(own) and not has_bad_text(message):
             return own
         unique = f"ma-rescued-{row.node_id}-{row.orig_queue}-{row.orig_message_id}"

@@ -4,14 +4,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+import structlog
+from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, transaction
+from django.db.models import F, QuerySet
 
 from agents.models import LaunchSetting
 from dlq import causes
+from dlq.inserting import insert
 from dlq.models import DeadLetter
+from dlq.reading import raw_row
 from dlq.replay import joining
 from dlq.search.storing import add, prepare
 
+log = structlog.get_logger(__name__)
+
+Letters = QuerySet[DeadLetter]
 Case = tuple[str, str]
 Death = tuple[str, str, int]
 
@@ -27,6 +34,30 @@ def store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     return new
 
 
+def store_safely(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
+    """As `store`; of letters that the database refuses the bytes are kept, for they must not stop the others."""
+    try:
+        return store(rows, now)
+    except (OperationalError, InterfaceError):
+        raise
+    except (DatabaseError, ValueError, TypeError) as error:
+        log.error("letters stored one by one", reason=str(error))
+    return [stored for row in rows for stored in _store_one(row, now)]
+
+
+def _store_one(row: DeadLetter, now: datetime) -> list[DeadLetter]:
+    encoded = bytes(row.encoded)
+    try:
+        return store([row], now)
+    except (OperationalError, InterfaceError):
+        raise
+    except (DatabaseError, ValueError, TypeError) as error:
+        raw = raw_row(encoded, row.node_id, now, f"{type(error).__name__}: {error}")
+        raw.queue, raw.orig_message_id = row.queue, row.orig_message_id
+        raw.setting_key, raw.orig_queue = row.setting_key, row.orig_queue
+        return store([raw], now)
+
+
 @transaction.atomic
 def _store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     new = _new(rows)
@@ -38,7 +69,7 @@ def _store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
     _number_chapters(new)
     causes.explain(new)
     words = prepare(new)
-    DeadLetter.objects.bulk_create(new)
+    insert(new)
     add(new, words)
     joining.settle({case_of(row) for row in new if row.message_key}, now)
     return new
@@ -54,20 +85,26 @@ def _death(row: DeadLetter) -> Death:
 
 def _new(rows: Iterable[DeadLetter]) -> list[DeadLetter]:
     unique = {_death(row): row for row in rows}
-    numbers = {number for _, _, number in unique}
-    stored = DeadLetter.objects.filter(orig_message_id__in=numbers)
-    for death in stored.values_list("node_id", "queue", "orig_message_id"):
-        unique.pop(death, None)
+    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for node_id, queue, number in unique:
+        numbers[node_id, queue].append(number)
+    for (node_id, queue), some in numbers.items():
+        stored = DeadLetter.objects.filter(node_id=node_id, queue=queue, orig_message_id__in=some)
+        for number in stored.values_list("orig_message_id", flat=True):
+            del unique[node_id, queue, number]
     return list(unique.values())
 
 
 def _number_chapters(new: Sequence[DeadLetter]) -> None:
-    """By the deaths of the same key before. A weak key tells nothing: the replay that it came back from does."""
+    """By the deaths of the same key before. A weak key tells nothing: the replay that it came back from does. What was
+    moved from one dead-letter queue to another did not die again."""
     strong = [row for row in new if row.message_key and not row.message_key_weak]
     before: dict[Case, int] = defaultdict(int)
     keys = {row.message_key for row in strong}
-    for case in DeadLetter.objects.filter(message_key__in=keys).values_list("setting_key", "message_key"):
+    died = DeadLetter.objects.filter(message_key__in=keys, orig_queue=F("setting_key"))
+    for case in died.values_list("setting_key", "message_key"):
         before[case] += 1
     for row in sorted(strong, key=lambda row: row.orig_message_id):
-        before[case_of(row)] += 1
-        row.chapter = before[case_of(row)]
+        if row.orig_queue == row.setting_key:
+            before[case_of(row)] += 1
+        row.chapter = max(1, before[case_of(row)])

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from broker.amqp_codec import decode, encode
@@ -41,13 +41,17 @@ class Origin:
     message_id: int | None
 
 
-def letter_row(encoded: bytes, node_id: str, now: datetime) -> DeadLetter:
-    """An unsaved row; `queue` and `setting` are left to who knows the queues."""
+def read_letter(encoded: bytes, node_id: str, now: datetime) -> tuple[DeadLetter, Message | None]:
+    """An unsaved row; `queue` and `setting` are left to who knows the queues. And the message, None: it is none."""
     try:
         message = decode(encoded)
     except MessageUndecodable as error:
-        return raw_row(encoded, node_id, now, str(error))
-    return _row(encoded, message, node_id, now)
+        return raw_row(encoded, node_id, now, str(error)), None
+    return _row(encoded, message, node_id, now), message
+
+
+def letter_row(encoded: bytes, node_id: str, now: datetime) -> DeadLetter:
+    return read_letter(encoded, node_id, now)[0]
 
 
 def raw_row(encoded: bytes, node_id: str, now: datetime, problem: str) -> DeadLetter:
@@ -104,6 +108,7 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
         reply_to=storable(message.reply_to),
         created_at_producer=message.created_at,
         delivery_count=message.delivery_count,
+        expires_at=expiry_of(message, now),
         seen_at=now,
         state_at=now,
     )
@@ -122,6 +127,17 @@ def origin_of(message: Message) -> Origin:
         queue=_text(found(ORIG_QUEUE, ANNOTATED_ORIG_QUEUE)),
         message_id=number if isinstance(number, int) and 0 <= number < 2**63 else None,
     )
+
+
+def expiry_of(message: Message, now: datetime) -> datetime | None:
+    """When the broker drops it: the producer's word, an instant or a time to live (from when it was made, as far as it
+    says so). Messages without either stay for ever."""
+    if message.expires_at is not None or not message.ttl_ms:
+        return message.expires_at
+    try:
+        return (message.created_at or now) + timedelta(milliseconds=message.ttl_ms)
+    except OverflowError:  # in a year that nobody has to think of
+        return None
 
 
 def typed_list(items: Mapping[str, Typed]) -> list[dict[str, Any]]:

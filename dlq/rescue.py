@@ -24,8 +24,11 @@ def mended(message: Message) -> Message:
 
 
 def has_bad_text(message: Message) -> bool:
-    """Whether filters cannot read it."""
-    return mended(message) != message
+    """Whether filters cannot read it: `mended` would change something."""
+    texts = (getattr(message, name) for name in _TEXTS)
+    items = (*message.properties.values(), *message.annotations.values())
+    names = (*message.properties, *message.annotations)
+    return any(map(_is_bad, texts)) or any(map(_is_bad, names)) or any(map(_has_bad_text, items))
 
 
 def copy_of(message: Message, unique: str) -> Message:
@@ -34,12 +37,24 @@ def copy_of(message: Message, unique: str) -> Message:
     return replace(copy, properties={**copy.properties, DUPLICATE_ID: Typed("string", unique)})
 
 
-def _text(text: str) -> str:
+def _has_bad_text(item: Typed) -> bool:
+    if item.type in ("string", "symbol"):
+        return _is_bad(item.value)
+    return item.type in ("list", "array", "described", "map") and _item(item) != item
+
+
+def _is_bad(text: str) -> bool:
+    if text.isascii():
+        return False
     try:
         text.encode()
     except UnicodeEncodeError:
-        return storable(text)
-    return text
+        return True
+    return False
+
+
+def _text(text: str) -> str:
+    return storable(text) if _is_bad(text) else text
 
 
 def _item(item: Typed) -> Typed:

@@ -1,0 +1,209 @@
+"""Walking over a dead-letter queue: the index is brought to what lies there.
+
+A walk reads the queue from its head over AMQP without taking anything. Of each letter only its id is read; one whose id
+the index does not know is read whole and stored. What the index knows of the queue, is older than the walk and was not
+seen is gone, once the walk was whole.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from agents.services.broker import management
+from broker.amqp_adapter import AmqpBrowser
+from broker.amqp_peek import peek
+from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed, MessageUndecodable
+from broker.port import Browser, Management
+from broker.rows import find
+from contract.properties import ANNOTATED_ORIG_MESSAGE_ID, DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
+from dlq import crash, index
+from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
+from dlq.queue_state import BIN_QUEUE, UNKNOWN_QUEUE
+from dlq.reading import letter_row
+
+# Rows that are compared with what was seen at a time.
+PAGE = 2000
+
+
+class WalkIncomplete(BrokerUnavailable):
+    """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk again."""
+
+
+class Numbers:
+    """The ids that a walk saw, 8 bytes each: 8 MB for a million letters, where a set of them takes 60 MB. Queues are
+    mostly in the order of ids, so it is mostly sorted already."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+        self._sorted = True
+
+    def add(self, numbers: Iterable[int]) -> None:
+        self._numbers.extend(numbers)
+        self._sorted = False
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, number: int) -> bool:
+        if not self._sorted:
+            if any(before > after for before, after in pairwise(self._numbers)):
+                self._numbers = array("q", sorted(self._numbers))
+            self._sorted = True
+        place = bisect_left(self._numbers, number)
+        return place < len(self._numbers) and self._numbers[place] == number
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What a whole walk did: letters seen, rows added, rows that are there again, rows that are gone."""
+
+    seen: int
+    added: int
+    returned: int
+    gone: int
+
+
+class Walk:
+    """One walk; `step` until it is False. Every step may be the last one of this process: what it stored stays true,
+    and nothing is marked gone before the end. Close it where it is left early."""
+
+    def __init__(self, queue: str, address: str, asked: Management, browser: Browser, now: datetime) -> None:
+        self.queue = queue
+        self._management = asked
+        self._began_at = now
+        self._node_id = str(asked.attribute("broker", "NodeID"))
+        self._before = message_count(asked, queue)
+        self._pieces: Iterator[list[bytes]] = browser.walk(address, queue)
+        self._numbers = Numbers()
+        self._seen = self._added = self._returned = self._gone = 0
+
+    @property
+    def seen(self) -> int:
+        return self._seen
+
+    @property
+    def done(self) -> Walked:
+        return Walked(self._seen, self._added, self._returned, self._gone)
+
+    def step(self, now: datetime) -> bool:
+        """Reads some hundred letters; whether there is more to do. Raises WalkIncomplete, BrokerError."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._finish(now)
+            return False
+        self._take(piece, now)
+        crash.point("walk: stored a piece")
+        return True
+
+    def close(self) -> None:
+        self._pieces.close()  # type: ignore[attr-defined]  # a generator
+
+    def _take(self, piece: Sequence[bytes], now: datetime) -> None:
+        self._seen += len(piece)
+        rows: dict[int, DeadLetter] = {}
+        letters: dict[int, bytes] = {}
+        for encoded in piece:
+            number = number_of(encoded)
+            if number is None:  # only its content says which letter it is
+                row = self._row(encoded, now)
+                number = row.orig_message_id
+                rows[number] = row
+            letters[number] = encoded
+        self._numbers.add(letters)
+        known = self._known(letters)
+        unknown = [rows.get(number) or self._row(letters[number], now) for number in letters if number not in known]
+        self._added += len(index.store_safely(unknown, now))
+        gone = [number for number, state in known.items() if state == LetterState.GONE]
+        if gone:
+            self._returned += (
+                self._rows(gone).filter(state=LetterState.GONE).update(state=LetterState.DEAD, state_at=now)
+            )
+
+    def _row(self, encoded: bytes, now: datetime) -> DeadLetter:
+        row = letter_row(encoded, self._node_id, now)
+        row.queue = self.queue
+        row.setting_key = key_in(self.queue, row.orig_queue)
+        return row
+
+    def _known(self, numbers: Iterable[int]) -> dict[int, str]:
+        return dict(self._rows(numbers).values_list("orig_message_id", "state"))
+
+    def _rows(self, numbers: Iterable[int]) -> "index.Letters":
+        return DeadLetter.objects.filter(node_id=self._node_id, queue=self.queue, orig_message_id__in=list(numbers))
+
+    def _finish(self, now: datetime) -> None:
+        """Marks what is gone, page by page: killed in between, the next walk marks the rest."""
+        counted = min(self._before, message_count(self._management, self.queue))
+        if self._seen < counted:
+            raise WalkIncomplete(f"a walk of {self.queue} saw {self._seen} of {counted} letters")
+        dead = DeadLetter.objects.filter(queue=self.queue, state=LetterState.DEAD).order_by("pk")
+        last = 0
+        while page := list(dead.filter(pk__gt=last).values_list("pk", "node_id", "orig_message_id", "seen_at")[:PAGE]):
+            last = page[-1][0]
+            missing = [
+                pk
+                for pk, node_id, number, seen_at in page
+                if seen_at < self._began_at and (node_id != self._node_id or number not in self._numbers)
+            ]
+            self._gone += mark_gone(missing, now)
+
+
+def mark_gone(letters: Sequence[int], now: datetime) -> int:
+    """Those that are dead and that no replay is about to move: of these the replay says what became of them."""
+    if not letters:
+        return 0
+    planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
+    dead = DeadLetter.objects.filter(~Exists(planned), pk__in=letters, state=LetterState.DEAD)
+    return dead.update(state=LetterState.GONE, state_at=now)
+
+
+def number_of(encoded: bytes) -> int | None:
+    """The id by which a letter is known and moved; None where it has none or is no message."""
+    try:
+        found = peek(encoded, (ORIG_MESSAGE_ID,), (ANNOTATED_ORIG_MESSAGE_ID,))
+    except MessageUndecodable:
+        return None
+    number = found.get(ORIG_MESSAGE_ID, found.get(ANNOTATED_ORIG_MESSAGE_ID))
+    return number if isinstance(number, int) and 0 <= number < 2**63 else None
+
+
+def key_in(queue: str, orig_queue: str) -> str:
+    """The key of the setting whose letter it is, by where it lies. In the bin, in a foreign queue and among the letters
+    of nobody: by where it was before, which after a move is a dead-letter queue."""
+    if queue.startswith(DEAD_LETTER_PREFIX) and queue not in (BIN_QUEUE, UNKNOWN_QUEUE):
+        return queue.removeprefix(DEAD_LETTER_PREFIX)
+    return orig_queue.removeprefix(DEAD_LETTER_PREFIX)
+
+
+def message_count(asked: Management, queue: str) -> int:
+    """The broker's exact count. Raises AddressUnknown: there is no such queue."""
+    try:
+        return int(asked.attribute(f"queue.{queue}", "MessageCount"))
+    except ManagementFailed as error:
+        if find(asked, "listQueues", queue) is None:
+            raise AddressUnknown(f"the broker has no queue {queue}") from error
+        raise
+
+
+def walk(queue: str, address: str = "") -> Walk:
+    """A walk that begins now, at the broker of the settings. Raises AddressUnknown, BrokerError."""
+    browser = AmqpBrowser(settings.MA_BROKER_AMQP)
+    return Walk(queue, address or settings.MA_DLA_ADDRESS, management(), browser, timezone.now())
+
+
+def index_queue(queue: str, address: str = "") -> Walked:
+    """Brings the index to what lies in the queue, however long that takes. Raises WalkIncomplete, BrokerError."""
+    one = walk(queue, address)
+    try:
+        while one.step(timezone.now()):
+            pass
+    finally:
+        one.close()
+    return one.done
