@@ -7,6 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +15,16 @@ from typing import Any, Self
 import requests
 
 START_SECONDS = 20.0
+SHOWN_WITHIN_SECONDS = 60.0
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+def wait_for(check: Callable[[], Any], seconds: float = SHOWN_WITHIN_SECONDS) -> None:
+    """For what must be shown sooner or later; the bound only ends a test that would never end."""
+    until = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < until, "it was not shown in time"
+        time.sleep(0.2)
 
 
 class MissingBrowser(Exception):

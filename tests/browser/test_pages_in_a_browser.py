@@ -2,62 +2,20 @@
 works without scripts."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.staticfiles.handlers import StaticFilesHandler
-from django.test import Client
 
 from agents.models import Run
-from agents.pages import figures
-from tests.browser.driver import Browser
-from tests.web.factories import World, make_world
+from tests.browser.driver import Browser, wait_for
+from tests.web.factories import World
 from tests.web.pages import every_page
 
 # Words of the browser's console that mean a violation or an error of a script.
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError")
-SHOWN_WITHIN_SECONDS = 20.0
-
-
-@pytest.fixture(autouse=True)
-def plain_static_files(settings: Any) -> None:
-    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-    settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
-
-
-@pytest.fixture
-def world(transactional_db: None) -> World:
-    figures.forget()
-    return make_world(letters=25)
-
-
-@pytest.fixture
-def opened(live_server: Any, world: World) -> Iterator[Callable[..., Browser]]:
-    """Opens a browser in which somebody is signed in."""
-    browsers = []
-
-    def open_as(name: str, **options: Any) -> Browser:
-        client = Client()
-        client.force_login(world.people[name])
-        browser = Browser(**options)
-        browsers.append(browser)
-        browser.open(f"{live_server.url}/login/")
-        browser.cookie(settings.SESSION_COOKIE_NAME, client.cookies[settings.SESSION_COOKIE_NAME].value)
-        return browser
-
-    yield open_as
-    for browser in browsers:
-        browser.close()
-
-
-def wait_for(check: Callable[[], Any]) -> None:
-    until = time.monotonic() + SHOWN_WITHIN_SECONDS
-    while not check():
-        assert time.monotonic() < until, "it was not shown in time"
-        time.sleep(0.2)
 
 
 def test_no_page_breaks_the_policy_or_is_too_wide(
