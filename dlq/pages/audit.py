@@ -30,11 +30,11 @@ WORDS: dict[str, str | Promise] = {
     "discard": gettext_lazy("discard"),
     "put_back": gettext_lazy("put back from the bin"),
     "edit": gettext_lazy("edit and give back"),
-    "pause": gettext_lazy("pause"),
-    "resume": gettext_lazy("resume"),
-    "cancel": gettext_lazy("cancel"),
-    "approve": gettext_lazy("approve"),
-    "refuse": gettext_lazy("refuse"),
+    "replay_paused": gettext_lazy("pause"),
+    "replay_resumed": gettext_lazy("resume"),
+    "replay_cancelled": gettext_lazy("cancel"),
+    "replay_approved": gettext_lazy("approve"),
+    "replay_refused": gettext_lazy("refuse"),
     "bin_expired": gettext_lazy("removed from the bin for good"),
 }
 # Kept out of the details: columns tell them.

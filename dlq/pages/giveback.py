@@ -1,10 +1,13 @@
-"""Before letters are given back: where to, how many, which not and why. Then the job is begun."""
+"""Before letters are given back, redirected or discarded: what will happen, what not and why, what to think about
+first. Then the job is begun."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -12,151 +15,250 @@ from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
 from agents.pages.amounts import number
-from agents.pages.consoles import Text, link, needs, page
+from agents.pages.consoles import Text, link, page
 from agents.pages.figures import figures_of
-from agents.pages.lists import COUNTED, counted
 from contract.properties import dead_letter_queue
+from dlq import asking
+from dlq.letters_for import found
 from dlq.masks import masks_for
-from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
-from dlq.models.replay import OPEN_JOBS
-from dlq.pages.letters import GIVE_BACK, VIEW, asked_for, filter_query, filter_words
-from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_all, give_back_letters, replayable
+from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, LetterState, ReplayJob, Scope
+from dlq.pages.audited import audited
+from dlq.pages.flight_form import FlightForm, targets_of
+from dlq.pages.scope import Chosen, chosen
+from dlq.preflight import Flight, words
+from dlq.replay.refusal import ReplayRefused
+from dlq.replay.scopes import LISTED, place
 
-LONGEST_REASON = 2000
-SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    letter: int
-    why: Text
+ASKED = ["GET", "HEAD", "POST"]
 
 
 @dataclass(frozen=True, slots=True)
-class Scoped:
-    """What was asked for: `ids` None = all of the setting. `words` are the filter that found the ids, `query` the
-    filter for links back to the list."""
-
-    ids: list[int] | None
-    words: list[tuple[str, str]]
-    query: str = ""
+class Tick:
+    code: str
+    sentence: str
+    words: str
+    ticked: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
-    """What would happen: `ids` None = all of the setting. `count` as people read it."""
+class LeftOut:
+    """`letters` are some of them."""
 
-    ids: list[int] | None
     count: str
-    going: int
-    skipped: list[Skipped]
-    letters: list[DeadLetter]
+    why: str
+    letters: Sequence[int]
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@needs(VIEW, GIVE_BACK)
+@require_http_methods(ASKED)
+@audited(Action.GIVE_BACK)
 def give_back_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    """`all=1`: all of the setting. `match=1` and a filter: what it finds now, frozen into a selection; later deaths do
-    not belong to it. Else `letter=…`. Without any there is nothing to confirm: back to the list."""
-    setting = get_object_or_404(LaunchSetting.objects.select_related("destination"), key=key)
-    if request.method == "POST":
-        every = request.POST.get("all") == "1"
-        ids = _ids([*request.POST.getlist("letter"), *request.POST.get("letters", "").split(",")])
-        return _begin(request, setting, None if every else ids) if every or ids else _back(request, key, _nothing())
-    if request.GET.get("all") == "1":
-        return _confirm(request, setting, Scoped(None, []))
-    if request.GET.get("match") == "1":
-        return _matching(request, setting)
-    ids = _ids(request.GET.getlist("letter"))
-    return _confirm(request, setting, Scoped(ids, [])) if ids else _back(request, key, _nothing())
+    return _page(request, key, Action.GIVE_BACK)
 
 
-def _nothing() -> str:
-    return _("Select at least one letter first.")
+@require_http_methods(ASKED)
+@audited(Action.REDIRECT)
+def redirect_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    return _page(request, key, Action.REDIRECT)
 
 
-def _back(request: HttpRequest, key: str, why: str, query: str = "") -> HttpResponseBase:
-    messages.warning(request, why)
-    return HttpResponseRedirect(link("dead_letters_of", key) + (f"?{query}" if query else ""))
+@require_http_methods(ASKED)
+@audited(Action.DISCARD)
+def discard_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    return _page(request, key, Action.DISCARD)
 
 
-def _matching(request: HttpRequest, setting: LaunchSetting) -> HttpResponseBase:
-    filters, query = asked_for(request, replayable(setting)), filter_query(request.GET)
-    if not filters.is_valid():  # what is wrong in it would be left out, and more given back than was meant
-        return _back(request, setting.key, _("That filter is not understood; nothing was chosen by it."), query)
-    ids = sorted(filters.qs.order_by("pk").values_list("pk", flat=True)[: LARGEST_SELECTION + 1])
-    if len(ids) > LARGEST_SELECTION:
-        why = _("More than %(n)s letters match. Narrow the filter, for example by time, or clear it to give all back.")
-        return _back(request, setting.key, why % {"n": number(LARGEST_SELECTION)}, query)
-    return _confirm(request, setting, Scoped(ids, filter_words(filters), query))
-
-
-def _ids(texts: list[str]) -> list[int]:
-    return sorted({int(text) for text in texts if text.isdecimal() and len(text) < 19})[: LARGEST_SELECTION + 1]
-
-
-def _begin(request: HttpRequest, setting: LaunchSetting, ids: list[int] | None) -> HttpResponseBase:
-    reason = request.POST.get("reason", "").strip()[:LONGEST_REASON]
-    options: dict[str, Any] = {"by": request.user, "reason": reason, "now": timezone.now()}
+def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
+    """Looks, and begins with a POST. What the address names is in `dlq.pages.scope`; without anything there is nothing
+    to confirm: back to the list."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
+    if why := asking.why_may_not(request.user, action, setting):
+        raise PermissionDenied(why)
+    what = chosen(request)
+    if what is None:
+        messages.warning(request, _("Select at least one letter first."))
+        return HttpResponseRedirect(link("dead_letters_of", key))
+    what, foreign = _of_setting(request, setting, action, what)
+    form = FlightForm(
+        request.POST if request.method == "POST" else None, action=action, setting=setting, user=request.user
+    )
     try:
-        job = give_back_all(setting, **options) if ids is None else give_back_letters(setting, ids, **options)
+        return _asked(request, setting, action, what, form, foreign)
     except ReplayRefused as refused:
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
-        running = refused.more.get("replay")
-        return HttpResponseRedirect(link("replay", running) if running else link("dead_letters_of", setting.key))
-    return HttpResponseRedirect(link("replay", job.pk))
+        if isinstance(refused, asking.NotAllowed):
+            raise PermissionDenied(refused.reason) from refused
+        return _refused(request, setting, what, refused)
 
 
-def _confirm(request: HttpRequest, setting: LaunchSetting, scoped: Scoped) -> HttpResponseBase:
-    flight = _all(setting) if scoped.ids is None else _selection(setting, scoped.ids)
-    masks = masks_for(request.user)
-    return page(
-        request,
-        "dlq/give_back.html",
-        title=_("Give dead letters back?"),
-        section="dead_letters",
-        crumbs=[
-            (_("Dead letters"), link("dead_letters")),
-            (dead_letter_queue(setting.key), link("dead_letters_of", setting.key)),
-        ],
-        setting=setting,
-        flight=flight,
-        letters=[(letter, masks.head_of_body(letter)) for letter in flight.letters],
-        words=scoped.words,
-        query=scoped.query,
-        frozen=",".join(map(str, flight.ids or ())),
-        figures=figures_of(setting),
-        running=ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=OPEN_JOBS).first()
-        if scoped.ids is None
-        else None,
+def _of_setting(request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen) -> tuple[Chosen, list[int]]:
+    """A look leaves out what was named and is no letter of this setting; a confirmation that names such is refused."""
+    if request.method == "POST" or what.scope not in LISTED:
+        return what, []
+    known = set(place(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
+    foreign = [pk for pk in what.letters if pk not in known]
+    left = tuple(pk for pk in what.letters if pk in known)
+    return Chosen(asking.listed_scope(left), left), foreign
+
+
+def _asked(
+    request: HttpRequest,
+    setting: LaunchSetting,
+    action: Action,
+    what: Chosen,
+    form: FlightForm,
+    foreign: Sequence[int],
+) -> HttpResponseBase:
+    """Raises ReplayRefused."""
+    now, posted = timezone.now(), request.method == "POST"
+    valid = posted and form.is_valid()
+    wish = _wish(request, setting, action, what, form if valid else None)
+    flight = asking.look(wish, by=request.user, now=now)
+    missing = flight.missing(wish.acknowledged)
+    if valid and flight.typed:
+        form.check_typed(flight.going)
+    if valid and form.is_valid() and not missing:
+        return HttpResponseRedirect(link("replay", asking.begin(wish, by=request.user, now=now).pk))
+    return _shown(request, wish, what, flight, form, foreign, unticked=bool(posted and missing))
+
+
+def _wish(
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen, form: FlightForm | None
+) -> asking.Wish:
+    target = form.cleaned_data.get("target") if form else None
+    if action == Action.REDIRECT and target is None:
+        target = targets_of(setting, request.user).first()
+    more: dict[str, Any] = {"options": form.options, "reason": form.cleaned_data["reason"]} if form else {}
+    return asking.Wish(
+        setting,
+        action,
+        what.scope,
+        letters=what.letters,
+        query=what.query,
+        target=target,
+        acknowledged=tuple(request.POST.getlist("acknowledge")),
+        **more,
     )
 
 
-def _all(setting: LaunchSetting) -> Flight:
-    possible = replayable(setting)
-    going = possible.order_by()[: COUNTED + 1].count()
-    light = possible.defer("encoded", "properties", "annotations").order_by("-pk")
-    return Flight(None, counted(possible), going, [], list(light[:SHOWN]))
+def _refused(request: HttpRequest, setting: LaunchSetting, what: Chosen, refused: ReplayRefused) -> HttpResponseBase:
+    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+    running = refused.more.get("replay")
+    return HttpResponseRedirect(link("replay", running) if running else _list(setting, what))
 
 
-def _selection(setting: LaunchSetting, ids: list[int]) -> Flight:
-    possible = set(replayable(setting).filter(pk__in=ids).values_list("pk", flat=True))
-    found = DeadLetter.objects.filter(pk__in=ids).defer("encoded", "properties", "annotations")
-    letters = {letter.pk: letter for letter in found}
-    skipped = [Skipped(pk, _why(setting, letters.get(pk))) for pk in ids if pk not in possible]
-    going = [letters[pk] for pk in ids if pk in possible]
-    return Flight(sorted(possible), number(len(going)), len(going), skipped, going[:SHOWN])
+def _list(setting: LaunchSetting, what: Chosen) -> str:
+    return link("dead_letters_of", setting.key) + (f"?{what.query}" if what.query else "")
 
 
-def _why(setting: LaunchSetting, letter: DeadLetter | None) -> str:
-    if letter is None:
-        return _("there is no such letter")
-    if letter.queue != dead_letter_queue(setting.key):
-        return _("it is not a dead letter of this setting")
-    if letter.state == LetterState.GIVEN_BACK:
-        return _("it was given back already")
-    if letter.state == LetterState.GONE:
-        return _("it is not in the queue any more")
-    if letter.orig_message_id < 0:
-        return _("somebody sent it to the dead-letter queue: it never was in the subscription")
-    return _("it is being given back at this moment")
+def _shown(
+    request: HttpRequest,
+    wish: asking.Wish,
+    what: Chosen,
+    flight: Flight,
+    form: FlightForm,
+    foreign: Sequence[int],
+    *,
+    unticked: bool,
+) -> HttpResponseBase:
+    setting, queue = wish.setting, dead_letter_queue(wish.setting.key)
+    letters = _letters(flight.first)
+    masks = masks_for(request.user)
+    return page(
+        request,
+        "dlq/flight.html",
+        title=TITLES[wish.action](),
+        section="dead_letters",
+        crumbs=[(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", setting.key))],
+        setting=setting,
+        action=wish.action,
+        words=ACTIONS[wish.action](),
+        scope=what,
+        flight=flight,
+        going=number(flight.going),
+        total=number(flight.total),
+        seen=number(flight.seen),
+        skipped=_left_out(flight, foreign),
+        ticks=[
+            Tick(each.code, words.sentence(each), words.tick(each), each.code in wish.acknowledged)
+            for each in flight.warnings
+        ],
+        unticked=unticked,
+        form=form,
+        filters=_filter_words(request, what.query) if what.query else [],
+        figures=figures_of(setting),
+        running=_running(setting) if what.scope == Scope.ALL else None,
+        back=_list(setting, what),
+        letters=[(letter, masks.head_of_body(letter)) for letter in letters],
+    )
+
+
+def _left_out(flight: Flight, foreign: Sequence[int]) -> list[LeftOut]:
+    left = [
+        LeftOut(number(count), words.reason(code), flight.examples.get(code, ()))
+        for code, count in sorted(flight.skipped.items(), key=lambda pair: -pair[1])
+    ]
+    if foreign:
+        left.append(LeftOut(number(len(foreign)), _("no dead letters of this setting"), foreign))
+    return left
+
+
+def _letters(ids: Sequence[int]) -> list[DeadLetter]:
+    return list(DeadLetter.objects.filter(pk__in=ids).defer("encoded", "properties", "annotations").order_by("-pk"))
+
+
+def _running(setting: LaunchSetting) -> ReplayJob | None:
+    jobs = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS)
+    return jobs.first()
+
+
+def _filter_words(request: HttpRequest, query: str) -> list[tuple[str, str]]:
+    """Label and value of each field of the filter that is set, as people read them."""
+    filters, _rows = found(QueryDict(query), request.user)
+    shown = []
+    for name, value in filters.form.cleaned_data.items():
+        field = filters.form.fields[name]
+        if value in (None, "", [], LetterState.DEAD):
+            continue
+        if isinstance(value, list):
+            shown += [(str(field.label), "=".join(each) if isinstance(each, tuple) else str(each)) for each in value]
+        else:
+            shown.append((str(field.label), str(dict(getattr(field, "choices", ())).get(value, value))))
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class ActionWords:
+    """`button` is the action alone, as the word before a number of letters."""
+
+    button: Text
+    icon: str
+    tone: str
+    after: Text
+
+
+TITLES: dict[str, Callable[[], str]] = {
+    Action.GIVE_BACK: lambda: _("Give dead letters back?"),
+    Action.REDIRECT: lambda: _("Redirect dead letters?"),
+    Action.DISCARD: lambda: _("Discard dead letters?"),
+}
+ACTIONS: dict[str, Callable[[], ActionWords]] = {
+    Action.GIVE_BACK: lambda: ActionWords(
+        _("Give back"),
+        "back",
+        "primary",
+        _("The agent handles them like new messages, with all attempts before them. If the cause is still there, they "
+          "fail again and come back here. This cannot be undone."),
+    ),
+    Action.REDIRECT: lambda: ActionWords(
+        _("Redirect"),
+        "back",
+        "primary",
+        _("The other setting's agent handles them like new messages. This cannot be undone; what fails there dies "
+          "there."),
+    ),
+    Action.DISCARD: lambda: ActionWords(
+        _("Discard"),
+        "trash",
+        "danger",
+        _("They lie in the bin and can be put back until they expire there; then they are removed for good."),
+    ),
+}  # fmt: skip

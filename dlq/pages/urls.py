@@ -15,6 +15,8 @@ def register() -> None:
     add_page("dead-letters/", overview.overview, "dead_letters")
     add_page("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of")
     add_page("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back")
+    add_page("dead-letters/<str:key>/redirect/", giveback.redirect_page, "redirect")
+    add_page("dead-letters/<str:key>/discard/", giveback.discard_page, "discard")
     add_page("letters/<int:pk>/", letter.letter_page, "letter")
     add_page("letters/<int:pk>/body/", letter.letter_body, "letter_body")
     add_page("cases/", case.case_page, "case")

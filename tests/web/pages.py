@@ -68,6 +68,8 @@ def every_page(world: World) -> dict[str, str]:
         "give back all": f"/dead-letters/{key}/give-back/?all=1",
         "give back some": f"/dead-letters/{key}/give-back/?letter={world.letters[-5].pk}&letter={world.letters[0].pk}",
         **{f"letter {letter.pk}": f"/letters/{letter.pk}/" for letter in (world.letters[0], *world.letters[-4:])},
+        "audit": "/audit/",
+        "filtered audit": f"/audit/?setting={key}&result=refused",
         "replays": "/replays/",
         "replay": f"/replays/{world.job.pk}/",
         "replay, handled": f"/replays/{world.job.pk}/?show=handled",

@@ -1,0 +1,83 @@
+"""What a pre-flight found, for people."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from agents.pages.amounts import number
+from dlq.preflight import judgement, skipping
+from dlq.preflight.judgement import Warning
+
+
+def reason(code: str) -> str:
+    """Why letters are left out."""
+    words = {
+        skipping.GONE: _("not in the queue any more"),
+        skipping.OUTSTANDING: _("another job is moving them at this moment"),
+        skipping.MUTED: _("known, being worked on (muted)"),
+        skipping.OFTEN: _("given back more than %(n)s times without success")
+        % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
+        skipping.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
+        skipping.OTHER_BROKER: _("they died at another broker"),
+        skipping.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
+    }
+    return words.get(code, code)
+
+
+def sentence(warning: Warning) -> str:
+    """What to think about first."""
+    return _SENTENCES[warning.code](warning)
+
+
+def _same_version(warning: Warning) -> str:
+    text = _("Same agent version as at the failure: %(n)s of %(of)s will likely fail again.")
+    return text % {"n": number(warning.n), "of": number(warning.of)}
+
+
+def _ordered(warning: Warning) -> str:
+    text = ngettext(
+        "The subscription keeps an order: these come after %(n)s newer message.",
+        "The subscription keeps an order: these come after %(n)s newer messages.",
+        warning.n,
+    )
+    return text % {"n": number(warning.n)}
+
+
+def _ladder(warning: Warning) -> str:
+    text = _("%(n)s of %(of)s died of the same: a ladder tries a few of them first, and stops when they fail again.")
+    return text % {"n": number(warning.n), "of": number(warning.of)}
+
+
+_SENTENCES: dict[str, Callable[[Warning], str]] = {
+    judgement.DISABLED: lambda _w: _(
+        "The setting is switched off: the letters wait in its subscription until it is switched on. Giving back first "
+        "and then switching on is the normal order."
+    ),
+    judgement.TRIPPED: lambda _w: _(
+        "The setting was switched off by its breaker: the letters wait in its subscription until a person switches it "
+        "on. Giving back first and then switching on is the normal order, once the cause is mended."
+    ),
+    judgement.NO_CONSUMER: lambda _w: _("Nobody consumes from the subscription now: no server that is alive runs it."),
+    judgement.SAME_VERSION: _same_version,
+    judgement.ORDERED: _ordered,
+    judgement.LADDER: _ladder,
+    skipping.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
+    skipping.OFTEN: lambda _w: (
+        _("It was given back more than %(n)s times without success.") % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
+    ),
+}
+
+
+def tick(warning: Warning) -> str:
+    """Beside the box that acknowledges it."""
+    words = {
+        judgement.DISABLED: _("Yes, they shall wait there"),
+        judgement.TRIPPED: _("Yes, they shall wait there"),
+        judgement.NO_CONSUMER: _("Yes, they shall wait there"),
+        judgement.SAME_VERSION: _("Yes, try them again all the same"),
+        judgement.ORDERED: _("Yes, out of their order"),
+        judgement.LADDER: _("Yes, all at once without a ladder"),
+    }
+    return words.get(warning.code, _("Yes, give it back all the same"))

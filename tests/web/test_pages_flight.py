@@ -1,0 +1,156 @@
+"""Before letters move: the page that says what will happen, and begins only what was acknowledged."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from dlq.models import Action, AuditEntry, DeadLetter, KnownFault, LetterState, ReplayJob, Scope
+from tests.web.factories import World, make_letter
+from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
+
+KEY = "mail-send"
+BACK = f"/dead-letters/{KEY}/give-back/"
+
+
+@pytest.fixture
+def client(world: World, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Mail is sent by agent version 2.4.1 on live servers, which consume; nothing waits."""
+    broker_answers(monkeypatch, broker_figures(waiting=0, delayed=0, in_delivery=0))
+    DeadLetter.objects.filter(queue=f"DLQ.{KEY}").delete()
+    return signed_in(world, "operator")
+
+
+def letters(world: World, count: int, **values: Any) -> list[int]:
+    return [make_letter(world, KEY, "x", **values).pk for _ in range(count)]
+
+
+def hidden(page: Elements) -> dict[str, str]:
+    """What the form sends by itself."""
+    fields = [attributes for tag, attributes in page.found if tag == "input" and attributes.get("type") == "hidden"]
+    return {str(each["name"]): str(each.get("value") or "") for each in fields if each.get("name") in KEPT}
+
+
+KEPT = ("all", "match", "group", "query", "letters")
+
+
+def ticks(page: Elements) -> list[str]:
+    return [str(each["value"]) for tag, each in page.found if tag == "input" and each.get("name") == "acknowledge"]
+
+
+def jobs() -> list[ReplayJob]:
+    return list(ReplayJob.objects.filter(setting_key=KEY))
+
+
+def allow(world: World, *names: str) -> None:
+    world.people["operator"].user_permissions.add(*Permission.objects.filter(codename__in=names))
+
+
+def test_it_says_how_many_go_and_why_others_do_not(world: World, client: Client) -> None:
+    letters(world, 3, fingerprint="v1:a")
+    [gone] = letters(world, 1, state=LetterState.GONE)
+    [known] = letters(world, 1, fingerprint="v1:known")
+    KnownFault.objects.create(setting_key=KEY, fingerprint="v1:known")
+    ids = DeadLetter.objects.filter(queue=f"DLQ.{KEY}").values_list("pk", flat=True)
+    other = DeadLetter.objects.filter(queue="DLQ.orders-export").first()
+    page = looked_at(client, f"{BACK}?letters={','.join(map(str, ids))},{other.pk}")  # type: ignore[union-attr]
+
+    assert "Will go 3" in page.text
+    assert f"1 : not in the queue any more ( {gone} )" in page.text
+    assert f"1 : known, being worked on (muted) ( {known} )" in page.text
+    assert "1 : no dead letters of this setting" in page.text
+    client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "reason": "mended"})
+    [job] = jobs()
+    assert (job.scope, job.total, job.skipped, job.reason) == (Scope.SELECTION, 3, {"gone": 1, "muted": 1}, "mended")
+
+
+def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Client) -> None:
+    letters(world, 2, agent_version="2.4.1")
+    world.settings[KEY].enabled = False
+    world.settings[KEY].save()
+    page = looked_at(client, f"{BACK}?all=1")
+    assert set(ticks(page)) >= {"disabled", "same_version"}
+    assert "2 of 2 will likely fail again" in page.text and "is the normal order" in page.text
+
+    answer = client.post(BACK, {**hidden(page), "acknowledge": ["disabled"]})
+    assert answer.status_code == 200 and "Nothing was begun" in answer.content.decode() and not jobs()
+    client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
+    [job] = jobs()
+    assert (job.scope, job.acknowledged) == (Scope.ALL, sorted(ticks(page)))
+
+
+def test_many_are_confirmed_by_their_number(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlq.preflight.judgement.TYPED_ABOVE", 2)
+    letters(world, 3)
+    page = looked_at(client, f"{BACK}?all=1")
+    sent = {**hidden(page), "acknowledge": ticks(page)}
+    assert "Type 3 to confirm" in page.text
+    for typed in ("", "2"):
+        assert client.post(BACK, sent | {"confirm": typed}).status_code == 200 and not jobs()
+    assert client.post(BACK, sent | {"confirm": "3"}).status_code == 302 and jobs()
+
+
+def test_how_fast_when_and_step_by_step_are_kept_with_the_job(world: World, client: Client) -> None:
+    letters(world, 30, fingerprint="v1:a")
+    page = looked_at(client, f"{BACK}?all=1")
+    assert "ladder_advised" in ticks(page)
+    sent: dict[str, Any] = {**hidden(page), "acknowledge": [code for code in ticks(page) if code != "ladder_advised"]}
+    sent |= {"ladder": "on", "ladder_percent": "20", "per_second": "2.5"}
+    wrong = client.post(BACK, sent | {"window_from": "22:00"})
+    assert "Give both ends of the run window" in wrong.content.decode() and not jobs()
+    client.post(BACK, sent | {"window_from": "22:00", "window_until": "06:00"})
+    [job] = jobs()
+    assert (job.ladder, job.ladder_percent, job.per_second, str(job.window_from)) == (True, 20, 2.5, "22:00:00")
+
+
+def test_a_filter_and_a_group_are_asked_for_as_they_are(world: World, client: Client) -> None:
+    letters(world, 2, exception_type="smtp.Refused", fingerprint="v1:r")
+    letters(world, 1, exception_type="smtp.Slow", fingerprint="v1:s")
+    page = looked_at(client, f"{BACK}?group=1&fingerprint=v1:r")
+    assert "All letters that match the filter: Fingerprint: v1:r" in page.text and "Will go 2" in page.text
+    client.post(BACK, {**hidden(page), "acknowledge": ticks(page)})
+    [job] = jobs()
+    assert (job.scope, job.query, job.total) == (Scope.GROUP, "fingerprint=v1%3Ar", 2)
+
+    answer = client.get(f"{BACK}?match=1&span=9y", follow=True)
+    assert "That filter is not understood" in answer.content.decode()
+
+
+def test_letters_are_redirected_to_another_setting_of_the_destination(world: World, client: Client) -> None:
+    letter = make_letter(world, "orders-export", "x").pk
+    path = f"/dead-letters/orders-export/redirect/?letter={letter}"
+    assert client.get(path).status_code == 403
+    allow(world, "redirect")
+    page = looked_at(client, path)
+    sent = {**hidden(page), "acknowledge": ticks(page)}
+    assert client.post(path, sent | {"target": "mail-send"}).status_code == 200  # of another destination
+    client.post(path, sent | {"target": "orders-archive", "acknowledge": ["no_consumer", "ordered"]})
+    job = ReplayJob.objects.get(action=Action.REDIRECT)
+    assert (job.source_queue, job.target_queue, job.target_key) == (
+        "DLQ.orders-export", "orders-archive", "orders-archive",
+    )  # fmt: skip
+
+
+def test_letters_are_discarded_with_a_reason(world: World, client: Client) -> None:
+    [letter] = letters(world, 1)
+    path = f"/dead-letters/{KEY}/discard/?letter={letter}"
+    assert client.get(path).status_code == 403
+    allow(world, "discard")
+    page = looked_at(client, path)
+    assert "Keep a copy first?" in page.text and not ticks(page)
+    assert client.post(path, hidden(page)).status_code == 200 and not jobs()
+    client.post(path, hidden(page) | {"reason": "test data"})
+    [job] = jobs()
+    assert (job.action, job.target_queue, job.reason) == (Action.DISCARD, "DLQ.bin", "test data")
+    assert AuditEntry.objects.get(action="discard", result="done").operation == job.pk
+
+
+def test_what_is_refused_is_in_the_audit(world: World, client: Client) -> None:
+    [letter] = letters(world, 1)
+    client.post(f"/dead-letters/{KEY}/discard/", {"letter": str(letter), "reason": "no"})
+    refused = AuditEntry.objects.get(result="refused")
+    assert (refused.action, refused.setting_key, refused.by_name) == ("discard", KEY, "operator")
+    client.post(BACK, {"letters": "999999"}, follow=True)
+    assert AuditEntry.objects.filter(action="give_back", result="refused").count() == 1
+    assert not jobs()
