@@ -15,6 +15,10 @@ from dlq.models import ReplayJob
 from dlq.models.replay import OPEN_JOBS
 from dlq.replay import steps
 from dlq.replay.jobs import RUN_TASK, start
+from dlq.waiting.tasks import run_waiting, tend_waiting
+
+# Celery looks for tasks here.
+__all__ = ["run_replay", "run_waiting", "tend_replays", "tend_waiting"]
 
 log = structlog.get_logger(__name__)
 

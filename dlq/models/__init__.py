@@ -20,6 +20,7 @@ from dlq.models.replay import (
 )
 from dlq.models.report import LetterReport
 from dlq.models.saved_filter import SavedFilter
+from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
 
 __all__ = [
     "OPEN_JOBS",
@@ -29,6 +30,7 @@ __all__ = [
     "AuditResult",
     "DeadLetter",
     "EditState",
+    "Fate",
     "ItemState",
     "JobState",
     "KnownFault",
@@ -45,4 +47,9 @@ __all__ = [
     "Scope",
     "SliceState",
     "Taking",
+    "WaitingAction",
+    "WaitingItem",
+    "WaitingKind",
+    "WaitingPart",
+    "WaitingState",
 ]

@@ -1,0 +1,225 @@
+"""Asking for something to be done with waiting messages: written down before anything is done, a worker does it."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting
+from agents.services.broker import management
+from agents.services.looking import send
+from agents.services.wishes import REMOVING
+from broker import waiting
+from broker.port import Management
+from contract.properties import hold_queue
+from contract.text import storable
+from dlq.auditing import LONGEST_REASON, Person, record
+from dlq.models.waiting import (
+    OPEN_ACTIONS,
+    WaitingAction,
+    WaitingItem,
+    WaitingKind,
+    WaitingPart,
+)
+from dlq.waiting.rows import WaitingMessage, waiting_message
+
+RUN_TASK = "dlq.run_waiting"
+TASK_EXPIRES = 60.0
+LARGEST_SELECTION = 1000
+# What can be done with the messages of which part. From the hold queue nothing dies: such a letter would be of no
+# setting.
+POSSIBLE: dict[str, tuple[str, ...]] = {
+    WaitingKind.TRY_NOW: (WaitingPart.DELAYED,),
+    WaitingKind.TO_DLQ: (WaitingPart.WAITING, WaitingPart.DELAYED),
+    WaitingKind.HOLD: (WaitingPart.WAITING, WaitingPart.DELAYED),
+    WaitingKind.RELEASE: (WaitingPart.HELD,),
+}
+# What takes a message away from those who wait for it says why.
+NEED_REASON = (WaitingKind.TO_DLQ, WaitingKind.HOLD)
+
+
+class WaitingRefused(Exception):
+    """Nothing was planned. `code` is a stable word."""
+
+    def __init__(self, code: str, reason: str, what_to_do: str = "", **more: Any) -> None:
+        super().__init__(reason)
+        self.code, self.reason, self.what_to_do, self.more = code, reason, what_to_do, more
+
+
+def queue_of(key: str, part: str) -> str:
+    return hold_queue(key) if part == WaitingPart.HELD else key
+
+
+def ask(
+    setting: LaunchSetting,
+    kind: str,
+    *,
+    part: str,
+    numbers: Collection[int] | None,
+    by: Person,
+    now: datetime,
+    reason: str = "",
+) -> WaitingAction:
+    """`numbers`: the broker's ids of the messages; None: all of the part, as many as there are now.
+
+    Raises WaitingRefused, BrokerError. Whether this person may is asked before.
+    """
+    _check(setting, kind, part, numbers, reason)
+    broker = management()
+    if numbers is None:
+        return _ask_for_all(setting, kind, part, _count(broker, setting.key, part), by, now, reason)
+    found = _found(listed(broker, setting.key, part), numbers)
+    if not found:
+        raise WaitingRefused(
+            "gone",
+            _("None of these messages is there any more."),
+            _("Look again: they are handled, in delivery, or somebody else was first."),
+        )
+    missing = len(set(numbers)) - len(found)
+    return _write(setting, kind, part, found, len(found), by, now, reason, missing=missing)
+
+
+def _check(setting: LaunchSetting, kind: str, part: str, numbers: Collection[int] | None, reason: str) -> None:
+    if not setting.takes_messages:
+        raise WaitingRefused("no_queue", _("A standalone agent has no messages."))
+    if setting.wanted_hash == REMOVING:
+        raise WaitingRefused("removing", _("The setting is being removed."))
+    if part not in POSSIBLE.get(kind, ()):
+        raise WaitingRefused("impossible", _("That cannot be done with these messages."))
+    if kind in NEED_REASON and not reason.strip():
+        raise WaitingRefused("no_reason", _("Say why: who looks for these messages will want to know."))
+    if numbers is not None and not 0 < len(set(numbers)) <= LARGEST_SELECTION:
+        raise WaitingRefused("selection", _("Choose 1 to %(n)s messages.") % {"n": LARGEST_SELECTION})
+
+
+def _count(broker: Management, key: str, part: str) -> int:
+    queue = f"queue.{queue_of(key, part)}"
+    if part == WaitingPart.DELAYED:
+        return int(broker.attribute(queue, "ScheduledCount"))
+    total = int(broker.attribute(queue, "MessageCount"))
+    if part == WaitingPart.HELD:
+        return total
+    apart = int(broker.attribute(queue, "ScheduledCount")) + int(broker.attribute(queue, "DeliveringCount"))
+    return max(0, total - apart)
+
+
+def listed(broker: Management, key: str, part: str) -> list[WaitingMessage] | None:
+    """What the broker can tell of the part without an unbounded answer; None: nothing, there are too many."""
+    queue = queue_of(key, part)
+    rows = waiting.delayed(broker, queue) if part == WaitingPart.DELAYED else waiting.first_waiting(broker, queue)
+    return None if rows is None else [waiting_message(row) for row in rows]
+
+
+def _found(there: Sequence[WaitingMessage] | None, numbers: Collection[int]) -> list[WaitingMessage]:
+    if there is None:
+        raise _too_many()
+    wanted = set(numbers)
+    return [message for message in there if message.number in wanted]
+
+
+def _too_many() -> WaitingRefused:
+    return WaitingRefused(
+        "too_many_delayed",
+        _("More than %(n)s messages are delayed: the broker cannot name each of them in a bounded answer.")
+        % {"n": waiting.LISTED},
+        _("Switch the setting off and try all of them now: then they wait without a delay, and can be chosen."),
+    )
+
+
+def _ask_for_all(
+    setting: LaunchSetting, kind: str, part: str, total: int, by: Person, now: datetime, reason: str
+) -> WaitingAction:
+    if not total:
+        raise WaitingRefused("nothing", _("There is no such message now."))
+    many = part == WaitingPart.DELAYED and total > waiting.LISTED
+    if many and kind != WaitingKind.TRY_NOW:
+        raise _too_many()
+    return _write(setting, kind, part, (), total, by, now, reason, every=True, whole=many)
+
+
+def _write(
+    setting: LaunchSetting,
+    kind: str,
+    part: str,
+    messages: Sequence[WaitingMessage],
+    total: int,
+    by: Person,
+    now: datetime,
+    reason: str,
+    *,
+    missing: int = 0,
+    every: bool = False,
+    whole: bool = False,
+) -> WaitingAction:
+    person = by if isinstance(by, User) else None
+    try:
+        with transaction.atomic():
+            action = WaitingAction.objects.create(
+                setting=setting,
+                setting_key=setting.key,
+                kind=kind,
+                part=part,
+                every=every,
+                whole=whole,
+                planned_all=not every,
+                total=total,
+                counts={"missing": missing} if missing else {},
+                reason=storable(reason.strip())[:LONGEST_REASON],
+                by=person,
+                by_name=person.get_username()[:150] if person else "",
+                created_at=now,
+            )
+            write_items(action, messages, now)
+            tell(action, f"waiting_{kind}", by, now)
+    except IntegrityError as error:
+        running = WaitingAction.objects.filter(setting_key=setting.key, state__in=OPEN_ACTIONS).first()
+        raise WaitingRefused(
+            "already_running",
+            _("Something is being done with the messages of this setting at this moment."),
+            _("Wait for it to end, or stop it."),
+            action=str(running.pk) if running else "",
+        ) from error
+    transaction.on_commit(lambda: start(action), robust=True)
+    return action
+
+
+def write_items(action: WaitingAction, messages: Sequence[WaitingMessage], now: datetime) -> None:
+    """A second writing of the same message changes nothing."""
+    items = [
+        WaitingItem(action=action, number=each.number, setting_key=action.setting_key, message_key=each.key, at=now)
+        for each in messages
+    ]
+    WaitingItem.objects.bulk_create(items, ignore_conflicts=True)
+
+
+def tell(action: WaitingAction, what: str, by: Person, now: datetime, **detail: Any) -> None:
+    scope = "all" if action.every else "one" if action.total == 1 else "selection"
+    record(
+        what,
+        by=by,
+        now=now,
+        target=f"waiting:{action.pk}",
+        operation=action.pk,
+        setting_key=action.setting_key,
+        scope=scope,
+        reason=action.reason,
+        counts={"messages": action.total, **action.counts},
+        detail={"part": action.part, **detail},
+    )
+
+
+def stop(action: WaitingAction, *, by: Person, now: datetime) -> None:
+    """It ends after what is at hand; what is done stays done. Raises WaitingRefused."""
+    stopped = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS, stopping=False)
+    with transaction.atomic():
+        if not stopped.update(stopping=True):
+            raise WaitingRefused("over", _("It is over, or being stopped already."))
+        tell(action, "waiting_stop", by, now)
+
+
+def start(action: WaitingAction) -> None:
+    """Best effort: beat finds an action that nobody works on."""
+    send(RUN_TASK, str(action.pk), expires=TASK_EXPIRES)

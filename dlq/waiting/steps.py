@@ -1,0 +1,188 @@
+"""An action on waiting messages, step by step. Each step may run twice, and at the same time elsewhere.
+
+Messages are written down before anything is done to them, by the broker's id, which is of one message in one queue: so
+a step after a crash does nothing to what was done before it. What became of each is looked up at the end: where it was
+to go, and where it was.
+"""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from agents.services.leases import lease
+from agents.services.provisioning import LEASE as PROVISIONING
+from broker import waiting
+from broker.errors import BrokerUnavailable, ManagementFailed
+from broker.topology import apply, hold_topology
+from contract.properties import hold_queue
+from dlq import crash
+from dlq.letter_queues import LetterQueues
+from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind, WaitingState
+from dlq.waiting import fates
+from dlq.waiting.asking import listed, tell, write_items
+
+log = structlog.get_logger(__name__)
+
+LEASE = timedelta(seconds=30)
+SLICE = 200
+# Each look-up of held messages is a walk of the hold queue: rather few of them.
+LOOKED_UP = 50_000
+# A letter comes through the feed into the index within a second; longer than this nobody waits for one.
+PATIENCE = timedelta(seconds=20)
+
+
+class NotYet(BrokerUnavailable):
+    """Temporary: something else must happen first. Try again in a moment."""
+
+
+def claim(action_id: UUID, now: datetime) -> bool:
+    """Takes the action, unless it is over or somebody else works on it."""
+    free = Q(lease_until=None) | Q(lease_until__lte=now)
+    actions = WaitingAction.objects.filter(free, pk=action_id, state__in=OPEN_ACTIONS)
+    return actions.update(state=WaitingState.RUNNING, lease_until=now + LEASE, problem="") == 1
+
+
+def release(action_id: UUID, *, until: datetime | None = None, problem: str = "") -> None:
+    """Lets others take the action, at once or when a pause is over."""
+    WaitingAction.objects.filter(pk=action_id, state__in=OPEN_ACTIONS).update(lease_until=until, problem=problem)
+
+
+def run_step(action_id: UUID, queues: LetterQueues) -> bool:
+    """The next step of an action that was claimed; whether there is more to do. Raises BrokerError."""
+    action = WaitingAction.objects.get(pk=action_id)
+    if action.state not in OPEN_ACTIONS:
+        return False
+    WaitingAction.objects.filter(pk=action.pk).update(lease_until=timezone.now() + LEASE)
+    if action.whole:
+        _act_on_all(action, queues)
+        return False
+    planned = list(action.items.filter(fate=Fate.PLANNED).order_by("pk")[:SLICE])
+    if planned:
+        _act(action, planned, queues)
+    elif not action.planned_all:
+        _plan(action, queues)
+    elif action.items.filter(fate=Fate.ACTED).exists():
+        _look_up(action, queues)
+    else:
+        _finish(action, timezone.now())
+        return False
+    return True
+
+
+# -- plan -----------------------------------------------------------------------------------------------------------
+
+
+def _plan(action: WaitingAction, queues: LetterQueues) -> None:
+    """The next messages of the part. As many in all as there were when it was asked: what comes later stays."""
+    left = max(0, action.total - action.items.count())
+    there = [] if action.stopping or not left else listed(queues.management, action.setting_key, action.part) or []
+    numbers = [message.number for message in there]
+    known = set(action.items.filter(number__in=numbers).values_list("number", flat=True))
+    new = [message for message in there if message.number not in known][: min(left, SLICE)]
+    write_items(action, new, timezone.now())
+    if not new:
+        WaitingAction.objects.filter(pk=action.pk).update(planned_all=True)
+
+
+# -- act ------------------------------------------------------------------------------------------------------------
+
+
+def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
+    """Killed before the mark, all of it is done again, to no effect. Under the lease of provisioning: nobody takes a
+    queue away while messages move between the subscription and its hold queue."""
+    crash.point("waiting_before_act")
+    try:
+        if action.kind in (WaitingKind.HOLD, WaitingKind.RELEASE):
+            with lease("provision", PROVISIONING) as free:
+                if not free:
+                    raise NotYet("queues are being made or removed at this moment")
+                _ask_broker(action, items, queues)
+        else:
+            _ask_broker(action, items, queues)
+    except ManagementFailed as error:
+        _give_up(action, str(error))
+        return
+    crash.point("waiting_after_act")
+    now = timezone.now()
+    acted = WaitingItem.objects.filter(pk__in=[item.pk for item in items], fate=Fate.PLANNED)
+    acted.update(fate=Fate.ACTED, at=now)
+    WaitingAction.objects.filter(pk=action.pk).update(acted_at=now)
+
+
+def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
+    """What the broker answers to each is not believed."""
+    broker, key = queues.management, action.setting_key
+    if action.kind == WaitingKind.HOLD:
+        apply(broker, hold_topology(key, queues.dla))
+    for item in items:
+        if action.kind == WaitingKind.TRY_NOW:
+            waiting.deliver_now(broker, key, item.number)
+        elif action.kind == WaitingKind.TO_DLQ:
+            waiting.let_die(broker, key, item.number)
+        elif action.kind == WaitingKind.HOLD:
+            waiting.move(broker, key, item.number, hold_queue(key))
+        else:
+            waiting.move(broker, hold_queue(key), item.number, key)
+
+
+def _act_on_all(action: WaitingAction, queues: LetterQueues) -> None:
+    """Ends every delay with one operation. Done again after a crash it ends those that began meanwhile as well."""
+    if not action.stopping:
+        waiting.deliver_all_now(queues.management, action.setting_key)
+    left = int(queues.management.attribute(f"queue.{action.setting_key}", "ScheduledCount"))
+    _end(action, {Fate.DONE.value: max(0, action.total - left), Fate.STAYED.value: min(left, action.total)})
+
+
+def _give_up(action: WaitingAction, problem: str) -> None:
+    """The broker refuses it, mostly because a queue is not there. What was done before is looked up."""
+    log.warning("action on waiting messages refused by the broker", action=str(action.pk), reason=problem)
+    action.items.filter(fate=Fate.PLANNED).update(fate=Fate.ACTED, at=timezone.now())
+    WaitingAction.objects.filter(pk=action.pk).update(
+        planned_all=True, counts={**action.counts, "refused": 1}, acted_at=timezone.now(), problem=problem
+    )
+
+
+# -- look up --------------------------------------------------------------------------------------------------------
+
+
+def _look_up(action: WaitingAction, queues: LetterQueues) -> None:
+    """Marks what is known of each message. Who waits for the index waits a while, then takes what there is."""
+    items = action.items.filter(fate=Fate.ACTED).order_by("pk")
+    acted = dict(items.values_list("number", "pk")[:LOOKED_UP])
+    found = fates.look_up(action, acted.keys(), queues)
+    now = timezone.now()
+    done = [acted[number] for number in found.done]
+    stayed = [acted[number] for number in found.stayed]
+    _mark(done, Fate.DONE, now)
+    _mark(stayed, Fate.STAYED, now)
+    unknown = [pk for number, pk in acted.items() if number not in found.done and number not in found.stayed]
+    if unknown and found.later and now - (action.acted_at or now) < PATIENCE:
+        raise NotYet("letters are on their way into the index")
+    _mark(unknown, Fate.LEFT, now)
+
+
+def _mark(items: list[int], fate: Fate, now: datetime) -> None:
+    for start in range(0, len(items), 500):
+        chosen = WaitingItem.objects.filter(pk__in=items[start : start + 500], fate=Fate.ACTED)
+        chosen.update(fate=fate, at=now)
+
+
+def _finish(action: WaitingAction, now: datetime) -> None:
+    counts = dict(action.items.order_by().values_list("fate").annotate(Count("pk")))
+    _end(action, counts)
+
+
+def _end(action: WaitingAction, counts: dict[str, int]) -> None:
+    """Conditional: of two workers one ends it and writes the audit."""
+    now, told = timezone.now(), {**action.counts, **counts}
+    refused = bool(told.get("refused"))
+    state = WaitingState.FAILED if refused else WaitingState.STOPPED if action.stopping else WaitingState.DONE
+    with transaction.atomic():
+        open_ones = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS)
+        if open_ones.update(state=state, finished_at=now, lease_until=None, counts=told):
+            action.counts = told
+            tell(action, f"waiting_{state.value}", action.by, now, kind=action.kind)

@@ -1,0 +1,320 @@
+"""What is done with waiting messages, on the real broker: each message once, and told as it is there."""
+
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from broker.amqp_adapter import AmqpConsumer
+from broker.errors import BrokerUnavailable, ManagementFailed
+from broker.port import Message, Settle
+from broker.topology import queue_figures
+from contract.properties import hold_queue
+from contract.redelivery import RedeliveryPolicy
+from contract.typed import Typed
+from dlq.models import AuditEntry, DeadLetter
+from dlq.models.waiting import Fate, WaitingAction, WaitingState
+from dlq.waiting import asking, steps, tasks
+from dlq.waiting.asking import WaitingRefused, ask, listed
+from tests.broker.houses import eventually
+from tests.dlq.processes import Processes
+from tests.dlq.stage import Seen, Stage
+from tests.web import reports
+
+pytestmark = pytest.mark.django_db
+HOURS = RedeliveryPolicy(max_attempts=5, delay=3_600_000)
+
+
+class Scene:
+    """A setting with `waiting` messages, and `delayed` ones before them."""
+
+    def __init__(self, stage: Stage, *, waiting: int = 0, delayed: int = 0) -> None:
+        self.stage = stage
+        self.key = stage.key("w")
+        stage.add(self.key, f"t.{self.key}", HOURS)
+        self.setting = reports.setting(self.key)
+        self.person = reports.person(f"operator-{self.key}")
+        self.publish(delayed, "d")
+        if delayed:
+            stage.consume(self.key, delayed, Settle.FAIL)
+        eventually(lambda: self.figures().scheduled == delayed)
+        self.publish(waiting, "w")
+        eventually(lambda: self.figures().messages == waiting + delayed)
+
+    def publish(self, count: int, prefix: str) -> None:
+        names = [f"{self.key}-{prefix}-{n}" for n in range(count)]
+        messages = [Message(body=Typed("string", name), message_id=Typed("string", name)) for name in names]
+        self.stage.publish(f"t.{self.key}", *messages)
+
+    def figures(self) -> Any:
+        return queue_figures(self.stage.management, self.key, f"t.{self.key}")
+
+    def held(self) -> int:
+        return self.stage.count(hold_queue(self.key))
+
+    def held_or_nothing(self) -> int:
+        """Without a hold queue nothing is held."""
+        try:
+            return self.held()
+        except ManagementFailed:
+            return 0
+
+    def numbers(self, part: str) -> list[int]:
+        found = listed(self.stage.management, self.key, part)
+        assert found is not None
+        return [message.number for message in found]
+
+    def ask(
+        self, kind: str, part: str, numbers: list[int] | None = None, reason: str = "to look at it"
+    ) -> WaitingAction:
+        return ask(self.setting, kind, part=part, numbers=numbers, by=self.person, now=timezone.now(), reason=reason)
+
+    def run(self, action: WaitingAction) -> WaitingAction:
+        assert steps.claim(action.pk, timezone.now())
+        while steps.run_step(action.pk, self.stage.queues):
+            pass
+        action.refresh_from_db()
+        return action
+
+    def do(self, kind: str, part: str, numbers: list[int] | None = None) -> WaitingAction:
+        return self.run(self.ask(kind, part, numbers))
+
+
+@pytest.fixture(autouse=True)
+def on_stage(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The broker of the stage; what would have been sent to a worker."""
+    sent: list[str] = []
+    monkeypatch.setattr(asking, "management", lambda: stage.management)
+    monkeypatch.setattr(asking, "send", lambda task, action, **_: sent.append(action))
+    return sent
+
+
+def test_chosen_delayed_messages_are_tried_now_and_the_others_wait_on(stage: Stage) -> None:
+    scene = Scene(stage, delayed=3)
+    chosen = scene.numbers("delayed")[:2]
+    action = scene.do("try_now", "delayed", chosen)
+    assert (action.state, action.counts) == (WaitingState.DONE, {"done": 2})
+    assert scene.figures().scheduled == 1
+    assert sorted(scene.numbers("waiting")) == sorted(chosen)
+
+
+def test_all_delayed_messages_are_tried_now_at_once_where_they_are_many(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.waiting.LISTED", 2)
+    scene = Scene(stage, delayed=4)
+    with pytest.raises(WaitingRefused) as refused:
+        scene.ask("hold", "delayed")
+    assert refused.value.code == "too_many_delayed"
+    action = scene.do("try_now", "delayed")
+    assert (action.whole, action.state, action.counts) == (True, WaitingState.DONE, {"done": 4, "stayed": 0})
+    assert scene.figures().scheduled == 0
+
+
+def test_what_is_sent_to_the_dead_letters_is_a_letter_of_the_setting_with_its_story(stage: Stage) -> None:
+    scene = Scene(stage, waiting=2, delayed=1)
+    numbers = [scene.numbers("waiting")[0], *scene.numbers("delayed")]
+    one = scene.ask("to_dlq", "waiting", numbers[:1])
+    steps.claim(one.pk, timezone.now())
+    with pytest.raises(steps.NotYet):
+        while steps.run_step(one.pk, stage.queues):
+            pass
+    steps.release(one.pk)
+    letters = DeadLetter.objects.filter(setting_key=scene.key)
+    stage.follow(lambda: letters.count() == 1)
+    assert scene.run(one).counts == {"done": 1}
+    two = scene.ask("to_dlq", "delayed", numbers[1:])
+    steps.claim(two.pk, timezone.now())
+    steps.run_step(two.pk, stage.queues)
+    stage.follow(lambda: letters.count() == 2)
+    steps.release(two.pk)
+    assert scene.run(two).counts == {"done": 1}
+    assert (stage.count(f"DLQ.{scene.key}"), scene.figures().messages) == (2, 1)
+    assert sorted(letters.values_list("orig_message_id", flat=True)) == sorted(numbers)
+    for action, letter in (
+        (one, letters.get(orig_message_id=numbers[0])),
+        (two, letters.get(orig_message_id=numbers[1])),
+    ):
+        item = action.items.get()
+        assert (item.message_key, item.number) == (letter.message_key, letter.orig_message_id)
+
+
+def test_messages_are_held_back_and_released_to_their_subscription_alone(stage: Stage) -> None:
+    scene = Scene(stage, waiting=3, delayed=1)
+    other = stage.key("other")
+    stage.add(f"{other}-x", f"t.{scene.key}")
+    first = scene.do("hold", "waiting", scene.numbers("waiting")[1:])
+    second = scene.do("hold", "delayed")
+    assert (first.counts, second.counts) == ({"done": 2}, {"done": 1})
+    assert (scene.figures().messages, scene.held()) == (1, 3)
+    back = scene.do("release", "held", scene.numbers("held")[:1])
+    assert (back.counts, scene.figures().messages, scene.held()) == ({"done": 1}, 2, 2)
+    rest = scene.do("release", "held")
+    assert (rest.counts, scene.figures().messages, scene.held()) == ({"done": 2}, 4, 0)
+    assert stage.count(f"{other}-x") == 0
+    assert len(set(stage.ids(scene.key, f"t.{scene.key}"))) == 4
+
+
+def test_all_that_wait_are_held_in_slices_and_no_more_than_there_were(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "SLICE", 4)
+    scene = Scene(stage, waiting=10)
+    action = scene.ask("hold", "waiting")
+    scene.publish(2, "later")
+    scene.run(action)
+    assert (action.total, action.counts) == (10, {"done": 10})
+    assert (scene.figures().messages, scene.held()) == (2, 10)
+
+
+def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "SLICE", 4)
+    scene = Scene(stage, waiting=10)
+    action = scene.ask("hold", "waiting")
+    steps.claim(action.pk, timezone.now())
+    for _ in range(2):
+        steps.run_step(action.pk, stage.queues)
+    asking.stop(action, by=scene.person, now=timezone.now())
+    steps.release(action.pk)
+    scene.run(action)
+    assert (action.state, action.counts, scene.held(), scene.figures().messages) == ("stopped", {"done": 4}, 4, 6)
+    with pytest.raises(WaitingRefused):
+        asking.stop(action, by=scene.person, now=timezone.now())
+
+
+def test_a_message_in_delivery_stays_and_is_told_as_staying(stage: Stage) -> None:
+    scene = Scene(stage, waiting=2)
+    action = scene.ask("hold", "waiting", scene.numbers("waiting"))
+    seen = Seen()
+    consumer = AmqpConsumer(stage.account("kma", "amqp"), f"t.{scene.key}", scene.key, seen, 1)
+    consumer.start()
+    try:
+        delivery = seen.deliveries.get(timeout=30)
+        scene.run(action)
+        assert (action.counts, scene.held()) == ({"done": 1, "stayed": 1}, 1)
+        consumer.settle([(delivery.tag, Settle.ACCEPT)])
+    finally:
+        consumer.stop()
+
+
+def test_what_was_handled_meanwhile_is_not_called_held(stage: Stage) -> None:
+    scene = Scene(stage, waiting=2)
+    action = scene.ask("hold", "waiting", scene.numbers("waiting"))
+    stage.consume(scene.key, 1, Settle.ACCEPT)
+    eventually(lambda: scene.figures().messages == 1)
+    scene.run(action)
+    assert (action.counts, scene.held()) == ({"done": 1, "left": 1}, 1)
+
+
+def test_nothing_is_asked_for_twice_at_the_same_time(stage: Stage) -> None:
+    scene = Scene(stage, waiting=2)
+    action = scene.ask("hold", "waiting")
+    with pytest.raises(WaitingRefused) as refused:
+        scene.ask("to_dlq", "waiting")
+    assert (refused.value.code, refused.value.more) == ("already_running", {"action": str(action.pk)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "numbers", "code"),
+    [
+        ("release", "waiting", None, "impossible"),
+        ("to_dlq", "held", None, "impossible"),
+        ("try_now", "waiting", None, "impossible"),
+        ("nonsense", "waiting", None, "impossible"),
+        ("hold", "waiting", [], "selection"),
+        ("hold", "waiting", [2**62], "gone"),
+        ("hold", "delayed", None, "nothing"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    stage: Stage, kind: str, part: str, numbers: list[int] | None, code: str
+) -> None:
+    scene = Scene(stage, waiting=1)
+    with pytest.raises(WaitingRefused) as refused:
+        scene.ask(kind, part, numbers)
+    assert refused.value.code == code
+    assert scene.figures().messages == 1
+
+
+def test_every_action_is_in_the_audit_when_it_is_asked_and_when_it_is_over(stage: Stage) -> None:
+    scene = Scene(stage, waiting=2)
+    action = scene.do("hold", "waiting", scene.numbers("waiting"))
+    entries = AuditEntry.objects.filter(operation=action.pk).order_by("pk")
+    told = [(entry.action, entry.by_name, entry.scope, entry.reason, entry.counts) for entry in entries]
+    who = scene.person.get_username()
+    assert told == [
+        ("waiting_hold", who, "selection", "to look at it", {"messages": 2}),
+        ("waiting_done", who, "selection", "to look at it", {"messages": 2, "done": 2}),
+    ]
+
+
+def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, on_stage: list[str]
+) -> None:
+    scene = Scene(stage, waiting=2)
+    action = scene.ask("hold", "waiting")
+
+    def away() -> Any:
+        raise BrokerUnavailable("the connection is lost")
+
+    monkeypatch.setattr(tasks, "letter_queues", away)
+    tasks.run_waiting(str(action.pk))
+    action.refresh_from_db()
+    assert (action.state, action.problem, scene.figures().messages) == ("running", "the connection is lost", 2)
+    tasks.tend_waiting()
+    assert on_stage == []
+    WaitingAction.objects.filter(pk=action.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    tasks.tend_waiting()
+    assert on_stage == [str(action.pk)]
+    monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
+    tasks.run_waiting(str(action.pk))
+    action.refresh_from_db()
+    assert (action.state, action.problem, scene.held()) == ("done", "", 2)
+
+
+# -- killed ---------------------------------------------------------------------------------------------------------
+
+MAKE = """
+from django.utils import timezone
+from dlq.waiting.asking import ask
+from tests.web import reports
+setting = reports.setting({key!r})
+action = ask(setting, "hold", part="waiting", numbers=None, by=None, now=timezone.now(), reason="why")
+print(action.pk)
+"""
+RUN = """
+from django.utils import timezone
+from dlq.models import WaitingAction
+from dlq.waiting.tasks import run_waiting
+WaitingAction.objects.update(lease_until=None)
+run_waiting({action!r})
+action = WaitingAction.objects.get()
+print(action.state, action.counts)
+"""
+
+
+@pytest.fixture
+def processes(tmp_path: Path, stage: Stage) -> Processes:
+    return Processes(tmp_path, stage)
+
+
+@pytest.mark.parametrize("place", ["waiting_before_act", "waiting_after_act"])
+def test_a_worker_that_is_killed_holds_nothing_twice_and_loses_nothing(
+    stage: Stage, processes: Processes, place: str
+) -> None:
+    scene = Scene(stage, waiting=3)
+    action = processes.python(MAKE.format(key=scene.key)).splitlines()[-1]
+    crash = processes.environ | {"MA_CRASH_AT": place, "MA_TEST_CRASHES": "1"}
+    command = processes.command("shell", "-c", RUN.format(action=action))
+    done = subprocess.run(command, env=crash, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 77, done.stdout + done.stderr
+    assert scene.figures().messages + scene.held_or_nothing() == 3
+    assert processes.python(RUN.format(action=action)).splitlines()[-1] == "done {'done': 3}"
+    assert (scene.figures().messages, scene.held()) == (0, 3)
+    assert {Fate.DONE.value} == set(processes.python(FATES).splitlines()[-1].split())
+
+
+FATES = "from dlq.models import WaitingItem; print(*WaitingItem.objects.values_list('fate', flat=True))"
