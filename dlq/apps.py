@@ -10,7 +10,7 @@ class DlqConfig(AppConfig):
         from dlq import rights
         from dlq.causes import protocols_arrived
         from dlq.endings import deaths
-        from dlq.pages import urls
+        from dlq.pages import edit_urls, urls
         from dlq.replay.joining import outcomes_arrived
         from dlq.returned import handled_well
         from failures.known_attempts import register_endings
@@ -18,6 +18,7 @@ class DlqConfig(AppConfig):
         from failures.unresolved import register_returned
 
         urls.register()
+        edit_urls.register()
         rights.register()
         register_letter_outcome(outcomes_arrived)
         register_protocols(protocols_arrived)

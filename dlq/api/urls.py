@@ -3,19 +3,26 @@
 from django.urls import path
 
 from dlq.api.audit import Audit
+from dlq.api.edit import EditLetter
 from dlq.api.letters import Letters, OneLetter
+from dlq.api.preflight import Preflight
 from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
-from dlq.api.replays import OneReplay, Replays
+from dlq.api.replays import ActOnReplay, OneReplay, ReplayItems, Replays
+from dlq.job_actions import ACTS
 
 urlpatterns = [
     path("audit/", Audit.as_view(), name="audit"),
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
+    path("dead-letters/<int:pk>/edit/", EditLetter.as_view(), name="dead-letter-edit"),
     path("known-faults/", Faults.as_view(), name="known-faults"),
     path("known-faults/<int:pk>/end/", EndFault.as_view(), name="known-fault-end"),
     path("notes/", Notes.as_view(), name="notes"),
+    path("preflight/", Preflight.as_view(), name="preflight"),
     path("replays/", Replays.as_view(), name="replays"),
     path("replays/<uuid:pk>/", OneReplay.as_view(), name="replay"),
+    path("replays/<uuid:pk>/letters/", ReplayItems.as_view(), name="replay-letters"),
+    *(path(f"replays/<uuid:pk>/{what}/", ActOnReplay.as_view(what=what), name=f"replay-{what}") for what in ACTS),
     path("takings/", Takings.as_view(), name="takings"),
     path("takings/<int:pk>/end/", EndTaking.as_view(), name="taking-end"),
     path("takings/<int:pk>/hand-over/", HandOver.as_view(), name="taking-hand-over"),

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
+from broker.outgoing import outgoing_bytes
 from broker.port import Message
 from contract.properties import DUPLICATE_ID, LETTER, LETTER_ID, LETTER_QUEUE
 from contract.typed import Typed
@@ -100,3 +101,11 @@ def copy_for(letter: DeadLetter, before: Message, after: Message, edit: UUID, no
         expires_at=None if over else after.expires_at,
         ttl_ms=0 if over else after.ttl_ms,
     )
+
+
+def encoded_copy(letter: DeadLetter, before: Message, after: Message, edit: UUID, now: datetime) -> bytes:
+    """What the worker will send. Raises EditRefused where no queue would take it."""
+    try:
+        return outgoing_bytes(copy_for(letter, before, after, edit, now))
+    except ValueError as error:
+        raise EditRefused("unsendable", _("The message cannot be sent: %(why)s.") % {"why": error}) from error

@@ -15,7 +15,7 @@ from contract.text import storable
 from contract.typed import Typed, text_of
 from dlq.editing.bodies import BODY, text_of_body
 from dlq.editing.masked import shown_text
-from dlq.masking import MASK
+from dlq.json_masks import HIDDEN
 from dlq.pages.bodies import hexadecimal, indented_xml
 from dlq.reading import body_size
 
@@ -58,7 +58,7 @@ def property_changes(before: Mapping[str, Typed], after: Mapping[str, Typed], ma
 def value_text(item: Typed | None, *, hidden: bool = False) -> str | None:
     """With its type: 7 and "7" are two."""
     if item is None or hidden:
-        return MASK if hidden and item is not None else None
+        return HIDDEN if hidden and item is not None else None
     return f"{text_of(item)[: LONGEST_VALUE + 1]} ({item.type})"
 
 

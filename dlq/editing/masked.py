@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from dlq.json_masks import looks_like_json, masked_body
-from dlq.masking import MASK
+from dlq.json_masks import HIDDEN, looks_like_json, masked_body
 from dlq.pages.bodies import indented_json
 
 
@@ -30,5 +29,5 @@ def shown_text(text: str, names: frozenset[str]) -> str:
     """JSON indented, and with the values of these fields masked."""
     told = masked_body(text, names)
     if told is None:
-        return MASK
+        return HIDDEN
     return (indented_json(told) if looks_like_json(told) else None) or told

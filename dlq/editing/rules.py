@@ -22,7 +22,7 @@ from dlq.editing.locks import is_locked
 from dlq.editing.masked import names_in, shown_text
 from dlq.editing.refusal import EditRefused
 from dlq.editing.values import checked_name, written
-from dlq.masking import MASK
+from dlq.json_masks import HIDDEN
 
 MOST_OPERATIONS = 20
 LONGEST_JSON = 64 * 1024
@@ -179,7 +179,7 @@ def _value_at(text: str, tokens: tuple[str, ...]) -> str | None:
 def _told(value: str | None, tokens: tuple[str, ...], masked: frozenset[str]) -> str | None:
     if value is None:
         return None
-    return MASK if masked.intersection(tokens) else shown_text(value, masked)
+    return HIDDEN if masked.intersection(tokens) else shown_text(value, masked)
 
 
 _APPLY: dict[str, Callable[[Operation, Message, frozenset[str], frozenset[str], int | None], Step]] = {

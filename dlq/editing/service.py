@@ -1,7 +1,7 @@
 """Asking for an edit: of one letter with changes, of many with a rule. Rows only; a worker does the rest."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from broker.outgoing import outgoing_bytes
 from broker.port import Message
-from contract.properties import dead_letter_queue
+from contract.properties import DEAD_LETTER_PREFIX, dead_letter_queue
+from dlq.asking import Wish, begin
 from dlq.auditing import Person
-from dlq.editing.applying import copy_for, edited, message_of
+from dlq.editing.applying import edited, encoded_copy, message_of
 from dlq.editing.bodies import text_of_body
 from dlq.editing.changes import Changes
 from dlq.editing.diff import Change, changes_between
@@ -23,8 +23,7 @@ from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import Rule, apply
 from dlq.masks import everybodys_masks, masks_for
 from dlq.models import Action, DeadLetter, LetterEdit, ReplayJob, Scope
-from dlq.replay.jobs import create_job
-from dlq.replay.options import Options
+from dlq.replay.refusal import ReplayRefused
 
 # Letters that a preview of a rule tries it on.
 PREVIEWED = 20
@@ -60,6 +59,18 @@ def draft(letter: DeadLetter, changes: Changes, by: Any) -> Draft:
     return Draft(before, after, told)
 
 
+def wish_of(letter: DeadLetter, *, reason: str = "", acknowledged: Sequence[str] = ()) -> Wish:
+    """Editing this letter, as a pre-flight asks for it. Raises EditRefused."""
+    return Wish(
+        setting_of(letter),
+        Action.EDIT,
+        Scope.ONE,
+        letters=[letter.pk],
+        reason=reason,
+        acknowledged=acknowledged,
+    )
+
+
 def edit_letter(
     letter: DeadLetter,
     changes: Changes,
@@ -71,38 +82,28 @@ def edit_letter(
 ) -> ReplayJob:
     """A job that gives the edited copy back and puts the letter into the bin: job, item and copy in one transaction,
     so a worker finds all of them or nothing. Raises EditRefused, ReplayRefused."""
+    wish = wish_of(letter, reason=reason, acknowledged=acknowledged)
     made = draft(letter, changes, by)
-    setting = setting_of(letter)
     told = changes_between(made.before, made.after, everybodys_masks().names(letter), letter.jms_kind)
+    edit = LetterEdit(diff=told, planned_at=now)
+    edit.encoded = encoded_copy(letter, made.before, made.after, edit.pk, now)
     with transaction.atomic():
-        job = create_job(
-            setting,
-            action=Action.EDIT,
-            scope=Scope.ONE,
-            letters=[letter.pk],
-            by=by,
-            now=now,
-            reason=reason,
-            acknowledged=acknowledged,
-        )
-        edit = LetterEdit(item=job.items.get(), diff=told, planned_at=now)
-        edit.encoded = encoded_copy(letter, made.before, made.after, edit, now)
-        edit.save(force_insert=True)
-    return job
-
-
-def encoded_copy(letter: DeadLetter, before: Message, after: Message, edit: LetterEdit, now: datetime) -> bytes:
-    """What the worker will send. Raises EditRefused where no queue would take it."""
-    try:
-        return outgoing_bytes(copy_for(letter, before, after, edit.pk, now))
-    except ValueError as error:
-        raise EditRefused("unsendable", _("The message cannot be sent: %(why)s.") % {"why": error}) from error
+        try:
+            job = begin(wish, by=by, now=now)
+        except ReplayRefused as error:
+            refused = error  # raised on below: that it was tried stays in the audit
+        else:
+            edit.item = job.items.get()
+            edit.save(force_insert=True)
+            return job
+    raise refused
 
 
 def setting_of(letter: DeadLetter) -> LaunchSetting:
     """By the queue that it lies in: that setting gets the copy. Raises EditRefused."""
-    setting = letter.setting
-    if setting is None or letter.queue != dead_letter_queue(setting.key):
+    key = letter.queue.removeprefix(DEAD_LETTER_PREFIX)
+    setting = LaunchSetting.objects.select_related("destination", "pool").filter(key=key).first()
+    if setting is None or letter.queue != dead_letter_queue(key):
         raise EditRefused("no_setting", _("It is no dead letter of a launch setting that could get it back."))
     return setting
 
@@ -129,35 +130,6 @@ def preview(rule: Rule, letters: QuerySet[DeadLetter], by: Any, count: int = PRE
             yield Tried(letter.pk, made.changes)
         except EditRefused as refused:
             yield Tried(letter.pk, [], refused.code, str(refused))
-
-
-def edit_letters(
-    setting: LaunchSetting,
-    rule: Rule,
-    *,
-    scope: str,
-    by: Person,
-    now: datetime,
-    letters: Sequence[int] | None = None,
-    query: str = "",
-    reason: str = "",
-    options: Options | None = None,
-    acknowledged: Sequence[str] = (),
-) -> ReplayJob:
-    """A job that edits every letter of the scope to which the rule applies; the others stay, each with why. `rule` was
-    made with `hidden_in(setting, by)` as its locked names. Raises ReplayRefused."""
-    return create_job(
-        setting,
-        action=Action.EDIT,
-        scope=scope,
-        by=by,
-        now=now,
-        letters=letters,
-        query=query,
-        reason=reason,
-        options=replace(options or Options(), edit_rule=rule.to_json()),
-        acknowledged=acknowledged,
-    )
 
 
 def hidden_in(setting: LaunchSetting, by: Any) -> frozenset[str]:

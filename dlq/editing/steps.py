@@ -24,10 +24,9 @@ from broker.amqp_codec import decode
 from broker.errors import AddressUnknown
 from broker.port import Outgoing, Publisher
 from dlq import crash
-from dlq.editing.applying import message_of
+from dlq.editing.applying import encoded_copy, message_of
 from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import Rule, apply, rule_of
-from dlq.editing.service import encoded_copy
 from dlq.masks import everybodys_masks
 from dlq.models import EditState, ItemState, LetterEdit, ReplayItem, ReplayJob, ReplaySlice
 from dlq.replay import counting
@@ -90,7 +89,7 @@ def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> No
             before = message_of(letter)
             made = apply(rule, before, masks.names(letter), letter.jms_kind)
             edit = LetterEdit(item=item, diff=made.changes, planned_at=now)
-            edit.encoded = encoded_copy(letter, before, made.message, edit, now)
+            edit.encoded = encoded_copy(letter, before, made.message, edit.pk, now)
             edits.append(edit)
         except EditRefused as refused:
             left_out[item.pk] = refused.code

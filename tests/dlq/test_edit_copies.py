@@ -15,8 +15,11 @@ from contract.typed import Typed
 from dlq.editing import steps
 from dlq.editing.changes import Changes
 from dlq.editing.rules import rule_of
-from dlq.editing.service import edit_letter, edit_letters
+from dlq.editing.service import edit_letter
 from dlq.models import DeadLetter, EditState, LetterEdit, ReplayJob, ReplaySlice
+from dlq.preflight import CODES
+from dlq.replay.jobs import create_job
+from dlq.replay.options import Options
 from failures.intake import accept_batch
 from kma.identity import identify
 from tests.dlq.stage import Stage
@@ -53,7 +56,7 @@ class Scene:
         self.other = f"{self.key}-other"
         stage.add(self.other, f"t.{self.key}")
         self.setting: LaunchSetting = reports.setting(self.key)
-        self.person = reports.person(f"operator-{self.key}", "dlq.can_see_masked")
+        self.person = reports.person(f"operator-{self.key}", "dlq.view_deadletter", "dlq.edit_letters")
         stage.publish(f"t.{self.key}", *messages)
         stage.management.call(f"queue.{self.other}", "removeAllMessages")
         self.letters = self.die(len(messages))
@@ -66,12 +69,13 @@ class Scene:
         return list(rows.exclude(pk__in=known).order_by("pk"))
 
     def edit(self, changes: Changes) -> tuple[ReplayJob, ReplaySlice]:
-        job = edit_letter(self.letters[0], changes, by=self.person, now=timezone.now())
+        job = edit_letter(self.letters[0], changes, by=self.person, now=timezone.now(), acknowledged=CODES)
         return job, sliced(job)
 
     def by_rule(self, rule: Any = SUM) -> tuple[ReplayJob, ReplaySlice]:
         ids = [letter.pk for letter in self.letters]
-        job = edit_letters(self.setting, rule, scope="selection", letters=ids, by=self.person, now=timezone.now())
+        how = {"by": self.person, "now": timezone.now(), "options": Options(edit_rule=rule.to_json())}
+        job = create_job(self.setting, action="edit", scope="selection", letters=ids, **how)
         return job, sliced(job)
 
     def send(self, job: ReplayJob, piece: ReplaySlice) -> None:

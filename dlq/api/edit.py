@@ -1,0 +1,112 @@
+"""/api/v1/dead-letters/<pk>/edit/: one letter is edited and its copy given back. Who may is asked for its setting."""
+
+from typing import Any, NoReturn
+
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.api.errors import ApiProblem, Conflict, Forbidden
+from dlq import asking
+from dlq.api.audited import Audited
+from dlq.api.replays import ReplaySerializer
+from dlq.editing.bodies import LARGEST_BODY
+from dlq.editing.changes import Changes, changes_of
+from dlq.editing.refusal import EditRefused
+from dlq.editing.service import draft, edit_letter, wish_of
+from dlq.editing.values import TYPES
+from dlq.letters_for import letters_for
+from dlq.models import Action, DeadLetter
+from dlq.preflight.words import sentence
+from dlq.replay.refusal import ReplayRefused
+
+# Of the letter, not of what was asked.
+CANNOT = ("truncated", "no_id", "no_message", "no_setting")
+# A body in base64, and what is around it.
+BODY_LIMIT = 2 * LARGEST_BODY
+
+
+class PropertySerializer(serializers.Serializer[Any]):
+    """`value` is a text as people write it, or a JSON number, boolean or null; bytes are hexadecimal."""
+
+    name = serializers.CharField(max_length=300, trim_whitespace=False)
+    type = serializers.ChoiceField(TYPES, default="string")
+    value = serializers.JSONField(required=False)
+
+
+class EditSerializer(serializers.Serializer[Any]):
+    """`body` is `{"text": …}` or `{"base64": …}`; JSON stays JSON and XML well-formed unless `other_form`.
+    `acknowledged`: codes of warnings. With `dry_run` nothing is stored."""
+
+    body = serializers.JSONField(required=False, default=None)
+    other_form = serializers.BooleanField(required=False, default=False)
+    set = PropertySerializer(many=True, required=False)
+    remove = serializers.ListField(child=serializers.CharField(trim_whitespace=False), required=False)
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+    acknowledged = serializers.ListField(child=serializers.CharField(max_length=40), required=False, default=list)
+    dry_run = serializers.BooleanField(required=False, default=False)
+
+
+class WarningSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    text = serializers.CharField()
+
+
+class DryRunSerializer(serializers.Serializer[Any]):
+    """`changes` are a list of `{"what", "before", "after"}`, of a body with `lines`, a unified diff."""
+
+    changes = serializers.JSONField()
+    going = serializers.IntegerField()
+    warnings = WarningSerializer(many=True)
+
+
+class EditLetter(Audited, APIView):
+    body_limit = BODY_LIMIT
+    audit_action = Action.EDIT.value
+    action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
+
+    @extend_schema(
+        request=EditSerializer,
+        responses={200: OpenApiResponse(DryRunSerializer, description="dry_run"), 201: ReplaySerializer},
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        """Answers the planned job, or what would change (`dry_run`)."""
+        letter = get_object_or_404(letters_for(request.user), pk=pk)
+        ask = EditSerializer(data=request.data)
+        ask.is_valid(raise_exception=True)
+        wanted = ask.validated_data
+        try:
+            changes = changes_of(dict(request.data))
+            if wanted["dry_run"]:
+                return Response(_dry_run(request, letter, changes))
+            how = {"reason": wanted["reason"], "acknowledged": wanted["acknowledged"]}
+            job = edit_letter(letter, changes, by=request.user, now=timezone.now(), **how)
+        except (EditRefused, ReplayRefused) as refused:
+            refuse(refused)
+        return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
+
+
+def _dry_run(request: Request, letter: DeadLetter, changes: Changes) -> dict[str, Any]:
+    flight = asking.look(wish_of(letter), by=request.user, now=timezone.now())
+    return {
+        "changes": draft(letter, changes, request.user).changes,
+        "going": flight.going,
+        "warnings": [{"code": each.code, "text": sentence(each)} for each in flight.warnings],
+    }
+
+
+def refuse(refused: EditRefused | ReplayRefused) -> NoReturn:
+    """As an error of the API."""
+    if isinstance(refused, EditRefused):
+        kind = Conflict if refused.code in CANNOT else ApiProblem
+        raise kind(refused.reason, code=refused.code, where=refused.what or "letter") from refused
+    found = Forbidden if isinstance(refused, asking.NotAllowed) else Conflict
+    problem: Any = found(
+        refused.reason, code=refused.code, where="letter", what_to_do=refused.what_to_do, **refused.more
+    )
+    problem.in_audit = getattr(refused, "in_audit", False)
+    raise problem from refused

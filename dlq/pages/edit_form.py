@@ -1,0 +1,169 @@
+"""The form in which one letter is edited: its fields -> changes, and back. Works without JavaScript.
+
+A row of a property is `p-<n>-name`, `p-<n>-type`, `p-<n>-value`, and `p-<n>-remove` where it is ticked. What is left
+as it was shown is no change, so nothing is lost that a form cannot carry.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext as _
+
+from broker.port import Message
+from contract.properties import BROKERS_OWN
+from contract.typed import Typed, text_of
+from dlq.editing.bodies import LARGEST_BODY, Form, form_of, text_of_body, unix
+from dlq.editing.changes import Changes
+from dlq.editing.locks import is_locked
+from dlq.editing.refusal import EditRefused
+from dlq.editing.values import LONGEST_NAME, checked_name, editable_value, typed_value, written
+from dlq.json_masks import HIDDEN
+
+# Rows that are shown; a page of 5,000 inputs helps nobody. More can be named in an empty row.
+MOST_ROWS = 200
+EMPTY_ROWS = 4
+SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`value` is what the input holds; `shown` what stands there where it cannot be written by hand."""
+
+    number: int
+    name: str
+    type: str = "string"
+    value: str = ""
+    removed: bool = False
+    fixed: bool = False
+    shown: str = ""
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EditForm:
+    """`rows` of properties that can be changed, then empty ones. `locked` stay: name and what is shown of it. `text`
+    is None where the body is no text, or is hidden in part (`hidden`)."""
+
+    form: Form
+    text: str | None
+    hidden: bool
+    other_form: bool
+    rows: list[Row]
+    locked: list[tuple[str, str]]
+    left_out: int
+
+    @property
+    def takes_file(self) -> bool:
+        return self.form is not Form.FIXED and not self.hidden
+
+    @property
+    def invisible(self) -> bool:
+        """Whether a person would not see all of the text."""
+        return self.text is not None and any(
+            not character.isprintable() and character not in "\r\n\t" for character in self.text
+        )
+
+
+def form_for(
+    message: Message, masked: frozenset[str], changes: Changes, *, hidden: bool, jms_kind: int | None
+) -> EditForm:
+    """The letter as it is, with `changes` filled in."""
+    text = None if hidden else text_of_body(message, jms_kind)
+    free = {name: item for name, item in message.properties.items() if _is_free(name, masked)}
+    names = sorted(free)
+    rows = [_row(number, name, free[name], changes) for number, name in enumerate(names[:MOST_ROWS])]
+    added = {name: item for name, item in changes.put.items() if name not in names[:MOST_ROWS]}
+    for name, item in added.items():
+        rows.append(Row(len(rows), name, item.type, written(item), new=True))
+    for _number in range(EMPTY_ROWS):
+        rows.append(Row(len(rows), "", new=True))
+    return EditForm(
+        form=form_of(message, jms_kind),
+        text=changes.text if changes.text is not None and text is not None else text,
+        hidden=hidden,
+        other_form=changes.other_form,
+        rows=rows,
+        locked=_locked(message, masked),
+        left_out=max(0, len(names) - MOST_ROWS),
+    )
+
+
+def _is_free(name: str, masked: frozenset[str]) -> bool:
+    """A form brings back only names of one line."""
+    return not is_locked(name, masked) and bool(name.strip()) and len(name) <= LONGEST_NAME and name.isprintable()
+
+
+def _row(number: int, name: str, item: Typed, changes: Changes) -> Row:
+    wanted = changes.put.get(name, item)
+    fixed = not editable_value(wanted)
+    return Row(
+        number,
+        name,
+        type=wanted.type,
+        value="" if fixed else written(wanted),
+        removed=name in changes.removed,
+        fixed=fixed,
+        shown=text_of(wanted)[:SHOWN] if fixed else "",
+    )
+
+
+def _locked(message: Message, masked: frozenset[str]) -> list[tuple[str, str]]:
+    names = [name for name in sorted(message.properties) if not _is_free(name, masked) and name not in BROKERS_OWN]
+    return [
+        (name, HIDDEN if name in masked else text_of(message.properties[name])[:SHOWN]) for name in names[:MOST_ROWS]
+    ]
+
+
+def changes_in(request: HttpRequest, message: Message, jms_kind: int | None) -> Changes:
+    """What the posted form changes in the letter. Raises EditRefused, naming the property."""
+    data = request.POST
+    put: dict[str, Typed] = {}
+    removed: list[str] = []
+    for number in _numbers(data):
+        name = data.get(f"p-{number}-name", "")
+        if not name.strip():
+            continue
+        if data.get(f"p-{number}-remove"):
+            removed.append(checked_name(name))
+        elif f"p-{number}-value" in data and (item := _put(data, number, name, message.properties.get(name))):
+            if name in put:
+                raise EditRefused("twice", _("It is set twice."), name)
+            put[name] = item
+    return Changes(
+        text=_text(data, message, jms_kind),
+        content=_file(request),
+        other_form=bool(data.get("other_form")),
+        put=put,
+        removed=tuple(dict.fromkeys(removed)),
+    )
+
+
+def _numbers(data: QueryDict) -> Iterable[int]:
+    found = {name[2:-5] for name in data if name.startswith("p-") and name.endswith("-name")}
+    return sorted(int(number) for number in found if number.isdecimal() and len(number) < 6)
+
+
+def _put(data: QueryDict, number: int, name: str, before: Typed | None) -> Typed | None:
+    """None: as it was."""
+    kind, value = data.get(f"p-{number}-type", "string"), data.get(f"p-{number}-value", "")
+    if before is not None and before.type == kind and (not editable_value(before) or written(before) == value):
+        return None
+    return typed_value(kind, value, checked_name(name))
+
+
+def _text(data: QueryDict, message: Message, jms_kind: int | None) -> str | None:
+    text, before = data.get("text"), text_of_body(message, jms_kind)
+    return None if text is None or (before is not None and unix(text) == unix(before)) else text
+
+
+def _file(request: HttpRequest) -> bytes | None:
+    """An empty file field is no empty body."""
+    file = request.FILES.get("file")
+    if file is None:
+        return None
+    content = file.read(LARGEST_BODY + 1)
+    if len(content) > LARGEST_BODY:
+        reason = _("An edited body has at most %(n)s bytes.") % {"n": LARGEST_BODY}
+        raise EditRefused("too_large", reason, _("File"))
+    return bytes(content)

@@ -1,0 +1,107 @@
+"""Editing dead letters over REST."""
+
+import base64
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from broker.amqp_codec import decode
+from contract.typed import Typed
+from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayJob
+from dlq.preflight import CODES
+from tests.web import letters, reports
+
+pytestmark = pytest.mark.django_db
+
+PROPERTIES = {"region": Typed("string", "north"), "tries": Typed("short", 3), "card": Typed("string", "4111")}
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
+
+
+@pytest.fixture
+def letter() -> DeadLetter:
+    reports.setting(masked_properties=["card"])
+    return letters.dead("orders", 10, "ID:10", body=Typed("string", '{"sum": 1}'), properties=PROPERTIES)
+
+
+def client(*permissions: str) -> APIClient:
+    client = APIClient()
+    person = reports.person("editor", *permissions)
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(person)["Authorization"])
+    return client
+
+
+def editor() -> APIClient:
+    return client("dlq.view_deadletter", "dlq.edit_letters")
+
+
+def post(by: APIClient, letter: DeadLetter, **data: Any) -> Any:
+    return by.post(f"/api/v1/dead-letters/{letter.pk}/edit/", data, format="json")
+
+
+def test_a_dry_run_tells_the_diff_and_stores_nothing(letter: DeadLetter) -> None:
+    answer = post(
+        editor(), letter, body={"text": '{"sum": 2}'}, set=[{"name": "tries", "type": "int", "value": 4}], dry_run=True
+    )
+    assert answer.status_code == 200, answer.content
+    told = answer.json()
+    assert told["changes"][1] == {"what": "tries", "before": "3 (short)", "after": "4 (int)"}
+    assert '+  "sum": 2' in told["changes"][0]["lines"] and told["going"] == 1
+    assert {each["code"] for each in told["warnings"]} <= set(CODES)
+    assert not ReplayJob.objects.exists()
+
+
+def test_an_edit_is_a_job_with_the_copy(letter: DeadLetter) -> None:
+    content = base64.b64encode(b'{"sum": 3}').decode()
+    by = editor()
+    refused = post(by, letter, remove=["region"])
+    assert (refused.status_code, refused.json()["error"]) == (409, "unacknowledged")
+    assert AuditEntry.objects.get().result == "refused"
+    answer = post(by, letter, body={"text": '{"sum": 3}'}, remove=["region"], reason="mended", acknowledged=CODES)
+    assert answer.status_code == 201, answer.content
+    copy = decode(bytes(LetterEdit.objects.get(item__job=answer.json()["id"]).encoded))
+    assert copy.body.value == '{"sum": 3}' and "region" not in copy.properties
+    again = post(by, letter, body={"base64": content}, acknowledged=CODES)
+    assert (again.status_code, again.json()["error"]) == (400, "body_fixed"), "its body is text"
+    again = post(by, letter, body={"text": "{}"}, acknowledged=CODES)
+    assert (again.status_code, again.json()["error"]) == (409, "outstanding")
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "error"),
+    [
+        ({}, 400, "unchanged"), ({"body": {"text": "{"}}, 400, "no_json"), ({"body": 7}, 400, "unreadable"),
+        ({"set": [{"name": "card", "value": "x"}]}, 400, "locked"), ({"remove": ["nope"]}, 400, "no_property"),
+        ({"set": [{"name": "a", "type": "int", "value": {}}]}, 400, "unreadable"), ({"set": 7}, 400, "invalid"),
+        ({"set": [{"name": "a", "type": "map"}]}, 400, "invalid"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_answered(letter: DeadLetter, data: dict[str, Any], status: int, error: str) -> None:
+    answer = post(editor(), letter, acknowledged=CODES, **data)
+    assert (answer.status_code, answer.json()["error"]) == (status, error), answer.content
+    assert not ReplayJob.objects.exists()
+
+
+def test_a_letter_that_cannot_be_edited_is_a_conflict(letter: DeadLetter) -> None:
+    DeadLetter.objects.update(truncated=True)
+    answer = post(editor(), letter, remove=["region"])
+    assert (answer.status_code, answer.json()["error"]) == (409, "truncated")
+
+
+def test_who_may_not_is_refused_and_that_is_in_the_audit(letter: DeadLetter) -> None:
+    answer = post(client("dlq.view_deadletter", "dlq.give_back"), letter, remove=["region"])
+    assert answer.status_code == 403
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.result, entry.by_name, entry.letter) == ("edit", "refused", "editor", letter.pk)
+    answer = post(client_of("nobody"), letter, remove=["region"])
+    assert answer.status_code == 404
+
+
+def client_of(name: str) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(reports.person(name))["Authorization"])
+    return client
