@@ -18,6 +18,10 @@ _NAMES = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _BEFORE = "\ufeff \t\r\n"
 
 
+# How lists and maps with types are written down (contract.typed): not as fields, so they are told whole or not at all.
+_TYPED = re.compile(r'(?:\[\[?)?\{"type": "[a-z0-9]+", "value": ')
+
+
 def looks_like_json(text: str) -> bool:
     return text.lstrip(_BEFORE)[:1] in ("{", "[")
 
@@ -26,6 +30,8 @@ def masked_body(text: str, names: Set[str], *, cut: bool = False) -> str | None:
     """`text` with the values of the fields `names` replaced; None: nothing of it may be told. `cut`: there was more."""
     if not names:
         return text
+    if _TYPED.match(text):
+        return None if cut or _has_a_name(text, names) else text
     if not looks_like_json(text):
         return None if _names_a_field(text, names) else text
     if cut:
@@ -42,6 +48,8 @@ def masked_head(text: str, names: Set[str]) -> str:
     """The begin of a body, of which nobody knows whether it goes on as it begins: told as far as it is JSON."""
     if not names:
         return text
+    if _TYPED.match(text):
+        return HIDDEN
     if not looks_like_json(text):
         return HIDDEN if _names_a_field(text, names) else text
     masked, whole = _walk(text, names)
@@ -50,6 +58,10 @@ def masked_head(text: str, names: Set[str]) -> str:
 
 def _names_a_field(text: str, names: Iterable[str]) -> bool:
     return any(re.search(rf'"{re.escape(name)}\\*"\s*+:', text) for name in names)
+
+
+def _has_a_name(text: str, names: Iterable[str]) -> bool:
+    return any(json.dumps(name, ensure_ascii=False) in text for name in names)
 
 
 class _Ends(Exception):

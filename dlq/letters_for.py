@@ -2,6 +2,7 @@
 and jobs. No request is needed: a worker asks with the rights of who began the job.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -10,6 +11,7 @@ from django.http import HttpRequest, QueryDict
 from agents.services.rights import settings_for
 from contract.properties import BIN, dead_letter_queue
 from dlq.finding.filters import LetterFilter
+from dlq.finding.newest import Newest, newest
 from dlq.models import DeadLetter
 from dlq.rights import SEE
 
@@ -39,21 +41,37 @@ def queues_for(user: Any) -> tuple[str, ...] | None:
     return (*map(dead_letter_queue, keys), dead_letter_queue(BIN))
 
 
+def newest_found(filters: LetterFilter, user: Any, *, before: int | None = None, size: int) -> Newest:
+    """A page of what a valid filter finds for this person, newest first: in bounded time, at any size."""
+    asked, mine = filters.asked, queues_for(user)
+    rows = DeadLetter.objects.all()
+    if mine is not None:
+        # By names of queues, which indexes have; of the bin, by what else is known of each letter.
+        asked = replace(asked, queues=tuple(sorted({*mine} & {*(asked.queues or mine)})))
+        if dead_letter_queue(BIN) in (asked.queues or ()):
+            rows = letters_for(user)
+    return newest(rows, asked, before=before, size=size)
+
+
 def may_see_letter(user: Any, letter: DeadLetter) -> bool:
     return sees_all(user) or letters_for(user).filter(pk=letter.pk).exists()
 
 
 def found(
-    query: QueryDict | str, user: Any, *, rows: QuerySet[DeadLetter] | None = None, request: HttpRequest | None = None
+    query: QueryDict | str,
+    user: Any,
+    *,
+    rows: QuerySet[DeadLetter] | None = None,
+    queue: str = "",
+    request: HttpRequest | None = None,
 ) -> tuple[LetterFilter, QuerySet[DeadLetter]]:
     """The filter and the letters it finds, unordered; nothing at all where the filter is not valid (`.problem` says
-    why, in words). `rows` narrows it further. Without a state it asks for what is dead."""
+    why, in words). `rows` narrows it further, `queue` to one. Without a state it asks for what is dead."""
     data = (QueryDict(query) if isinstance(query, str) else query).copy()
     if not data.get("state"):
         data["state"] = "dead"
-    filters = LetterFilter(
-        data, letters_for(user) if rows is None else rows & letters_for(user), request=request, user=user
-    )
+    seen = letters_for(user) if rows is None else rows & letters_for(user)
+    filters = LetterFilter(data, seen, request=request, user=user, queue=queue)
     if not filters.is_valid():
         return filters, DeadLetter.objects.none()
     return filters, filters.qs

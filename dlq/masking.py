@@ -7,9 +7,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from contract.properties import DEAD_LETTER_PREFIX
+from dlq.json_masks import HIDDEN, looks_like_json, masked_body, masked_head
 from dlq.models import DeadLetter
 
-MASK = "•••"
+MASK = HIDDEN
 
 Item = dict[str, Any]
 
@@ -45,8 +46,17 @@ class Masks:
         return not letter.body_kind and bool(self.names(letter))
 
     def head_of_body(self, letter: DeadLetter) -> str:
-        """`body_text`; of what is no message that is the head of its bytes."""
-        return MASK if self.hides_bytes(letter) else letter.body_text
+        """`body_text` without masked fields; of what is no message that is the head of its bytes."""
+        if self.hides_bytes(letter):
+            return MASK
+        names = self.names(letter)
+        if letter.truncated and looks_like_json(letter.body_text) and names:
+            return MASK
+        return masked_head(letter.body_text, names)
+
+    def body(self, letter: DeadLetter, text: str) -> str | None:
+        """The text of a whole body without masked fields; None: nothing of it may be told."""
+        return masked_body(text, self.names(letter), cut=letter.truncated)
 
     def refusal(self, name: str, keys: Iterable[str] = ()) -> str:
         """Why letters of these settings (none: of every one) may not be searched by this property; empty: they may.

@@ -15,15 +15,17 @@ from dlq.models import ReplayJob
 from dlq.models.replay import OPEN_JOBS
 from dlq.replay import steps
 from dlq.replay.jobs import RUN_TASK, start
+from dlq.search.storing import catch_up
 from dlq.waiting.tasks import run_waiting, tend_waiting
 
 # Celery looks for tasks here.
-__all__ = ["run_replay", "run_waiting", "tend_replays", "tend_waiting"]
+__all__ = ["put_words", "run_replay", "run_waiting", "tend_replays", "tend_waiting"]
 
 log = structlog.get_logger(__name__)
 
 # Seconds that one task works on a job before it lets others have the worker.
 TURN = 20.0
+WORDS_TURN = 5.0
 # After the broker did not answer.
 PAUSE = timedelta(seconds=5)
 
@@ -56,3 +58,11 @@ def tend_replays() -> None:
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     for job in ReplayJob.objects.filter(free, state__in=OPEN_JOBS).order_by("created_at")[:20]:
         start(job)
+
+
+@shared_task(name="dlq.put_words")
+def put_words() -> None:
+    """Words of letters that were stored before there was an index of them; a while at a time."""
+    end = time.monotonic() + WORDS_TURN
+    while catch_up() and time.monotonic() < end:
+        pass

@@ -23,7 +23,9 @@ EVERY_STATE = "every"
 STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
 MUTED = [("no", gettext_lazy("without muted ones")), ("yes", gettext_lazy("only muted ones"))]
 # Parameters of an address that are of its page, not of the filter.
-PAGE_OWN = frozenset({"before", "page", "cursor", "page_size", "format", "match", "all", "letter", "by", "saved", "_"})
+OF_LISTS = {"before", "cursor", "format", "page", "page_size"}
+OF_SCOPES = {"all", "group", "letter", "letters", "match"}
+PAGE_OWN = frozenset({"by", "csrfmiddlewaretoken", "in", "saved", *OF_LISTS, *OF_SCOPES})
 
 
 def _text(label: Any, most: int = 300) -> django_filters.CharFilter:
@@ -31,7 +33,7 @@ def _text(label: Any, most: int = 300) -> django_filters.CharFilter:
 
 
 class LetterFilter(django_filters.FilterSet):
-    """`asked` is what it means, once it is valid. Built by `dlq.letters_for.found`."""
+    """`asked` is what it means, once it is valid. `queue`: of this one only. Built by `dlq.letters_for.found`."""
 
     setting = _text(gettext_lazy("Setting"))
     destination = _text(gettext_lazy("Destination"))
@@ -65,10 +67,16 @@ class LetterFilter(django_filters.FilterSet):
         fields: list[str] = []
 
     def __init__(
-        self, data: Any, queryset: QuerySet[DeadLetter], *, request: HttpRequest | None = None, user: Any
+        self,
+        data: Any,
+        queryset: QuerySet[DeadLetter],
+        *,
+        request: HttpRequest | None = None,
+        user: Any,
+        queue: str = "",
     ) -> None:
         super().__init__(data, queryset, request=request)
-        self.user = user
+        self.user, self.queue = user, queue
         self.asked = Asked()
 
     def get_form_class(self) -> type[forms.Form]:
@@ -80,7 +88,7 @@ class LetterFilter(django_filters.FilterSet):
         made = not hasattr(self, "_form")
         form = super().form
         if made:
-            form.masks = masks_for(self.user)
+            form.masks, form.queue = masks_for(self.user), self.queue
         return form
 
     def filter_queryset(self, queryset: QuerySet[DeadLetter]) -> QuerySet[DeadLetter]:
@@ -103,6 +111,7 @@ class LetterForm(forms.Form):
     """Checks what is asked for as a whole: a filter that is misunderstood must never find more than was meant."""
 
     masks: Any = None
+    queue = ""
     asked = Asked()
 
     def clean_activation(self) -> UUID | None:

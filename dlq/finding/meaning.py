@@ -42,7 +42,7 @@ RANGES = {
 
 def asked_for(form: forms.Form, cleaned: dict[str, Any]) -> Asked:
     """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
-    queues = _queues(cleaned)
+    queues = _queues(cleaned, form.queue)  # type: ignore[attr-defined]
     states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
     conditions = [*_plain(cleaned)]
     if part := cleaned.get("exception"):
@@ -54,9 +54,9 @@ def asked_for(form: forms.Form, cleaned: dict[str, Any]) -> Asked:
     return Asked(queues, states, tuple(conditions))
 
 
-def _queues(cleaned: dict[str, Any]) -> tuple[str, ...] | None:
+def _queues(cleaned: dict[str, Any], only: str) -> tuple[str, ...] | None:
     """Those that setting, queue and destination leave; None: every one."""
-    sets: list[set[str]] = []
+    sets: list[set[str]] = [{only}] if only else []
     if key := cleaned.get("setting"):
         sets.append({dead_letter_queue(key)})
     if queue := cleaned.get("queue"):

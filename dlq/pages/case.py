@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting
 from agents.pages import amounts
 from agents.pages.consoles import link, needs, page
+from contract.properties import dead_letter_queue
 from contract.text import head_and_tail
 from dlq.masks import masks_for
 from dlq.models import (
@@ -28,8 +29,8 @@ from dlq.models import (
     ReplayItem,
 )
 from dlq.pages import events
+from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.events import Event
-from dlq.pages.letters import VIEW
 from failures.models import FailureProtocol, RecoveredMessage
 
 BOUND = 200
@@ -121,9 +122,11 @@ def _remarks(same: dict[str, str], letters: list[DeadLetter]) -> list[Event]:
 
 
 @require_safe
-@needs(VIEW, SEE_PROTOCOLS)
+@sees_letters
+@needs(SEE_PROTOCOLS)
 def case_page(request: HttpRequest) -> HttpResponseBase:
     key, setting_key = request.GET.get("key", "")[:255], request.GET.get("setting", "")[:300]
+    check_queue(request.user, dead_letter_queue(setting_key))
     return page(
         request,
         "dlq/case.html",

@@ -4,25 +4,26 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
-from django.shortcuts import get_object_or_404
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.pages.consoles import link, needs, page
+from agents.pages.consoles import link, page
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
-from contract.properties import BROKERS_OWN
+from contract.properties import BROKERS_OWN, dead_letter_queue
 from contract.typed import from_json, text_of
+from dlq.letters_for import found, letters_for, queues_for
 from dlq.masking import MASK
 from dlq.masks import masks_for
 from dlq.models import DeadLetter
+from dlq.pages.access import letter_or_404, sees_letters
 from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
-from dlq.pages.case import case_of, case_url
+from dlq.pages.case import Case, case_of, case_url
 from dlq.pages.letter_buttons import buttons_of
-from dlq.pages.letters import VIEW, asked_for
+from dlq.pages.masked_bodies import told
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
 from dlq.pages.shown import LETTERS
@@ -31,13 +32,14 @@ LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 
 
 @require_safe
-@needs(VIEW)
+@sees_letters
 def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
-    letter = get_object_or_404(DeadLetter.objects.select_related("setting"), pk=pk)
-    message, body, problem = _read(letter)
-    look = _look(request, body)
+    letter = letter_or_404(request.user, pk, DeadLetter.objects.select_related("setting"))
+    message, whole, problem = _read(letter)
     masks = masks_for(request.user)
-    hidden = masks.hides_bytes(letter)
+    body = told(whole, letter, masks) if whole else None
+    look = _look(request, body)
+    hidden = masks.hides_bytes(letter) if whole is None else body is None
     properties = masks.items(letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN])
     return page(
         request,
@@ -53,12 +55,12 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         look=look,
         tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
         content=shown(body, look) if body else MASK if hidden else hexadecimal(bytes(letter.encoded)[:4096]),
-        download=body is not None or not hidden,
+        download=body is whole and not hidden,
         cut=cut(body, look) if body else False,
         properties=_typed(properties),
-        masked=any(item.get("masked") for item in properties) or (body is None and hidden),
+        masked=any(item.get("masked") for item in properties) or hidden or body is not whole,
         annotations=_typed(masks.items(letter, letter.annotations)),
-        case=case_of(letter.message_key, letter.setting_key, request.user, letter),
+        case=_case(request, letter),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
         alike=f"{link('dead_letters_of', queue_key(letter))}?{urlencode({'fingerprint': letter.fingerprint})}",
         neighbours=_neighbours(request, letter),
@@ -69,13 +71,20 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     )
 
 
+def _case(request: HttpRequest, letter: DeadLetter) -> Case:
+    """A letter may say that it is of another setting than its queue's: of that one only what this person may see."""
+    mine = queues_for(request.user)
+    seen = mine is None or dead_letter_queue(letter.setting_key) in mine
+    return case_of(letter.message_key if seen else "", letter.setting_key, request.user, letter)
+
+
 def _neighbours(request: HttpRequest, letter: DeadLetter) -> Neighbours:
     """In the list that it was opened from, else among those that share its fate in its queue."""
     query, back = list_query(request), link("dead_letters_of", queue_key(letter))
-    rows = DeadLetter.objects.filter(queue=letter.queue)
+    rows = letters_for(request.user).filter(queue=letter.queue)
     if query:
-        filters = asked_for(request, rows, QueryDict(query))
-        return neighbours_of(letter, filters.qs if filters.is_valid() else rows, query, back)
+        filters, matching = found(query, request.user, queue=letter.queue)
+        return neighbours_of(letter, matching if filters.is_valid() else rows, query, back)
     return neighbours_of(letter, rows.filter(state=letter.state), "", back)
 
 
@@ -117,13 +126,14 @@ def _typed(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 
 
 @require_safe
-@needs(VIEW)
+@sees_letters
 def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The bytes of the body as a file: never shown by the browser, whatever they are. Of what is no message these are
-    all of its bytes, masked properties among them: not for everybody."""
-    letter = get_object_or_404(DeadLetter, pk=pk)
+    all of its bytes, masked properties among them, of JSON with masked fields these: not for everybody."""
+    letter = letter_or_404(request.user, pk)
     _message, body, _problem = _read(letter)
-    if body is None and masks_for(request.user).hides_bytes(letter):
+    masks = masks_for(request.user)
+    if masks.hides_bytes(letter) if body is None else told(body, letter, masks) is not body:
         raise PermissionDenied
     content = body.raw if body else bytes(letter.encoded)
     response = HttpResponse(content, content_type="application/octet-stream")

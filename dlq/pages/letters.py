@@ -1,12 +1,12 @@
 """The dead letters of one setting: newest first, filtered, with a selection to give back."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-import django_filters
 import django_tables2 as tables
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists
 from django.http import Http404, HttpRequest, HttpResponseBase, QueryDict
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -15,50 +15,27 @@ from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
 from agents.pages import amounts
-from agents.pages.consoles import link, needs, page
+from agents.pages.consoles import link, page
 from agents.pages.figures import figures_of, message_count
-from agents.pages.lists import BEFORE, COUNTED, PAGE, Page, SpanFilter, counted, page_of
+from agents.pages.lists import BEFORE, PAGE, Page, counted, page_of
 from agents.pages.visible import visible
+from agents.services.rights import may
 from agents.templatetags.console import ago, state
-from contract.properties import UNKNOWN, dead_letter_queue
+from contract.properties import BIN, UNKNOWN, dead_letter_queue
+from dlq.finding.filters import LetterFilter
+from dlq.finding.newest import Newest
+from dlq.letters_for import found, letters_for, newest_found
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState, ReplayItem
+from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.shown import LETTERS
-from dlq.replay.jobs import LARGEST_SELECTION, replayable
+from dlq.remarks.known import fault_of_row
+from dlq.rights import GIVE_BACK as GIVE_BACK_LETTERS
 
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
-EVERY_STATE = "every"
 # Numbers that are hidden where there is little room.
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
-STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
-
-
-class LetterFilter(django_filters.FilterSet):
-    exception = django_filters.CharFilter(
-        field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
-    )
-    body = django_filters.CharFilter(
-        field_name="body_text", label=gettext_lazy("Body contains"), max_length=200, method="in_body"
-    )
-    span = SpanFilter(field_name="seen_at")
-    state = django_filters.ChoiceFilter(
-        choices=STATES, label=gettext_lazy("State"), empty_label=None, method="of_state", initial=LetterState.DEAD
-    )
-    fingerprint = django_filters.CharFilter(label=gettext_lazy("Fingerprint"), max_length=64)
-    quiet = ("fingerprint",)
-
-    class Meta:
-        model = DeadLetter
-        fields: list[str] = []
-
-    def of_state(self, rows: QuerySet[DeadLetter], name: str, value: str) -> QuerySet[DeadLetter]:
-        return rows if value == EVERY_STATE else rows.filter(state=value)
-
-    def in_body(self, rows: QuerySet[DeadLetter], name: str, value: str) -> QuerySet[DeadLetter]:
-        """Not in the bytes of what is no message where something is masked: guess by guess they would be told."""
-        readable = rows.exclude(body_kind="") if masks_for(self.request.user).any else rows
-        return readable.filter(body_text__icontains=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,68 +90,79 @@ class LetterTable(tables.Table):
         return state(LETTERS[value.state], pill=False)
 
 
-def asked_for(request: HttpRequest, rows: QuerySet[DeadLetter], query: QueryDict | None = None) -> LetterFilter:
-    """The filter of a query string; without a state it asks for what is dead."""
-    asked = (request.GET if query is None else query).copy()
-    asked.setdefault("state", LetterState.DEAD.value)
-    return LetterFilter(asked, rows, request=request)
-
-
 def filter_words(filters: LetterFilter) -> list[tuple[str, str]]:
     """Label and value of each filter that is set, as people read them."""
     words = []
     for name, value in filters.form.cleaned_data.items():
         field = filters.form.fields[name]
-        if value and value != LetterState.DEAD:
-            chosen = dict(getattr(field, "choices", ())).get(value, value)
-            words.append((str(field.label), str(chosen)))
+        if value in (None, "", []) or value == LetterState.DEAD:
+            continue
+        chosen = dict(getattr(field, "choices", ())).get(value, value)
+        if isinstance(chosen, list):
+            chosen = ", ".join("=".join(pair) for pair in chosen)
+        words.append((str(field.label), str(chosen)))
     return words
 
 
 def filter_query(query: QueryDict) -> str:
     """What of a query string is a filter, to be carried on."""
     kept = query.copy()
-    for name in [name for name in kept if name not in LetterFilter.base_filters]:
+    for name in [name for name in kept if name not in LetterFilter.base_filters or not any(kept.getlist(name))]:
         del kept[name]
     return kept.urlencode()
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the button on top of a list gives back: what matches the filter, or (`every`) all of the setting."""
+    """What the buttons on top of a list act on: what matches the filter, or (`every`) all of the setting. `query` says
+    it in their addresses."""
 
     every: bool
     count: str
     going: int
+    query: str
     url: str
 
-    @property
-    def too_many(self) -> bool:
-        return not self.every and self.going > LARGEST_SELECTION
 
-
-def _offer(request: HttpRequest, setting: LaunchSetting, every: bool) -> Offer:
-    possible = replayable(setting)
-    if not every:
-        possible = asked_for(request, possible).qs
-    going = possible.order_by()[: COUNTED + 1].count()
-    query = "all=1" if every else f"match=1&{filter_query(request.GET)}"
-    return Offer(every, counted(possible), going, f"{link('give_back', setting.key)}?{query}")
+def _offer(setting: LaunchSetting, query: str, listed: Newest) -> Offer:
+    words = f"match=1&{query}" if query else "all=1"
+    return Offer(not query, listed.words, listed.count, words, f"{link('give_back', setting.key)}?{words}")
 
 
 @require_safe
-@needs(VIEW)
+@sees_letters
+def all_letters(request: HttpRequest) -> HttpResponseBase:
+    """Of every setting that this person may see."""
+    listed = _listed(request)
+    return page(
+        request,
+        "dlq/letters.html",
+        title=_("All dead letters"),
+        section="dead_letters",
+        crumbs=[(_("Dead letters"), link("dead_letters"))],
+        key="",
+        setting=None,
+        figures=None,
+        exact=None,
+        indexed="",
+        offer=None,
+        may_give_back=False,
+        **listed.context,
+    )
+
+
+@require_safe
+@sees_letters
 def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
     setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
     queue = dead_letter_queue(key)
-    rows = DeadLetter.objects.filter(queue=queue)
-    if setting is None and key != UNKNOWN and not rows.exists():
+    check_queue(request.user, queue)
+    rows = letters_for(request.user).filter(queue=queue)
+    if setting is None and key not in (UNKNOWN, BIN) and not rows.exists():
         raise Http404
-    filters = asked_for(request, rows)
-    found = filters.qs
-    filtered = _is_filtered(request, filters.filters)
-    listed = _page(request, found)
+    listed = _listed(request, queue)
     exact = figures_of(setting) if setting else None
+    offered = setting is not None and listed.is_of_dead and listed.filters.is_valid()
     return page(
         request,
         "dlq/letters.html",
@@ -186,30 +174,65 @@ def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
         figures=exact,
         exact=exact.dead if exact else message_count(queue),
         indexed=counted(rows.filter(state=LetterState.DEAD)),
-        filters=filters,
-        filtered=filtered,
-        offer=_offer(request, setting, every=not filtered) if setting else None,
-        largest=LARGEST_SELECTION,
-        table=LetterTable(listed.rows),
-        listed=listed,
-        total=counted(found),
-        may_give_back=request.user.has_perm(GIVE_BACK) and setting is not None,
+        offer=_offer(setting, listed.query, listed.found) if setting and offered else None,
+        may_give_back=setting is not None and may(request.user, GIVE_BACK_LETTERS, setting),
+        **listed.context,
     )
 
 
-def _is_filtered(request: HttpRequest, names: Iterable[str]) -> bool:
-    known = set(names)
-    return any(value for name, value in request.GET.items() if name in known and value != LetterState.DEAD)
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page of a list. `query` is the filter that it shows, as of an address."""
+
+    filters: LetterFilter
+    found: Newest
+    page: Page
+    query: str
+
+    @property
+    def is_of_dead(self) -> bool:
+        return bool(self.filters.data.get("state") == LetterState.DEAD)
+
+    @property
+    def by_words(self) -> bool:
+        return any(condition.wanted for condition in self.filters.asked.conditions)
+
+    @property
+    def context(self) -> dict[str, Any]:
+        return {
+            "filters": self.filters,
+            "problem": self.filters.problem,
+            "filtered": bool(self.query),
+            "filter_query": self.query,
+            "table": LetterTable(self.page.rows),
+            "listed": self.page,
+            "total": self.found.words,
+            "stopped": self.found.stopped_at is not None,
+            "words_missing": self.by_words and DeadLetter.objects.filter(words_without="").exists(),
+        }
 
 
-def _page(request: HttpRequest, rows: QuerySet[DeadLetter]) -> Page:
+def _listed(request: HttpRequest, queue: str = "") -> Listed:
+    filters, _rows = found(request.GET, request.user, queue=queue, request=request)
     before = request.GET.get(BEFORE, "")
-    if before.isdigit() and len(before) < 19:
-        rows = rows.filter(pk__lt=int(before))
-    light = list(rows.defer("encoded", "properties", "annotations").order_by("-pk")[: PAGE + 1])
+    last = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
+    some = newest_found(filters, request.user, before=last, size=PAGE + 1) if filters.is_valid() else Newest()
+    shown = page_of(request, _rows_of(request, some.numbers), lambda row: str(row.letter.pk))
+    if some.stopped_at is not None:
+        older = request.GET.copy()
+        older[BEFORE] = str(some.stopped_at)
+        shown = Page(shown.rows, older.urlencode(), shown.newest)
+    own = filter_query(request.GET)
+    return Listed(filters, some, shown, own if QueryDict(own).dict() != {"state": "dead"} else "")
+
+
+def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
+    muted = Exists(fault_of_row(timezone.now()))
+    light = DeadLetter.objects.filter(pk__in=numbers).defer("encoded", "properties", "annotations")
+    letters = {letter.pk: letter for letter in light.annotate(is_muted=muted)}
     # A query of its own: joined, SQLite would group the whole table before it takes a page of it.
-    given = ReplayItem.objects.filter(letter__in=[letter.pk for letter in light]).order_by().values_list("letter")
+    given = ReplayItem.objects.filter(letter__in=numbers).order_by().values_list("letter")
     counts = dict(given.annotate(Count("pk")))
     masks = masks_for(request.user)
-    listed = [Row(letter, counts.get(letter.pk, 0), masks.head_of_body(letter)) for letter in light]
-    return page_of(request, listed, lambda row: str(row.letter.pk))
+    there = [letters[number] for number in numbers if number in letters]
+    return [Row(letter, counts.get(letter.pk, 0), masks.head_of_body(letter)) for letter in there]

@@ -1,6 +1,6 @@
 """Conditions on letters by their words, for any query on DeadLetter."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import connection
@@ -86,3 +86,23 @@ def numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: int) -> l
     with connection.cursor() as cursor:
         cursor.execute(sql, [expression(wanted), above, below, most])
         return [number for (number,) in cursor.fetchall()]
+
+
+def in_order() -> bool:
+    """Whether `numbers` are the newest."""
+    return connection.vendor != "postgresql"
+
+
+def those_with(wanted: Iterable[Wanted], candidates: Sequence[int]) -> list[int]:
+    """Those of `candidates` that have all the words, in their order. Bounded by them, or by the letters with the words
+    between the least and the greatest of them."""
+    asked = expression(wanted)
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            sql = f"SELECT letter_id FROM {TABLE} WHERE letter_id = ANY(%s) AND words @@ %s::tsquery"
+            cursor.execute(sql, [list(candidates), asked])
+        else:
+            sql = f"SELECT rowid FROM {TABLE} WHERE {TABLE} MATCH %s AND rowid >= %s AND rowid <= %s"
+            cursor.execute(sql, [asked, min(candidates), max(candidates)])
+        having = {number for (number,) in cursor.fetchall()}
+    return [number for number in candidates if number in having]

@@ -41,6 +41,7 @@ from dlq.models import (
     ReplaySlice,
     Scope,
 )
+from dlq.search.storing import catch_up
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.launches import Launches, make_launches
 
@@ -101,6 +102,7 @@ def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
     world.launches = make_launches(world)
     _protocols(world)
     _letters(world, letters)
+    catch_up(letters + 10)
     _replay(world)
     for name in ("beat", "feed"):
         ProcessBeat.objects.create(name=name, at=world.now - timedelta(seconds=3))

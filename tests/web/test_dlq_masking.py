@@ -178,11 +178,11 @@ def test_without_a_list_bytes_that_are_no_message_are_shown(operator: User) -> N
     assert SECRET in page(operator, f"/letters/{row.pk}/body/")
 
 
-def test_search_in_bodies_leaves_out_bytes_that_are_no_message(operator: User, trusted: User) -> None:
+def test_bytes_that_are_no_message_have_no_words(operator: User, trusted: User) -> None:
     orders("card")
     row = broken()
-    path = f"/dead-letters/orders/?body={SECRET.encode().hex()[:12]}"
-    assert f"/letters/{row.pk}/" not in page(operator, path) and f"/letters/{row.pk}/" in page(trusted, path)
+    for path in (f"/dead-letters/orders/?text={SECRET.encode().hex()[:12]}*", "/dead-letters/orders/?text=secret"):
+        assert f"/letters/{row.pk}/" not in page(operator, path) + page(trusted, path)
 
 
 def test_heads_of_bodies_before_giving_back_and_after(operator: User, trusted: User) -> None:
