@@ -106,7 +106,9 @@ class Feed:
     def _take(self, timeout: float) -> list[Delivery]:
         found: list[Delivery] = []
         with suppress(queue.Empty):
-            found.append(self._inbox.deliveries.get(timeout=timeout))
+            found.append(
+                self._inbox.deliveries.get(timeout=timeout) if timeout else self._inbox.deliveries.get_nowait()
+            )
             taken = len(found[0].encoded)
             while len(found) < BATCH and taken < BATCH_BYTES:
                 found.append(self._inbox.deliveries.get_nowait())

@@ -30,6 +30,8 @@ from dlq.reading import letter_row
 
 # Rows that are compared with what was seen at a time.
 PAGE = 2000
+# Key, broker node and id of a row.
+Row = tuple[int, str, int]
 
 
 class WalkIncomplete(BrokerUnavailable):
@@ -51,13 +53,23 @@ class Numbers:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __contains__(self, number: int) -> bool:
+    def __iter__(self) -> Iterator[int]:
+        """Sorted."""
+        self._sort()
+        return iter(self._numbers)
+
+    def __contains__(self, number: object) -> bool:
+        if not isinstance(number, int):
+            return False
+        self._sort()
+        place = bisect_left(self._numbers, number)
+        return place < len(self._numbers) and self._numbers[place] == number
+
+    def _sort(self) -> None:
         if not self._sorted:
             if any(before > after for before, after in pairwise(self._numbers)):
                 self._numbers = array("q", sorted(self._numbers))
             self._sorted = True
-        place = bisect_left(self._numbers, number)
-        return place < len(self._numbers) and self._numbers[place] == number
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,7 @@ class Walk:
         self._before = message_count(asked, queue)
         self._pieces: Iterator[list[bytes]] = browser.walk(address, queue)
         self._numbers = Numbers()
+        self._finishing: Iterator[Sequence[Row]] | None = None
         self._seen = self._added = self._returned = self._gone = 0
 
     @property
@@ -93,13 +106,17 @@ class Walk:
         return Walked(self._seen, self._added, self._returned, self._gone)
 
     def step(self, now: datetime) -> bool:
-        """Reads some hundred letters; whether there is more to do. Raises WalkIncomplete, BrokerError."""
+        """Reads some hundred letters or compares some thousand rows; whether there is more to do. Raises
+        WalkIncomplete, BrokerError."""
+        if self._finishing is not None:
+            return self._compare(self._finishing, now)
         piece = next(self._pieces, None)
         if piece is None:
-            self._finish(now)
-            return False
-        self._take(piece, now)
-        crash.point("walk: stored a piece")
+            self._check_whole()
+            self._finishing = older_rows(self.queue, self._began_at)
+        else:
+            self._take(piece, now)
+            crash.point("walk: stored a piece")
         return True
 
     def close(self) -> None:
@@ -138,21 +155,50 @@ class Walk:
     def _rows(self, numbers: Iterable[int]) -> "index.Letters":
         return DeadLetter.objects.filter(node_id=self._node_id, queue=self.queue, orig_message_id__in=list(numbers))
 
-    def _finish(self, now: datetime) -> None:
-        """Marks what is gone, page by page: killed in between, the next walk marks the rest."""
+    def _check_whole(self) -> None:
         counted = min(self._before, message_count(self._management, self.queue))
         if self._seen < counted:
             raise WalkIncomplete(f"a walk of {self.queue} saw {self._seen} of {counted} letters")
-        dead = DeadLetter.objects.filter(queue=self.queue, state=LetterState.DEAD).order_by("pk")
-        last = 0
-        while page := list(dead.filter(pk__gt=last).values_list("pk", "node_id", "orig_message_id", "seen_at")[:PAGE]):
-            last = page[-1][0]
-            missing = [
-                pk
-                for pk, node_id, number, seen_at in page
-                if seen_at < self._began_at and (node_id != self._node_id or number not in self._numbers)
-            ]
-            self._gone += mark_gone(missing, now)
+
+    def _compare(self, pages: Iterator[Sequence[Row]], now: datetime) -> bool:
+        """Marks what is gone, page by page: killed in between, the next walk marks the rest."""
+        page = next(pages, None)
+        if page is None:
+            return False
+        missing = [pk for pk, node_id, number in page if node_id != self._node_id or number not in self._numbers]
+        self._gone += mark_gone(missing, now)
+        crash.point("walk: marked a page")
+        return True
+
+
+class Gone:
+    """In place of a walk where the queue is no longer there: none of its letters is."""
+
+    def __init__(self, queue: str, now: datetime) -> None:
+        self.queue = queue
+        self.seen = self._gone = 0
+        self._pages = older_rows(queue, now)
+
+    @property
+    def done(self) -> Walked:
+        return Walked(0, 0, 0, self._gone)
+
+    def step(self, now: datetime) -> bool:
+        page = next(self._pages, None)
+        self._gone += mark_gone([pk for pk, _, _ in page or ()], now)
+        return page is not None
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def older_rows(queue: str, than: datetime) -> Iterator[Sequence[Row]]:
+    """The dead letters that the index knew of a queue before that moment, in pages."""
+    dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD, seen_at__lt=than).order_by("pk")
+    last = 0
+    while page := list(dead.filter(pk__gt=last).values_list("pk", "node_id", "orig_message_id")[:PAGE]):
+        yield page
+        last = page[-1][0]
 
 
 def mark_gone(letters: Sequence[int], now: datetime) -> int:

@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from agents.services.broker import management
 from agents.services.standing_in import stand_in_at_broker
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from contract.properties import FEED, dead_letter_queue
 from dlq.feed import Feed, Inbox
+from dlq.sweep import Sweep
 
 log = structlog.get_logger(__name__)
 
@@ -31,12 +32,16 @@ class Command(BaseCommand):
         consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox)
         feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla)
         log.info("feed starts", queue=dead_letter_queue(FEED))
+        sweep = Sweep(management(), AmqpBrowser(account), dla)
         feed.start()
+        more = False
         try:
             while not stopping.is_set():
                 close_old_connections()
-                feed.step()
+                stored = feed.step(timeout=0.0 if more else 1.0)
+                more = sweep.step(timezone.now(), idle=not stored)
                 stand_in_at_broker(timezone.now())
         finally:
+            sweep.stop()
             feed.stop()
         log.info("feed stopped")

@@ -1,0 +1,181 @@
+"""The index is brought to what the queues hold, by walks and by the sweep that begins them."""
+
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from broker.port import Message, Settle
+from contract.typed import Typed
+from dlq import crash, sweep
+from dlq.models import DeadLetter, LetterQueue
+from dlq.sweep import Sweep
+from dlq.walking import Walk, Walked, WalkIncomplete
+from tests.dlq.processes import Processes
+from tests.dlq.stage import DLA, Stage
+from tests.web import reports
+
+pytestmark = pytest.mark.django_db
+
+
+def kill_messages(stage: Stage, key: str, count: int, first: int = 0) -> None:
+    bodies = [f"{key}-{n}" for n in range(first, first + count)]
+    stage.publish(
+        f"t.{key}", *[Message(body=Typed("string", body), message_id=Typed("string", body)) for body in bodies]
+    )
+    stage.consume(key, count, Settle.REJECT)
+
+
+def walk(stage: Stage, key: str) -> Walked:
+    one = Walk(f"DLQ.{key}", DLA, stage.management, stage.queues.browser, timezone.now())
+    while one.step(timezone.now()):
+        pass
+    return one.done
+
+
+def states(key: str) -> Counter[str]:
+    return Counter(DeadLetter.objects.filter(queue=f"DLQ.{key}").values_list("state", flat=True))
+
+
+def test_a_walk_stores_what_is_unknown_and_marks_what_is_gone(stage: Stage) -> None:
+    key = stage.key()
+    setting = reports.setting(key)
+    kill_messages(stage, key, 700)
+    assert walk(stage, key) == Walked(seen=700, added=700, returned=0, gone=0)
+    assert walk(stage, key) == Walked(seen=700, added=0, returned=0, gone=0)
+    row = DeadLetter.objects.filter(queue=f"DLQ.{key}").first()
+    assert row is not None and (row.setting, row.setting_key, row.chapter) == (setting, key, 1)
+    stage.management.call(f"queue.DLQ.{key}", "removeAllMessages")
+    kill_messages(stage, key, 3, first=700)
+    assert walk(stage, key) == Walked(seen=3, added=3, returned=0, gone=700)
+    assert states(key) == {"gone": 700, "dead": 3}
+
+
+def test_a_letter_that_was_taken_for_gone_is_dead_again_when_it_is_seen(stage: Stage) -> None:
+    key = stage.key()
+    kill_messages(stage, key, 2)
+    walk(stage, key)
+    DeadLetter.objects.filter(queue=f"DLQ.{key}").update(state="gone")
+    assert walk(stage, key) == Walked(seen=2, added=0, returned=2, gone=0)
+    assert states(key) == {"dead": 2}
+
+
+def test_a_walk_that_saw_less_than_the_broker_counts_marks_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = stage.key()
+    kill_messages(stage, key, 2)
+    walk(stage, key)
+    monkeypatch.setattr("dlq.walking.message_count", lambda asked, queue: 3)
+    with pytest.raises(WalkIncomplete):
+        walk(stage, key)
+    assert states(key) == {"dead": 2}
+
+
+def test_a_letter_in_another_queue_is_indexed_where_it_lies(stage: Stage) -> None:
+    """Moved to the bin it has a new id, and is of the same chapter."""
+    key = stage.key()
+    reports.setting(key)
+    kill_messages(stage, key, 1)
+    walk(stage, key)
+    stage.management.call(f"queue.DLQ.{key}", "moveMessages", "", "DLQ.bin")
+    one = Walk("DLQ.bin", DLA, stage.management, stage.queues.browser, timezone.now())
+    while one.step(timezone.now()):
+        pass
+    found = {row.queue: row for row in DeadLetter.objects.filter(message_key=f"{key}-0")}
+    before, after = found[f"DLQ.{key}"], found["DLQ.bin"]
+    assert (after.setting_key, after.orig_queue, after.chapter) == (key, f"DLQ.{key}", 1)
+    assert after.orig_message_id > before.orig_message_id
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that looks all the time."""
+    monkeypatch.setattr(sweep, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(sweep, "AGAIN", 0.0)
+    monkeypatch.setattr(sweep, "SHARE", 0.0)
+
+
+def sweep_until(stage: Stage, key: str, wanted: dict[str, int]) -> None:
+    """The queues of other tests on the same broker are walked as well."""
+    one = Sweep(stage.management, stage.queues.browser, DLA)
+    for _ in range(2000):
+        one.step(timezone.now(), idle=True)
+        if states(key) == wanted and not LetterQueue.objects.exclude(walk_started_at=None).exists():
+            return
+    raise AssertionError(f"{dict(states(key))} instead of {wanted}")
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_sweep_finds_what_the_feed_never_brought_and_what_is_long_gone(stage: Stage) -> None:
+    key = stage.key()
+    kill_messages(stage, key, 3)
+    stage.drain_feed()
+    sweep_until(stage, key, {"dead": 3})
+    stage.management.call(f"queue.DLQ.{key}", "removeAllMessages")
+    sweep_until(stage, key, {"gone": 3})
+    row = LetterQueue.objects.get(queue=f"DLQ.{key}")
+    assert row.walked_at is not None and row.walk_started_at is None
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_sweep_walks_nothing_while_the_feed_has_letters(stage: Stage) -> None:
+    key = stage.key()
+    kill_messages(stage, key, 2)
+    one = Sweep(stage.management, stage.queues.browser, DLA)
+    for _ in range(5):
+        assert not one.step(timezone.now(), idle=True)
+    row = LetterQueue.objects.get(queue=f"DLQ.{key}")
+    assert (row.broker_count, row.indexed, row.differs_since) == (2, 0, None)
+
+
+@pytest.mark.usefixtures("busy")
+def test_letters_of_a_queue_that_was_destroyed_are_gone(stage: Stage) -> None:
+    key = stage.key()
+    kill_messages(stage, key, 2)
+    stage.drain_feed()
+    sweep_until(stage, key, {"dead": 2})
+    stage.management.call("broker", "destroyQueue", f"DLQ.{key}")
+    sweep_until(stage, key, {"gone": 2})
+    assert not LetterQueue.objects.filter(queue=f"DLQ.{key}").exists()
+
+
+def test_a_feed_with_too_many_letters_is_drained_and_the_walks_bring_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But a letter that no queue took is rescued: the feed is all that has it."""
+    key, forgotten = stage.key(), stage.key()
+    stage.management.call("broker", "destroyQueue", f"DLQ.{forgotten}")
+    LetterQueue.objects.create(queue=f"DLQ.{key}", walked_at=timezone.now())
+    kill_messages(stage, key, 4)
+    kill_messages(stage, forgotten, 1)
+    monkeypatch.setattr("dlq.feed.MOST_UNREAD", 1)
+    stage.follow(lambda: DeadLetter.objects.filter(setting_key=forgotten).exists())
+    assert stage.feed_is_empty()
+    assert states(key) == {}
+    assert DeadLetter.objects.get(setting_key=forgotten).queue == "DLQ.unknown"
+    assert LetterQueue.objects.get(queue=f"DLQ.{key}").walked_at is None
+
+
+WALK = "from dlq.walking import index_queue; index_queue('DLQ.{}')"
+
+
+@pytest.mark.parametrize("place", ["walk: stored a piece", "walk: marked a page"])
+def test_a_walk_that_was_killed_is_done_by_the_next_one(stage: Stage, tmp_path: Path, place: str) -> None:
+    processes = Processes(tmp_path, stage)
+    key = stage.key()
+    kill_messages(stage, key, 2)
+    processes.python(WALK.format(key))
+    stage.management.call(f"queue.DLQ.{key}", "removeMessages", "")
+    kill_messages(stage, key, 1, first=2)
+    crashing = processes.environ | {crash.ASKED: place, crash.ALLOWED: "1"}
+    died = subprocess.run(processes.command("shell", "-c", WALK.format(key)), env=crashing, timeout=120)
+    assert died.returncode == crash.EXIT_CODE
+    processes.python(WALK.format(key))
+    told = processes.python(
+        "from dlq.models import DeadLetter; "
+        f"print(sorted(DeadLetter.objects.filter(queue='DLQ.{key}').values_list('state', flat=True)))"
+    )
+    assert told.splitlines()[-1] == "['dead', 'gone', 'gone']"
