@@ -57,7 +57,8 @@ class ReplayJob(models.Model):
 
     `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which letters move
     (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what becomes of them, and stops
-    by itself when more than `ladder_percent` of a step fail again; `ladder_step` is the step at hand. `skipped` counts
+    by itself when more than `ladder_percent` of a step fail again; `ladder_step` is the step at hand,
+    `ladder_breaker` the highest breaker count of the setting when it began. `skipped` counts
     by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
     change them. `wait_reason` says why an open job does nothing at the moment."""
 
@@ -89,6 +90,7 @@ class ReplayJob(models.Model):
     ladder = models.BooleanField(_("ladder"), default=False)
     ladder_percent = models.PositiveSmallIntegerField(_("stops above, %"), default=10)
     ladder_step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
+    ladder_breaker = models.PositiveIntegerField(default=0, editable=False)
     edit_rule = models.JSONField(_("edit rule"), default=dict)
     acknowledged = models.JSONField(_("warnings acknowledged"), default=list)
     needs_second = models.BooleanField(_("needs a second person"), default=False)
@@ -139,6 +141,7 @@ class SliceState(models.TextChoices):
 class ReplaySlice(models.Model):
     """`moved` is what the broker said, for people only. `count_before` and `added_before` are the queue's exact figures
     before its first move: with the figures after it they say how many letters left, whoever dies in between.
+    `left` is how many letters left by these figures (None: unknown).
     `by_range`: the move names the ids from `first_number` to `last_number`, else each one."""
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="slices", verbose_name=_("replay"))
@@ -153,6 +156,7 @@ class ReplaySlice(models.Model):
     last_number = models.BigIntegerField(null=True, editable=False)
     count_before = models.BigIntegerField(_("letters in the queue before"), null=True)
     added_before = models.BigIntegerField(_("letters ever added before"), null=True)
+    left = models.IntegerField(_("letters that left"), null=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
     moved = models.IntegerField(_("moved, says the broker"), null=True)
     planned_at = models.DateTimeField(_("planned"), default=timezone.now)
