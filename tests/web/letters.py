@@ -10,6 +10,7 @@ from contract.typed import Typed
 from dlq import index
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.reading import letter_row
+from dlq.replay import counting
 from tests.web.reports import AT
 
 NODE = "node-1"
@@ -43,4 +44,5 @@ def given_back(setting: LaunchSetting, *letters: DeadLetter) -> ReplayJob:
     for letter in letters:
         ReplayItem.objects.create(job=job, letter=letter, slice=piece, state=ItemState.GIVEN_BACK, state_at=now)
     DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(state=LetterState.GIVEN_BACK)
+    counting.recount(job.pk)
     return job
