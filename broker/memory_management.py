@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from broker.amqp_codec import encode
 from broker.errors import BrokerUnavailable, ManagementFailed
 from broker.memory_filters import predicate
 from broker.memory_store import Store, StoredQueue
@@ -51,6 +52,8 @@ class MemoryManagement:
     def attribute(self, resource: str, name: str) -> Any:
         with self._store.changed:
             self._check()
+            if name == "PersistentSize":
+                return _size(self._found(resource))
             values = self._attributes(resource)
             if name not in values:
                 raise ManagementFailed(f"Problem while retrieving attribute {name}")
@@ -181,6 +184,12 @@ class MemoryManagement:
     def _pause(self, queue: StoredQueue, paused: bool) -> None:
         queue.paused = paused
         self._store.feed(queue)
+
+
+def _size(queue: StoredQueue) -> int:
+    """In bytes, as AMQP; the real one counts a little more."""
+    held = (queue.ready, queue.scheduled, queue.delivering)
+    return sum(len(encode(reference.message)) for references in held for reference in references)
 
 
 def _queue_attributes(queue: StoredQueue) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from broker.topology import queue_figures
 from contract.properties import hold_queue
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
+from dlq.masking import Masks
 from dlq.models import AuditEntry, DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
 from dlq.waiting import asking, steps, tasks
 from dlq.waiting.asking import WaitingRefused, ask, listed
+from dlq.waiting.bodies import Heads
 from tests.broker.houses import eventually
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Seen, Stage
@@ -207,6 +209,17 @@ def test_what_was_handled_meanwhile_is_not_called_held(stage: Stage) -> None:
     eventually(lambda: scene.figures().messages == 1)
     scene.run(action)
     assert (action.counts, scene.held()) == ({"done": 1, "left": 1}, 1)
+
+
+def test_bodies_are_read_of_what_waits_and_of_what_is_held(stage: Stage) -> None:
+    scene = Scene(stage, waiting=3, delayed=1)
+    heads = Heads(stage.management, stage.queues.browser, Masks())
+    for part in ("waiting", "held"):
+        if part == "held":
+            scene.do("hold", "waiting", scene.numbers("waiting")[:2])
+        messages = listed(stage.management, scene.key, part) or []
+        assert len(messages) == {"waiting": 3, "held": 2}[part]
+        assert heads.of(scene.setting, part, messages, 50) == {each.number: each.message_id for each in messages}
 
 
 def test_nothing_is_asked_for_twice_at_the_same_time(stage: Stage) -> None:

@@ -1,0 +1,203 @@
+"""What a person sees of waiting messages: one part of them, a page of it, with what the database knows of each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Max
+
+from agents.models import LaunchSetting
+from broker import waiting
+from broker.errors import AddressUnknown
+from broker.letters import QueueFigures, queue_figures
+from broker.port import Management
+from contract.properties import HOLD, hold_queue
+from dlq.endings import deaths
+from dlq.masking import Masks, masked
+from dlq.models.waiting import Fate, WaitingItem, WaitingKind, WaitingPart
+from dlq.waiting.bodies import Heads
+from dlq.waiting.rows import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
+from failures.models import FailureProtocol
+
+IN_DELIVERY = "in_delivery"
+PARTS = (WaitingPart.WAITING.value, WaitingPart.DELAYED.value, IN_DELIVERY, WaitingPart.HELD.value)
+PAGE = 50
+# Protocols looked at for the messages of a page: the latest of each key.
+PROTOCOLS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Who held a message back, since when, why."""
+
+    by: str
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message. `properties` are masked. `body` is its head, None where the broker does not show it. `attempt` is
+    the one that comes next, as far as protocols tell; only of a delayed message its `due` means something."""
+
+    message: WaitingMessage
+    properties: Sequence[Mapping[str, Any]]
+    key: str
+    attempt: NextTry | None = None
+    body: str | None = None
+    held: Held | None = None
+    hold: Hold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The broker's, of one moment each."""
+
+    waiting: int
+    delayed: int
+    in_delivery: int
+    held: int
+
+    def of(self, part: str) -> int:
+        return int(getattr(self, part))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`told`: how many the broker tells of, from the first; None: they are too many to be told at all."""
+
+    part: str
+    counts: Counts
+    lines: list[Line]
+    told: int | None
+    start: int
+
+    @property
+    def cut(self) -> bool:
+        """Whether there are more than can be looked at."""
+        return self.told is not None and self.told < self.counts.of(self.part)
+
+    @property
+    def more(self) -> bool:
+        return self.told is not None and self.start + PAGE < self.told
+
+
+def counts_of(broker: Management, setting: LaunchSetting) -> Counts:
+    """Raises BrokerError, AddressUnknown while its queues are not there."""
+    figures = queue_figures(broker, setting.key, setting.subscribed.name)
+    held = held_figures(broker, setting.key)
+    return Counts(figures.waiting, figures.scheduled, figures.delivering, held.messages if held else 0)
+
+
+def held_figures(broker: Management, key: str) -> QueueFigures | None:
+    """None: nothing was ever held back."""
+    try:
+        return queue_figures(broker, hold_queue(key), HOLD)
+    except AddressUnknown:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the broker said. `found` None: the messages are too many to be told. `bodies` by the broker's id."""
+
+    part: str
+    counts: Counts
+    found: Sequence[tuple[WaitingMessage, Held | None]] | None
+    bodies: Mapping[int, str]
+    start: int
+
+
+def ask_broker(broker: Management, setting: LaunchSetting, part: str, heads: Heads | None, start: int = 0) -> Told:
+    """A page of the part from `start` on; `heads` reads the bodies where it can. Without the database, so that a page
+    need not wait for the end of it. Raises BrokerError."""
+    counts = counts_of(broker, setting)
+    found = _found(broker, setting.key, part, counts)
+    if found is None or start >= len(found):
+        start = 0
+    bodies: Mapping[int, str] = {}
+    if heads is not None and found and part in (WaitingPart.WAITING, WaitingPart.HELD):
+        bodies = heads.of(setting, part, [message for message, _held in found], start + PAGE)
+    return Told(part, counts, found, bodies, start)
+
+
+def look(told: Told, setting: LaunchSetting, masks: Masks) -> Look:
+    """With what the database knows of the messages."""
+    if told.found is None:
+        return Look(told.part, told.counts, [], None, 0)
+    lines = [_line(setting, each, held, masks) for each, held in told.found[told.start : told.start + PAGE]]
+    lines = _with_attempts(setting, lines)
+    if told.part == WaitingPart.HELD:
+        lines = _with_holds(setting.key, lines)
+    lines = [replace(line, body=told.bodies.get(line.message.number)) for line in lines]
+    return Look(told.part, told.counts, lines, len(told.found), told.start)
+
+
+def _found(broker: Management, key: str, part: str, counts: Counts) -> list[tuple[WaitingMessage, Held | None]] | None:
+    if not counts.of(part):
+        return []
+    if part == IN_DELIVERY:
+        groups = waiting.in_delivery(broker, key)
+        return None if groups is None else [(held.message, held) for held in held_messages(groups)]
+    if part == WaitingPart.DELAYED:
+        rows = waiting.delayed(broker, key)
+        if rows is None:
+            return None
+        return [(message, None) for message in sorted(map(waiting_message, rows), key=lambda each: each.number)]
+    queue = hold_queue(key) if part == WaitingPart.HELD else key
+    return [(waiting_message(row), None) for row in waiting.first_waiting(broker, queue)]
+
+
+def _line(setting: LaunchSetting, message: WaitingMessage, held: Held | None, masks: Masks) -> Line:
+    hidden = masks.names_of([setting.key])
+    properties = [masked(each) if each["name"] in hidden else each for each in message.properties]
+    return Line(message, properties, message.key, held=held)
+
+
+def _with_attempts(setting: LaunchSetting, lines: list[Line]) -> list[Line]:
+    """Attempts since the message last died or was released: a move begins them anew."""
+    candidates = {key for line in lines for key in line.message.keys}
+    failed = _last_failures(setting.key, candidates)
+    died = deaths(setting.key, failed.keys()) if failed else {}
+    released = _released(setting.key, [line.message.before for line in lines if line.message.before is not None])
+    policy, found = setting.subscribed.policy, []
+    for line in lines:
+        key = next((key for key in line.message.keys if key in failed), None)
+        if key is not None:
+            attempt, at = failed[key]
+            begun = max(filter(None, (died.get(key), released.get(line.message.before or -1))), default=None)
+            line = replace(line, key=key)
+            if begun is None or begun < at:
+                line = replace(line, attempt=next_try(policy, attempt, at))
+        found.append(line)
+    return found
+
+
+def _last_failures(setting_key: str, keys: set[str]) -> dict[str, tuple[int, datetime]]:
+    """{message key: (attempt, when)} of the last protocol of each."""
+    rows = FailureProtocol.objects.filter(message_key__in=keys, setting_key=setting_key, message_key_weak=False)
+    latest = dict(rows.order_by().values_list("message_key").annotate(Max("occurred_at")))
+    found = rows.filter(occurred_at__in=set(latest.values())).order_by("occurred_at", "attempt")
+    told = found.values_list("message_key", "attempt", "occurred_at")[:PROTOCOLS]
+    return {key: (attempt, at) for key, attempt, at in told if latest.get(key) == at}
+
+
+def _released(setting_key: str, numbers: list[int]) -> dict[int, datetime]:
+    """When messages that had these ids in the hold queue left it."""
+    items = WaitingItem.objects.filter(
+        setting_key=setting_key, number__in=numbers, action__kind=WaitingKind.RELEASE, fate__in=(Fate.ACTED, Fate.DONE)
+    )
+    return dict(items.order_by("at").values_list("number", "at"))
+
+
+def _with_holds(setting_key: str, lines: list[Line]) -> list[Line]:
+    numbers = [line.message.before for line in lines if line.message.before is not None]
+    items = WaitingItem.objects.filter(
+        setting_key=setting_key, number__in=numbers, action__kind=WaitingKind.HOLD
+    ).select_related("action")
+    holds = {
+        item.number: Hold(item.action.by_name, item.action.created_at, item.action.reason)
+        for item in items.order_by("pk")
+    }
+    return [replace(line, hold=holds.get(line.message.before or -1)) for line in lines]
