@@ -1,12 +1,14 @@
 """Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a letter left."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import Q
 
 from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
+from dlq.replay import counting
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
 from failures.hygiene import fit
 from failures.sinks import StoredOutcome
@@ -53,12 +55,17 @@ def settle(cases: Collection[Case], now: datetime) -> None:
     if wrong := [item.pk for item, fate in changed if item.died_as_id not in (None, fate.died_as)]:
         ReplayItem.objects.filter(pk__in=wrong).update(died_as=None)
     # In one order, so that two transactions never wait for each other in a circle.
+    told: dict[UUID, Counter[str]] = defaultdict(Counter)
     for item, fate in sorted(changed, key=lambda pair: pair[0].pk):
+        told[item.job_id].update({fate.outcome: 1})
+        told[item.job_id].subtract({item.outcome: 1})
         ReplayItem.objects.filter(pk=item.pk).update(
             outcome=fate.outcome, outcome_at=fate.at or now, died_as_id=fate.died_as
         )
         if fate.died_as is not None and item.letter.message_key_weak:
             DeadLetter.objects.filter(pk=fate.died_as).update(chapter=item.letter.chapter + 1)
+    for job, more in sorted(told.items()):
+        counting.add(job, {outcome: more[outcome] for outcome in counting.OUTCOMES})
 
 
 def _given(cases: Collection[Case]) -> dict[Case, list[ReplayItem]]:
@@ -69,7 +76,17 @@ def _given(cases: Collection[Case]) -> dict[Case, list[ReplayItem]]:
     left = Q(state=ItemState.GIVEN_BACK) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
     items = ReplayItem.objects.filter(left, letter__message_key__in={key for _, key in cases})
     needed = ("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id")
-    own = ("state", "outcome", "outcome_at", "died_as", "letter", "slice", "slice__planned_at", "letter__chapter")
+    own = (
+        "job",
+        "state",
+        "outcome",
+        "outcome_at",
+        "died_as",
+        "letter",
+        "slice",
+        "slice__planned_at",
+        "letter__chapter",
+    )
     found: dict[Case, list[ReplayItem]] = defaultdict(list)
     locked = items.select_for_update(of=("self",)).order_by("pk")
     for item in locked.select_related("letter", "slice").only(*own, *needed):

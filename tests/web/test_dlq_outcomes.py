@@ -30,14 +30,22 @@ def outcomes(job: ReplayJob) -> list[str]:
     return list(job.items.order_by("letter_id").values_list("outcome", flat=True))
 
 
+def counted(job: ReplayJob) -> tuple[int, ...]:
+    """As every page shows it: kept with the job, counted by nobody."""
+    job.refresh_from_db()
+    return tuple(job.counts.get(name, 0) for name in ("handled", "failed_again", "dead_again"))
+
+
 def test_a_report_is_the_outcome_of_its_letter(run: Run) -> None:
     rows = [letters.dead("orders", number, f"ID:{number}") for number in (10, 11, 12)]
     job = letters.given_back(run.activation.setting, *rows)
     report(run, "ID:10", 20, "handled")
     report(run, "ID:11", 21, "failed")
     assert outcomes(job) == ["handled", "failed_again", ""]
+    assert counted(job) == (1, 1, 0)
     report(run, "ID:11", 21, "handled", minute=11)
     assert outcomes(job) == ["handled", "handled", ""]
+    assert counted(job) == (2, 0, 0)
     assert LetterReport.objects.count() == 3
 
 
@@ -67,6 +75,7 @@ def test_a_second_death_ends_the_replay_and_opens_a_chapter(run: Run) -> None:
     again.refresh_from_db()
     assert outcomes(job) == ["dead_again", ""] and again.chapter == 2
     assert job.items.get(outcome="dead_again").died_as == again
+    assert counted(job) == (0, 0, 1)
 
 
 @pytest.mark.django_db(transaction=True)
