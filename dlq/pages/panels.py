@@ -8,7 +8,7 @@ from agents.pages.figures import figures_of
 from agents.panels import Panel
 from dlq.models import ReplayJob
 from dlq.pages.letters import VIEW
-from dlq.pages.overview import queue_row
+from dlq.pages.queue_rows import queue_row
 from dlq.pages.shown import JOBS
 
 LATEST = 3

@@ -4,20 +4,35 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_page, add_tab
-from dlq.pages import audit, case, giveback, letter, letters, overview, remarks, replays
+from dlq.pages import (
+    audit,
+    case,
+    foreign,
+    giveback,
+    letter,
+    letters,
+    overview,
+    remarks,
+    replay,
+    replay_control,
+    replay_rights,
+    replays,
+)
 from dlq.pages.panels import setting_panel
 from dlq.pages.trip_panel import trip_panel
 
 
 def register() -> None:
     add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, letters.VIEW))
-    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replays.VIEW))
+    add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     add_page("dead-letters/", overview.overview, "dead_letters")
     add_page("dead-letters/all/", letters.all_letters, "all_dead_letters")
     add_page("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of")
     add_page("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back")
     add_page("dead-letters/<str:key>/redirect/", giveback.redirect_page, "redirect")
     add_page("dead-letters/<str:key>/discard/", giveback.discard_page, "discard")
+    add_page("foreign-queues/", foreign.foreign_page, "foreign_queues")
+    add_page("foreign-queues/<int:pk>/forget/", foreign.forget_page, "forget_foreign_queue")
     add_page("letters/<int:pk>/", letter.letter_page, "letter")
     add_page("letters/<int:pk>/body/", letter.letter_body, "letter_body")
     add_page("cases/", case.case_page, "case")
@@ -28,7 +43,9 @@ def register() -> None:
     add_page("remarks/takings/<int:pk>/end/", remarks.end_taking_page, "taking_end")
     add_page("remarks/takings/<int:pk>/hand-over/", remarks.hand_over_page, "taking_hand_over")
     add_page("replays/", replays.replay_list, "replays")
-    add_page("replays/<uuid:pk>/", replays.replay_page, "replay")
+    add_page("replays/<uuid:pk>/", replay.replay_page, "replay")
+    for name in ("pause", "resume", "cancel", "approve", "refuse"):
+        add_page(f"replays/<uuid:pk>/{name}/", getattr(replay_control, f"{name}_page"), f"replay_{name}")
     add_page("audit/", audit.audit_page, "audit")
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)

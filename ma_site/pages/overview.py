@@ -18,7 +18,7 @@ from agents.pages.servers import server_rows
 from agents.services.rights import may_anywhere
 from dlq.models import DeadLetter, LetterState
 from dlq.pages.letters import VIEW as SEE_LETTERS
-from dlq.pages.overview import QueueRow, queue_rows, unknown_row
+from dlq.pages.queue_rows import QueueRow, queue_rows, unknown_row
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW as SEE_PROTOCOLS
 from ma_site.pages.attention import MOST, needs_of

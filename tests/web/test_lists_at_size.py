@@ -30,7 +30,7 @@ REST = ("settings", "activations", "servers", "groups", "trips")
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     figures.forget()
     broker_answers(monkeypatch, broker_figures(dead=0))
-    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 0)
+    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
 
 
 def house(pool: Pool, servers: int, settings: int) -> None:

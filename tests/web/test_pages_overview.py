@@ -23,7 +23,7 @@ from tests.web.rows import make_setting
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
     broker_answers(monkeypatch, broker_figures(dead=17, waiting=1234))
-    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
+    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 2)
 
 
 def test_the_summary_counts_what_the_rows_say(world: World, answering: None) -> None:
@@ -106,7 +106,7 @@ def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypa
         return answer(setting, now)
 
     broker_answers(monkeypatch, some)
-    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 2)
+    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 2)
 
     assert "4,321" in looked_at(signed_in(world, "viewer"), "/").text
     assert figures.broker_away_since() is None
@@ -168,7 +168,7 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
 def test_a_house_where_all_is_well_says_that_too(db: None, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     figures.forget()
     broker_answers(monkeypatch, broker_figures(dead=0, waiting=0, delayed=0))
-    monkeypatch.setattr("dlq.pages.overview.message_count", lambda queue: 0)
+    monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
     monkeypatch.setattr("ma_site.pages.overview.quick_parts", lambda now: [])
     client.force_login(make_people()["viewer"])
     pool = Pool.objects.create(name="main")

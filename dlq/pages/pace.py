@@ -1,0 +1,42 @@
+"""How fast a replay moves and how long it still takes, from its latest slices. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+# A look at so many slices is steady and still follows a change of the pace.
+LATEST = 20
+# Nothing was checked for so long: what was before says nothing of now.
+STALE = timedelta(minutes=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A slice that was checked: `size` letters between these two instants."""
+
+    size: int
+    begun_at: datetime
+    checked_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Letters a second, and how long `remaining` letters take at that; None: not known."""
+
+    per_second: float
+    left: timedelta | None
+
+
+def pace(latest: Sequence[Moved], remaining: int, now: datetime) -> Pace | None:
+    """None while nothing was moved, or no longer. Slices that wait between each other (a limit, a ladder) count with
+    their waiting: the time that is left has it too."""
+    if not latest:
+        return None
+    first = min(each.begun_at for each in latest)
+    last = max(each.checked_at for each in latest)
+    if now - last > STALE:
+        return None
+    seconds = max((last - first).total_seconds(), 0.001)
+    per_second = sum(each.size for each in latest) / seconds
+    left = timedelta(seconds=remaining / per_second) if per_second > 0 and remaining else None
+    return Pace(per_second, left)

@@ -1,0 +1,101 @@
+"""One replay: its progress by what became of the letters, how it goes, and each letter with why."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents.pages.buttons import Button
+from agents.pages.consoles import link, page
+from agents.pages.lists import BEFORE, PAGE, page_of
+from agents.pages.shown import Shown
+from dlq.masks import masks_for
+from dlq.models import UNFINISHED_JOBS, Action, ItemState, JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice
+from dlq.models.replay import OPEN_JOBS
+from dlq.pages import replay_words as words
+from dlq.pages.pace import LATEST, Moved, Pace, pace
+from dlq.pages.replay_control import buttons_of
+from dlq.pages.replay_rights import job_for
+from dlq.pages.shown import ITEMS, JOBS, OUTCOMES
+from dlq.preflight.words import reason
+
+GIVEN = Q(state=ItemState.GIVEN_BACK)
+SHOWS: dict[str, Q] = {
+    "planned": Q(state=ItemState.PLANNED),
+    "given_back": GIVEN,
+    "handled": GIVEN & Q(outcome=Outcome.HANDLED),
+    "failed_again": GIVEN & Q(outcome=Outcome.FAILED_AGAIN),
+    "dead_again": GIVEN & Q(outcome=Outcome.DEAD_AGAIN),
+    "waiting": GIVEN & Q(outcome=Outcome.WAITING),
+    "not_moved": Q(state__in=[ItemState.NOT_FOUND, ItemState.FAILED_TO_MOVE]),
+    "skipped": Q(state=ItemState.SKIPPED),
+    "cancelled": Q(state=ItemState.CANCELLED),
+}
+
+
+@require_safe
+def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    job, now = job_for(request, pk), timezone.now()
+    show = request.GET.get("show", "")
+    items = _items(job, show)
+    before = request.GET.get(BEFORE, "")
+    if before.isdigit() and len(before) < 19:
+        items = items.filter(pk__gt=int(before))
+    listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
+    counts, masks = words.counts_of(job), masks_for(request.user)
+    to_come = words.unsettled(job, counts)
+    return page(
+        request,
+        "dlq/replay.html",
+        title=_("Replay %(id)s") % {"id": str(job.pk)[:8]},
+        section="replays",
+        crumbs=[(_("Replays"), link("replays"))],
+        job=job,
+        state=JOBS[job.state],
+        open=job.state in OPEN_JOBS,
+        unfinished=job.state in UNFINISHED_JOBS,
+        polls=job.state in UNFINISHED_JOBS or bool(to_come),
+        buttons=_buttons(request, job),
+        bars=words.bars(job, counts),
+        pace=_pace(job, counts.get(ItemState.PLANNED, 0), now),
+        waits=words.why_it_waits(job) if job.wait_reason else "",
+        how=words.how(job),
+        acknowledged=[words.acknowledged(code) for code in job.acknowledged],
+        left_out=words.left_out(job),
+        to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
+        listed=listed,
+        items=[
+            (item, masks.head_of_body(item.letter), ITEMS[item.state], _outcome(item), reason(item.why))
+            for item in listed.rows
+        ],
+        show=show if show in SHOWS else "",
+    )
+
+
+def _buttons(request: HttpRequest, job: ReplayJob) -> list[Button]:
+    return buttons_of(request.user, job) if job.state in UNFINISHED_JOBS else []
+
+
+def _pace(job: ReplayJob, remaining: int, now: datetime) -> Pace | None:
+    if job.state != JobState.RUNNING:
+        return None
+    slices = ReplaySlice.objects.filter(job=job).exclude(checked_at=None).order_by("-number")
+    rows = slices.values_list("size", "moved_at", "planned_at", "checked_at")[:LATEST]
+    latest = [Moved(size, begun or planned, checked) for size, begun, planned, checked in rows if checked]
+    return pace(latest, remaining, now)
+
+
+def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
+    items = ReplayItem.objects.filter(job=job).select_related("letter", "died_as")
+    items = items.defer("letter__encoded", "letter__properties", "letter__annotations")
+    items = items.defer("died_as__encoded", "died_as__properties", "died_as__annotations")
+    return items.filter(SHOWS[show]) if show in SHOWS else items
+
+
+def _outcome(item: ReplayItem) -> Shown | None:
+    moved = item.state == ItemState.GIVEN_BACK and item.job.action in words.WITH_OUTCOMES
+    return OUTCOMES[item.outcome] if moved else None

@@ -1,0 +1,151 @@
+"""What is said of a replay: its bars, why it waits, how it goes about its letters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.utils.formats import time_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from agents.pages.amounts import number
+from agents.pages.consoles import Text
+from agents.pages.fact import Fact
+from dlq.models import Action, ItemState, Outcome, ReplayItem, ReplayJob
+from dlq.preflight import judgement
+from dlq.preflight.words import reason
+from dlq.replay.ladder import step_size
+
+# What goes before an agent again, so that something becomes of it.
+WITH_OUTCOMES = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`show` is the filter of the list below that shows what this bar counts."""
+
+    label: Text
+    count: int
+    total: int
+    tone: str
+    show: str
+
+
+def counts_of(job: ReplayJob) -> dict[str, int]:
+    """By state of items and by outcome; kept with the job. One of an earlier version is counted."""
+    if job.counts or not job.total:
+        return {name: int(count) for name, count in job.counts.items()}
+    rows = ReplayItem.objects.filter(job=job).order_by().values_list("state", "outcome").annotate(Count("pk"))
+    counts: dict[str, int] = {}
+    for state, outcome, count in rows:
+        counts[state] = counts.get(state, 0) + count
+        if outcome:
+            counts[outcome] = counts.get(outcome, 0) + count
+    return counts
+
+
+def waiting(counts: Mapping[str, int]) -> int:
+    """Moved, and nobody has said anything of them yet."""
+    known = sum(counts.get(outcome, 0) for outcome in (Outcome.HANDLED, Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN))
+    return max(0, counts.get(ItemState.GIVEN_BACK, 0) - known)
+
+
+def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
+    """Letters of which there will still be news."""
+    if job.action not in WITH_OUTCOMES:
+        return 0
+    return waiting(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
+
+
+def moved_word(job: ReplayJob) -> str:
+    return {
+        Action.GIVE_BACK: _("given back"),
+        Action.REDIRECT: _("redirected"),
+        Action.DISCARD: _("put into the bin"),
+        Action.PUT_BACK: _("put back"),
+        Action.EDIT: _("edited and given back"),
+    }[Action(job.action)]
+
+
+def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
+    """What was moved, and of that what became of it; then what could not be, where there is any."""
+    moved, planned = counts.get(ItemState.GIVEN_BACK, 0), counts.get(ItemState.PLANNED, 0)
+    lost = counts.get(ItemState.NOT_FOUND, 0) + counts.get(ItemState.FAILED_TO_MOVE, 0)
+    cancelled = counts.get(ItemState.CANCELLED, 0)
+    total = max(job.total, moved + lost + planned + cancelled, 1)
+
+    def bar(label: Text, count: int, tone: str, show: str) -> Bar:
+        return Bar(label, count, total, tone, show)
+
+    shown = [bar(moved_word(job), moved, "info", "given_back")]
+    if job.action in WITH_OUTCOMES:
+        shown += [
+            bar(_("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
+            bar(_("failed again, will be tried again"), counts.get(Outcome.FAILED_AGAIN, 0), "warn", "failed_again"),
+            bar(_("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
+            bar(_("waiting to be handled"), waiting(counts), "off", "waiting"),
+        ]
+    rest = [
+        bar(_("still to be moved"), planned, "off", "planned"),
+        bar(_("not moved"), lost, "bad", "not_moved"),
+        bar(_("cancelled before they were moved"), cancelled, "off", "cancelled"),
+    ]
+    return shown + [each for each in rest if each.count]
+
+
+WAITS = {
+    "outcomes": lambda: _("It waits for what becomes of the letters of this step."),
+    "window": lambda: _("It waits for its run window."),
+    "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
+    "other_job": lambda: _("Another job moves letters of the same queue first."),
+    "broker": lambda: _("The broker does not answer; it goes on by itself."),
+    "tripped": lambda: _("The breaker of the setting tripped since it began."),
+    "disabled": lambda: _("The setting was switched off since it began."),
+    "breaker": lambda: _("The breaker of the setting began to count failures since it began."),
+    "failing": lambda: _("Too many letters of its last step failed again."),
+}
+
+
+def why_it_waits(job: ReplayJob) -> str:
+    """The engine's stable word in words; what is no such word is text already."""
+    word, _separator, rest = job.wait_reason.partition(":")
+    return f"{WAITS[word]()} {rest.strip()}".strip() if word in WAITS else job.wait_reason
+
+
+def left_out(job: ReplayJob) -> list[tuple[str, int]]:
+    """Why, and how many, the most first."""
+    ranked = sorted(job.skipped.items(), key=lambda pair: -int(pair[1]))
+    return [(reason(code), int(count)) for code, count in ranked if count]
+
+
+def acknowledged(code: str) -> str:
+    """What somebody ticked before it began."""
+    words = {
+        judgement.DISABLED: _("the setting was switched off"),
+        judgement.TRIPPED: _("its breaker had switched it off"),
+        judgement.NO_CONSUMER: _("nobody consumed from the subscription"),
+        judgement.SAME_VERSION: _("the same agent version as at the failure"),
+        judgement.ORDERED: _("the subscription keeps an order"),
+        judgement.LADDER: _("a ladder was advised"),
+    }
+    return words.get(code) or reason(code)
+
+
+def how(job: ReplayJob) -> list[Fact]:
+    """How it goes about its letters; only what somebody chose."""
+    facts = []
+    if job.per_second:
+        facts.append(Fact(_("At most"), _("%(n)s letters a second") % {"n": number(job.per_second, 2)}))
+    if job.window_from is not None and job.window_until is not None:
+        between = {"from": time_format(job.window_from, "H:i"), "until": time_format(job.window_until, "H:i")}
+        facts.append(Fact(_("Moves only"), _("from %(from)s until %(until)s") % between, _("by the server's clock")))
+    if job.ladder:
+        now_at = _("step %(step)s: %(n)s") % {"step": number(job.ladder_step + 1), "n": _step(job.ladder_step)}
+        stops = _("Stops by itself when more than %(n)s %% of a step fail again.") % {"n": number(job.ladder_percent)}
+        facts.append(Fact(_("Ladder"), now_at, stops))
+    return facts
+
+
+def _step(step: int) -> str:
+    size = step_size(step)
+    return ngettext("%(n)s letter", "%(n)s letters", size) % {"n": number(size)}

@@ -1,0 +1,149 @@
+"""The page of a replay: what became of its letters, how it goes about it, and what may be done about it by whom."""
+
+from datetime import time, timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from agents.models import LaunchSetting
+from dlq.models import AuditEntry, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
+
+KEY = "orders-export"
+
+
+@pytest.fixture
+def job(world: World) -> ReplayJob:
+    setting = LaunchSetting.objects.get(key=KEY)
+    return ReplayJob.objects.create(
+        id=uuid4(), setting=setting, setting_key=KEY, scope="all", state=JobState.RUNNING, total=1000,
+        by=world.people["chief"], planned_at=timezone.now(),
+        counts={"given_back": 812, "planned": 188, "handled": 640, "failed_again": 12, "dead_again": 0},
+        skipped={"muted": 3, "gone": 1},
+    )  # fmt: skip
+
+
+def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, job: ReplayJob) -> None:
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
+
+    for words in ("given back 812", "handled 640", "failed again, will be tried again 12", "waiting to be handled 160",
+                  "still to be moved 188", "3 known, being worked on (muted)"):  # fmt: skip
+        assert words in text, words
+
+
+def test_it_tells_the_pace_and_what_is_left(world: World, job: ReplayJob) -> None:
+    now = timezone.now()
+    for number in (1, 2):
+        at = now - timedelta(seconds=20 - 10 * number)
+        ReplaySlice.objects.create(
+            job=job, number=number, first_letter_id=1, last_letter_id=2, size=94, state="checked",
+            planned_at=at - timedelta(seconds=10), checked_at=at,
+        )  # fmt: skip
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
+
+    assert "9 a second · about 20 s left" in text
+
+
+def test_it_tells_how_it_goes_and_why_it_waits(world: World, job: ReplayJob) -> None:
+    ReplayJob.objects.filter(pk=job.pk).update(
+        per_second=2.5, ladder=True, ladder_step=2, window_from=time(22), window_until=time(6), wait_reason="outcomes",
+        acknowledged=["same_version"],
+    )  # fmt: skip
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
+
+    for words in (
+        "2.5 letters a second",
+        "from 22:00 until 06:00",
+        "step 3: 25 letters",
+        "10 % of a step fail again",
+        "It waits for what becomes of the letters of this step.",
+        "the same agent version as at the failure",
+    ):
+        assert words in text, words
+
+
+def test_a_letter_that_was_left_out_says_why(world: World, job: ReplayJob) -> None:
+    ReplayItem.objects.create(job=job, letter=world.letters[0], state=ItemState.SKIPPED, why="muted")
+    page = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped")
+
+    assert "left out" in page.text and page.text.count("known, being worked on (muted)") == 2
+    assert "None of its letters" in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=cancelled").text
+
+
+def test_it_refreshes_until_nothing_more_can_happen(world: World, job: ReplayJob) -> None:
+    client, path = signed_in(world, "viewer"), f"/replays/{job.pk}/"
+
+    def polls() -> bool:
+        return any(attributes.get("hx-get") for _tag, attributes in looked_at(client, path).found)
+
+    assert polls()
+    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.DONE)
+    assert polls()  # 160 are waiting to be handled
+    ReplayJob.objects.filter(pk=job.pk).update(counts={"given_back": 1000, "handled": 1000})
+    assert not polls()
+    ReplayJob.objects.filter(pk=job.pk).update(action="discard", counts={"given_back": 1000})
+    assert not polls() and "handled" not in looked_at(client, path).text
+
+
+def test_it_is_paused_resumed_and_cancelled_from_its_page(world: World, job: ReplayJob) -> None:
+    client, path = signed_in(world, "operator"), f"/replays/{job.pk}/"
+    client.post(f"{path}pause/")
+    job.refresh_from_db()
+    assert (job.state, job.paused_by) == (JobState.PAUSED, world.people["operator"])
+    assert "Paused" in looked_at(client, path).text
+
+    client.post(f"{path}resume/")
+    job.refresh_from_db()
+    assert job.state == JobState.PLANNED
+    assert "Cancel this replay?" in looked_at(client, f"{path}cancel/").text
+    job.refresh_from_db()
+    assert job.state == JobState.PLANNED
+    client.post(f"{path}cancel/", {"reason": "wrong filter"})
+    job.refresh_from_db()
+    assert job.state == JobState.CANCELLED
+    assert AuditEntry.objects.get(action="replay_cancelled").reason == "wrong filter"
+    answer = client.post(f"{path}pause/", follow=True)
+    assert "hat is not possible: the job is cancelled." in answer.content.decode()
+
+
+def test_only_another_person_with_the_permission_approves(world: World, job: ReplayJob) -> None:
+    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.AWAITING, by=world.people["operator"])
+    path = f"/replays/{job.pk}/"
+
+    for name in ("viewer", "outsider", "operator"):
+        for act in ("approve", "refuse"):
+            assert signed_in(world, name).post(f"{path}{act}/", {"reason": "no"}).status_code == 403, (name, act)
+    job.refresh_from_db()
+    assert job.state == JobState.AWAITING
+    client = signed_in(world, "chief")
+    assert "operator asks: give back" in looked_at(client, f"{path}approve/").text
+    client.post(f"{path}approve/")
+    job.refresh_from_db()
+    assert (job.state, job.approved_by) == (JobState.PLANNED, world.people["chief"])
+
+
+@pytest.mark.parametrize("name", ["viewer", "outsider"])
+@pytest.mark.parametrize("act", ["pause", "resume", "cancel"])
+def test_who_may_not_give_back_does_nothing_to_it(world: World, job: ReplayJob, name: str, act: str) -> None:
+    client = signed_in(world, name)
+
+    assert client.post(f"/replays/{job.pk}/{act}/").status_code == 403
+    assert client.get(f"/replays/{job.pk}/").status_code == (200 if name == "viewer" else 403)
+    job.refresh_from_db()
+    assert job.state == JobState.RUNNING
+    assert AuditEntry.objects.filter(result="refused", by=world.people[name]).count() == 1
+
+
+def test_the_list_is_filtered(world: World, job: ReplayJob) -> None:
+    client = signed_in(world, "viewer")
+    ReplayJob.objects.filter(pk=job.pk).update(action="discard", state=JobState.PAUSED)
+
+    def shown(query: str) -> int:
+        links = looked_at(client, f"/replays/?{query}").links()
+        return len({each for each in links if each.startswith("/replays/") and len(each) == 46})
+
+    assert [shown(query) for query in ("", "action=discard", "state=unfinished", "by=chief", "setting=nothing")] == [
+        2, 1, 2, 1, 0,
+    ]  # fmt: skip
