@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from broker.errors import AddressUnknown
 from broker.port import Management
 from broker.rows import every, find
-from contract.properties import ORIG_MESSAGE_ID
+from contract.properties import ORIG_MESSAGE_ID, ORIG_QUEUE
 
 # Ids per operation: each is one scan of the queue under a lock of the whole broker, so neither many nor long ones.
 SLICE = 200
@@ -63,7 +63,10 @@ def move_letters(management: Management, dead_queue: str, orig_ids: Sequence[int
     moved = 0
     for start in range(0, len(orig_ids), SLICE):
         ids = orig_ids[start : start + SLICE]
-        selector = " OR ".join(f"{ORIG_MESSAGE_ID} = {int(orig_id)}" for orig_id in ids)
+        # The ends first: of most letters nothing else is compared.
+        between = f"{ORIG_MESSAGE_ID} >= {int(min(ids))} AND {ORIG_MESSAGE_ID} <= {int(max(ids))}"
+        named = " OR ".join(f"{ORIG_MESSAGE_ID} = {int(orig_id)}" for orig_id in ids)
+        selector = f"{between} AND ({named})"
         moved += _move(management, dead_queue, selector, target_queue, len(ids))
     return moved
 
@@ -71,6 +74,18 @@ def move_letters(management: Management, dead_queue: str, orig_ids: Sequence[int
 def move_letters_until(management: Management, dead_queue: str, last_id: int, target_queue: str, count: int) -> int:
     """Moves at most `count` of the letters up to that `_AMQ_ORIG_MESSAGE_ID`; returns what the broker says."""
     return _move(management, dead_queue, f"{ORIG_MESSAGE_ID} <= {int(last_id)}", target_queue, count)
+
+
+def move_range(management: Management, source: str, first: int, last: int, target: str, count: int) -> int:
+    """Moves at most `count` of the letters with a `_AMQ_ORIG_MESSAGE_ID` from `first` to `last`, both inclusive."""
+    selector = f"{ORIG_MESSAGE_ID} >= {int(first)} AND {ORIG_MESSAGE_ID} <= {int(last)}"
+    return _move(management, source, selector, target, count)
+
+
+def move_of_queue(management: Management, source: str, origin: str, target: str, count: int) -> int:
+    """Moves at most `count` of the letters that died in the queue `origin`, the first ones that the broker finds."""
+    quoted = origin.replace("'", "''")
+    return _move(management, source, f"{ORIG_QUEUE} = '{quoted}'", target, count)
 
 
 def _move(management: Management, source: str, selector: str, target: str, count: int) -> int:

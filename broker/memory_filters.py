@@ -23,6 +23,7 @@ _ANNOTATED = {
 }
 _NEVER = re.compile(r"1\s*=\s*0")
 _NULL = re.compile(r"(\w+) IS (NOT )?NULL")
+_NARROWED = re.compile(r"([^()]+) AND \(([^()]+)\)")
 _COMPARED = re.compile(r"(\w+)\s*(=|<=|<|>=|>|<>)\s*(?:'([^']*)'|(-?\d+))")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda one, other: bool(one == other),
@@ -35,11 +36,20 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def predicate(selector: str) -> Predicate:
-    """Terms joined by OR. Raises ValueError for every other form, rather than to guess what the broker would do."""
+    """Terms joined by AND, these by OR; and at the end perhaps ` AND (…)` of such. Raises ValueError for every other
+    form, rather than to guess what the broker would do."""
     if not selector.strip():
         return lambda message: True
-    terms = [_term(part.strip()) for part in selector.split(" OR ")]
-    return lambda message: _readable(message) and any(term(message) for term in terms)
+    if match := _NARROWED.fullmatch(selector):
+        ends, chosen = _any_of(match[1]), _any_of(match[2])
+        return lambda message: _readable(message) and ends(message) and chosen(message)
+    found = _any_of(selector)
+    return lambda message: _readable(message) and found(message)
+
+
+def _any_of(selector: str) -> Predicate:
+    every = [[_term(term.strip()) for term in part.split(" AND ")] for part in selector.split(" OR ")]
+    return lambda message: any(all(term(message) for term in terms) for terms in every)
 
 
 def _readable(message: Message) -> bool:

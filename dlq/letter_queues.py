@@ -1,25 +1,23 @@
-"""The dead-letter queues at the broker: which letters lie there, and moving chosen ones back."""
+"""The dead-letter queues at the broker: which letters lie there, their figures, and moving chosen ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
 
 from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
-from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
-from broker.letters import SLICE, move_letters
+from broker.errors import AddressUnknown, ManagementFailed
+from broker.letters import SLICE, move_letters, move_range
 from broker.port import Browser, Management
 from broker.rows import find
-from contract.properties import dead_letter_queue
-from dlq.reading import origin_of
+from contract.properties import FEED, dead_letter_queue
+from dlq.replay.planning import Figures
+from dlq.walking import WalkIncomplete, number_of
 
-# More than any queue holds: a walk ends where the queue does.
-EVERYTHING = 1_000_000_000
+__all__ = ["LetterQueues", "WalkIncomplete", "letter_queues"]
 
-
-class WalkIncomplete(BrokerUnavailable):
-    """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk again."""
+FEED_QUEUE = dead_letter_queue(FEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +31,21 @@ class LetterQueues:
 
     def count(self, key: str) -> int:
         """The broker's exact count of the setting's dead letters. Raises AddressUnknown: there is no such queue."""
-        queue = dead_letter_queue(key)
+        return self._number(dead_letter_queue(key), "MessageCount")
+
+    def figures(self, queue: str) -> Figures:
+        """Nearly of one moment: a letter that dies between the two questions is in the count only. Raises
+        AddressUnknown: there is no such queue."""
+        added = self._number(queue, "MessagesAdded")
+        return Figures(count=self._number(queue, "MessageCount"), added=added)
+
+    def feed_is_empty(self) -> bool:
+        """Whether the index knows of every death so far."""
+        return self._number(FEED_QUEUE, "MessageCount") == 0
+
+    def _number(self, queue: str, attribute: str) -> int:
         try:
-            return int(self.management.attribute(f"queue.{queue}", "MessageCount"))
+            return int(self.management.attribute(f"queue.{queue}", attribute))
         except ManagementFailed as error:
             if find(self.management, "listQueues", queue) is None:
                 raise AddressUnknown(f"the broker has no queue {queue}") from error
@@ -43,26 +53,34 @@ class LetterQueues:
 
     def walk(self, key: str) -> frozenset[int]:
         """The ids of all letters in the dead-letter queue of a setting. Raises WalkIncomplete, BrokerError."""
-        before, seen, numbers = self.count(key), 0, set()
-        for browsed in self.browser.browse(self.dla, dead_letter_queue(key), limit=EVERYTHING):
-            seen += 1
-            number = origin_of(browsed.message).message_id if browsed.message else None
-            if number is not None:
-                numbers.add(number)
-        counted = min(before, self.count(key))
-        if seen < counted:
-            raise WalkIncomplete(f"a walk of {dead_letter_queue(key)} saw {seen} of {counted} letters")
-        return frozenset(numbers)
+        return frozenset(self.numbers(dead_letter_queue(key)))
 
-    def move_back(self, key: str, numbers: Sequence[int]) -> int:
-        """Moves these letters of a setting to its subscription queue and nowhere else; how many, says the broker.
+    def numbers(self, queue: str) -> Iterator[int]:
+        """The ids of all letters of a queue, one after the other. Raises WalkIncomplete at the end, BrokerError."""
+
+        before, seen = self._number(queue, "MessageCount"), 0
+        for piece in self.browser.walk(self.dla, queue):
+            seen += len(piece)
+            yield from (number for number in map(number_of, piece) if number is not None)
+        counted = min(before, self._number(queue, "MessageCount"))
+        if seen < counted:
+            raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters")
+
+    def move_ids(self, source: str, numbers: Sequence[int], target: str) -> int:
+        """Moves these letters, and no other one, to a queue that alone gets them; how many, says the broker.
 
         Never `retryMessages`: that sends an AMQP letter to every subscription of its address. Never with a count of
         0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout (perhaps moved).
         """
         if not 0 < len(numbers) <= SLICE or min(numbers) < 0:
             raise ValueError(f"a move names 1 to {SLICE} letters by their ids")
-        return move_letters(self.management, dead_letter_queue(key), numbers, key)
+        return move_letters(self.management, source, numbers, target)
+
+    def move_between(self, source: str, first: int, last: int, target: str, count: int) -> int:
+        """The same with at most `count` letters whose ids lie between the two, both inclusive."""
+        if not 0 <= first <= last:
+            raise ValueError("a move names a range of ids")
+        return move_range(self.management, source, first, last, target, count)
 
 
 def letter_queues() -> LetterQueues:

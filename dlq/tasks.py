@@ -12,9 +12,9 @@ from django.utils import timezone
 from broker.errors import BrokerError
 from dlq.letter_queues import letter_queues
 from dlq.models import ReplayJob
-from dlq.models.replay import OPEN_JOBS
 from dlq.replay import steps
 from dlq.replay.jobs import RUN_TASK, start
+from dlq.replay.leases import WORKABLE
 from dlq.search.storing import catch_up
 from dlq.waiting.tasks import run_waiting, tend_waiting
 
@@ -56,7 +56,7 @@ def tend_replays() -> None:
     """Starts jobs that nobody works on: their task was lost, their worker died, or their pause is over."""
     now = timezone.now()
     free = Q(lease_until=None) | Q(lease_until__lte=now)
-    for job in ReplayJob.objects.filter(free, state__in=OPEN_JOBS).order_by("created_at")[:20]:
+    for job in ReplayJob.objects.filter(free, WORKABLE).order_by("created_at")[:20]:
         start(job)
 
 

@@ -14,7 +14,17 @@ from agents.models import LaunchSetting
 from agents.services.looking import send
 from contract.text import storable
 from dlq.auditing import Person, record
-from dlq.models import UNFINISHED_JOBS, Action, AuditResult, ItemState, JobState, ReplayJob, Scope
+from dlq.models import (
+    UNFINISHED_JOBS,
+    Action,
+    AuditResult,
+    DeadLetter,
+    ItemState,
+    JobState,
+    LetterState,
+    ReplayJob,
+    Scope,
+)
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
@@ -37,7 +47,8 @@ RUN_TASK = "dlq.run_replay"
 TASK_EXPIRES = 60.0
 # A scope that is no list is counted so far before it is planned.
 COUNTED = 10_000
-# What a second person may have to approve.
+# What brings letters before agents; what a second person may have to approve.
+DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 APPROVED = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.EDIT)
 
 
@@ -114,6 +125,8 @@ def _check(setting: LaunchSetting, action: str, scope: str, options: Options, ta
         raise ReplayRefused("not_understood", _("There is no such action or scope."))
     if problem := options.problem():
         raise ReplayRefused("bad_options", problem)
+    if options.ladder and action not in DELIVERING:
+        raise ReplayRefused("bad_options", _("A ladder needs letters of which agents say what becomes of them."))
     if action != Action.REDIRECT:
         return
     if target is None or target.pk == setting.pk:
@@ -177,6 +190,8 @@ def _create(
 
 
 def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
+    dead = DeadLetter.objects.filter(queue=job.source_queue, state=LetterState.DEAD)
+    job.letters_up_to = dead.aggregate(last=Max("pk"))["last"] or 0
     if job.scope in LISTED:
         freeze_list(job, ids, now)
         job.refresh_from_db(fields=["counts", "skipped"])
@@ -186,8 +201,7 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
             raise _not_all(shown)
     else:
         rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
-        job.letters_up_to = rows.aggregate(last=Max("pk"))["last"]
-        if job.letters_up_to is None:
+        if not rows.exists():
             raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
         job.total = _about(job)
     job.save(update_fields=["letters_up_to", "total"])

@@ -1,34 +1,21 @@
-"""What a replay does next, and how its letters are cut into moves. Pure.
+"""How the letters of a job are cut into moves, and what the figures of a queue say of a move. Pure.
 
-Every step may be repeated after a crash: a slice names the ids of its letters, ids of one death, so moving it again
-finds nothing that was moved before; and only a walk of the dead-letter queue says what left.
+Every step may be repeated after a crash: a slice names its letters by ids of one death each, so moving it again finds
+nothing that was moved before. What left is told by exact figures of the queue, by a walk of it where they disagree.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from broker.letters import SLICE
 
-# One move: management holds a lock of the whole broker meanwhile.
+# One move: management holds a lock of the whole broker meanwhile. A range is one comparison for each letter, ids are
+# one for each letter and id.
+RANGE_SLICE = 500
 # A letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
-
-
-class Step(Enum):
-    PLAN = "plan"
-    MOVE = "move"
-    CHECK = "check"
-    FINISH = "finish"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What the rows of a job say."""
-
-    planned: bool
-    to_move: int
-    to_check: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,44 +27,84 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """`slices` are to be moved in order; `missing` are in the index but not in the queue."""
+class Figures:
+    """Of a queue: how many messages it holds, and how many were ever added since the broker started."""
 
-    slices: tuple[tuple[Candidate, ...], ...]
-    missing: tuple[Candidate, ...]
+    count: int
+    added: int
+
+
+class Present(Protocol):
+    """The ids that a walk saw."""
+
+    def __contains__(self, number: int, /) -> bool: ...
+
+
+class Told(Enum):
+    GONE = "gone"
+    STAYED = "stayed"
+    UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`left` are gone from the queue, `again` are to be moved once more, `stuck` stay."""
+    """`left` went where they should, `missing` are gone but this move did not take them, `uncertain` of them are among
+    `left` by number only, `again` are to be moved once more, `stuck` stay."""
 
     left: tuple[int, ...]
+    missing: tuple[int, ...]
     again: tuple[int, ...]
     stuck: tuple[int, ...]
+    uncertain: bool = False
 
 
-def next_step(progress: Progress) -> Step:
-    if not progress.planned:
-        return Step.PLAN
-    if progress.to_move:
-        return Step.MOVE
-    return Step.CHECK if progress.to_check else Step.FINISH
+def chunks(letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | None = None) -> Iterator[list[Candidate]]:
+    """In the order of their ids, at most `largest` together; `rooms` says for each chunk how many more it may hold."""
+    ordered, start = sorted(letters, key=lambda letter: letter.number), 0
+    while start < len(ordered):
+        size = max(1, min(largest, next(rooms) if rooms else largest))
+        yield ordered[start : start + size]
+        start += size
 
 
-def plan(candidates: Sequence[Candidate], present: Collection[int], *, size: int = SLICE) -> Plan:
-    """`present` are the ids that a walk found in the dead-letter queue."""
-    there = [candidate for candidate in candidates if candidate.number in present]
-    return Plan(
-        slices=tuple(tuple(there[start : start + size]) for start in range(0, len(there), size)),
-        missing=tuple(candidate for candidate in candidates if candidate.number not in present),
-    )
+def by_ids(chunk: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    """A chunk between whose first and last id lie letters of others: slices that name each letter."""
+    for start in range(0, len(chunk), SLICE):
+        yield chunk[start : start + SLICE]
 
 
-def judge(items: Sequence[tuple[int, int]], present: Collection[int], tries: int) -> Verdict:
-    """What became of a moved slice: `items` are (item, id at the broker), `tries` how often it was moved."""
+def left_by(before: Figures, after: Figures) -> int | None:
+    """How many messages left the queue between the two. None: nobody knows, for the broker was restarted and counts
+    anew. One that was restarted has added as many as it holds: of what left before it knows nothing."""
+    left = before.count + (after.added - before.added) - after.count
+    return None if after.added < before.added or left < 0 else left
+
+
+def told(size: int, left: int | None, moved: int | None) -> Told:
+    """What the figures say of a slice that was moved between them, `left` by them. `moved` is the broker's word of that
+    one move, None where an earlier try may have moved some of the letters.
+
+    With its word for all of them, more may have left (others expired meanwhile), but not fewer. Without it, a move that
+    came to its end is between the figures too: no letter of the slice that was there then is in the queue."""
+    if left is None:
+        return Told.UNCLEAR
+    if moved is None:
+        return Told.GONE if left == size else Told.UNCLEAR
+    if moved == size:
+        return Told.GONE if left >= size else Told.UNCLEAR
+    return Told.STAYED if left == moved == 0 else Told.UNCLEAR
+
+
+def judge(items: Sequence[tuple[int, int]], present: Present, tries: int, left: int | None) -> Verdict:
+    """By a walk: `items` are (item, id at the broker), those that may have expired first; `present` are ids that lie in
+    the queue still; `left` is how many messages the figures saw leaving, None where nobody knows."""
     stayed = tuple(item for item, number in items if number in present)
+    gone = tuple(item for item, number in items if number not in present)
+    missing = 0 if left is None else max(0, len(gone) - max(0, left))
     return Verdict(
-        left=tuple(item for item, number in items if number not in present),
+        left=gone[missing:],
+        missing=gone[:missing],
         again=stayed if tries < MOST_TRIES else (),
         stuck=stayed if tries >= MOST_TRIES else (),
+        uncertain=0 < missing < len(gone),
     )

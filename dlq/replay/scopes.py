@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -45,10 +44,12 @@ def matching(action: str, key: str, scope: str, query: str, by: object) -> Query
         return letters
     from dlq.letters_for import found  # it asks for what is outstanding, as this package does
 
-    filters, rows = found(QueryDict(query), by)
+    if by is None:
+        raise ReplayRefused("nobody", _("Nobody stands for that filter: the person who asked is not there any more."))
+    filters, rows = found(query, by, rows=letters)
     if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
         raise ReplayRefused("bad_filter", _("That filter is not understood; nothing was chosen by it."))
-    return letters.filter(pk__in=rows.order_by().values("pk"))
+    return rows
 
 
 def frozen(job: ReplayJob) -> QuerySet[DeadLetter]:

@@ -1,240 +1,136 @@
-"""A replay job, step by step. Each step may run twice, and at the same time elsewhere: rows are written before a move,
-a move names its letters, and only a walk that began after the move says which of them left."""
+"""A job, step by step. Each step may be the last one of its worker, may run twice, and at the same time elsewhere."""
 
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 import structlog
-from django.db import transaction
-from django.db.models import Count, F, Q, Value
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from broker.errors import AddressUnknown, BrokerTimeout, ManagementFailed
-from contract.properties import dead_letter_queue
+from broker.errors import AddressUnknown
+from dlq import crash
 from dlq.letter_queues import LetterQueues
-from dlq.models import (
-    DeadLetter,
-    ItemState,
-    JobState,
-    LetterState,
-    ReplayItem,
-    ReplayJob,
-    ReplaySlice,
-    Scope,
-    SliceState,
-)
-from dlq.models.replay import OPEN_JOBS
-from dlq.replay import joining, planning
-from dlq.replay.jobs import audit
-from dlq.replay.planning import Candidate, Progress, Step
+from dlq.models import OPEN_JOBS, ReplayJob
+from dlq.replay import agreement, checking, ending
+from dlq.replay.leases import WINDING_UP, claim, hold, release
+from dlq.replay.moving import End, Ended, Moves
+from dlq.replay.pieces import Planner
+from dlq.replay.refusal import ReplayRefused
+from dlq.replay.scopes import LISTED
+
+__all__ = ["claim", "release", "run_step"]
 
 log = structlog.get_logger(__name__)
 
-# How long a worker may be silent before another one takes the job over.
-LEASE = timedelta(seconds=30)
-ROWS_AT_ONCE = 500
-# Letters; a slow walk must not look like a dead worker.
-WALKED_A_SECOND = 1000
-WALKING = (Step.PLAN, Step.CHECK)
-
-
-def claim(job_id: UUID, now: datetime) -> bool:
-    """Takes the job, unless it is over or somebody else works on it. What it waited for is over."""
-    free = Q(lease_until=None) | Q(lease_until__lte=now)
-    jobs = ReplayJob.objects.filter(free, pk=job_id, state__in=OPEN_JOBS)
-    begun = {"state": JobState.RUNNING, "started_at": Coalesce("started_at", Value(now)), "problem": ""}
-    return jobs.update(**begun, lease_until=now + LEASE) == 1
-
-
-def release(job_id: UUID, *, until: datetime | None = None, problem: str = "") -> None:
-    """Lets others take the job, at once or when a pause is over."""
-    ReplayJob.objects.filter(pk=job_id, state__in=OPEN_JOBS).update(lease_until=until, problem=problem)
+FEED_BEHIND = "feed"
 
 
 def run_step(job_id: UUID, queues: LetterQueues) -> bool:
-    """Does the next step of a job that was claimed; whether there is more to do. Raises BrokerError."""
+    """Works for some seconds on a job that was claimed; whether there is more to do at once. Raises BrokerError."""
     job = ReplayJob.objects.get(pk=job_id)
-    if job.state not in OPEN_JOBS:
+    if not hold(job, timezone.now()) or job.state not in (*OPEN_JOBS, *WINDING_UP):
         return False
-    step = planning.next_step(_progress(job))
     try:
-        walk = timedelta(seconds=queues.count(job.setting_key) / WALKED_A_SECOND) if step in WALKING else timedelta()
+        if checking.recover(job):
+            return True
+        return _wind_up(job, queues) if job.state in WINDING_UP else _go_on(job, queues)
     except AddressUnknown as error:
-        if step is not Step.PLAN:
-            raise
-        _refuse(job, str(error), timezone.now())
+        ending.give_up(job, str(error), timezone.now())
+        ending.finish(job, timezone.now())
+        return False
+
+
+def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool:
+    if checking.walk_moved(job, queues):
         return True
-    ReplayJob.objects.filter(pk=job.pk).update(lease_until=timezone.now() + LEASE + walk)
-    log.debug("replay step", replay=str(job.pk), step=step.value)
-    if step is Step.PLAN:
-        _plan(job, queues)
-    elif step is Step.MOVE:
-        move_next(job, queues)
-    elif step is Step.CHECK:
-        check(job, queues)
+    told = checking.ranges_told(job, queues)
+    if told is None:
+        return _let_go(job, FEED_BEHIND, timezone.now() + checking.FEED_LOOK)
+    if told and ending.index_target(job, queues):
+        ending.wind_up(job, timezone.now())
+    return not told
+
+
+def _go_on(job: ReplayJob, queues: LetterQueues) -> bool:
+    planner = None
+    if job.planned_at is None:
+        try:
+            planner = _planner(job, queues)
+        except ReplayRefused as refused:
+            raise AddressUnknown(refused.reason) from refused
+        crash.point("planned")
+        if planner is None:
+            return True
+    ended = Moves(job, queues, planner).run()
+    log.debug("replay moved", replay=str(job.pk), ended=ended.end.value, why=ended.why)
+    return _after(job, queues, ended)
+
+
+def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
+    """One that plans while slices move, where the index agrees with the queue; else a walk says what is there, and
+    everything is planned at once: None."""
+    node, listed = queues.node_id(), job.scope in LISTED
+    if agreement.agrees(job.source_queue, queues, tries=1 if listed else agreement.TRIES):
+        planner = Planner(job, node)
+        planner.step(timezone.now())
+        return planner
+    count = queues.figures(job.source_queue).count
+    if listed and agreement.walk_costs_more(job.total, count):
+        planner = Planner(job, node, alone=True)
     else:
-        finish(job, timezone.now())
-    return step is not Step.FINISH
+        present = agreement.present(job.source_queue, queues, lambda: hold(job, timezone.now()))
+        if present is None:
+            return None
+        planner = Planner(job, node, present)
+    while planner.step(timezone.now()):
+        if not hold(job, timezone.now()):
+            break
+    return None
 
 
-def _progress(job: ReplayJob) -> Progress:
-    counts = job.slices.aggregate(
-        to_move=Count("pk", filter=Q(state=SliceState.PLANNED)), to_check=Count("pk", filter=Q(state=SliceState.MOVED))
-    )
-    return Progress(planned=job.planned_at is not None, **counts)
+def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool:
+    now = timezone.now()
+    if ended.end is End.TIME:
+        return True
+    if ended.end is End.WAIT:
+        return _let_go(job, ended.why, ended.until or now)
+    if ended.end is End.LOST:
+        return _lost(job)
+    if ended.end is End.STOP:
+        ending.stop(job, ended.why, now)
+        return True
+    if ended.end is End.REFUSED:
+        if checking.walk_moved(job, queues):
+            return True
+        ending.give_up(job, ended.why, now)
+    return _at_the_end(job, queues)
 
 
-# -- plan -----------------------------------------------------------------------------------------------------------
+def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool:
+    """Nothing is left to move: what the figures did not tell is looked at, then the job is over."""
+    if checking.walk_moved(job, queues):
+        return True
+    job.refresh_from_db(fields=["planned_at"])
+    if job.planned_at is None or job.slices.filter(state="planned", items__state="planned").exists():
+        return True
+    told = checking.ranges_told(job, queues)
+    if told is None:
+        return _let_go(job, FEED_BEHIND, timezone.now() + checking.FEED_LOOK)
+    if told and ending.index_target(job, queues):
+        ending.finish(job, timezone.now())
+    return not told
 
 
-def _plan(job: ReplayJob, queues: LetterQueues) -> None:
-    """Writes every slice down. A crash in between leaves slices that a second planning does not touch."""
-    candidates = _candidates(job, queues.node_id())
-    found = planning.plan(candidates, queues.walk(job.setting_key))
-    number = job.slices.count()
-    for letters in found.slices:
-        number += 1
-        _write_slice(job, number, letters, timezone.now())
-    for start in range(0, len(found.missing), ROWS_AT_ONCE):
-        _write_missing(job, found.missing[start : start + ROWS_AT_ONCE], timezone.now())
-    ReplayJob.objects.filter(pk=job.pk).update(planned_at=timezone.now(), total=job.items.count())
+def _let_go(job: ReplayJob, why: str, until: datetime) -> bool:
+    """Until then: nothing is to be done now."""
+    mine = ReplayJob.objects.filter(pk=job.pk, lease_until=job.lease_until)
+    mine.update(lease_until=until, wait_reason=why)
+    return False
 
 
-@transaction.atomic
-def _refuse(job: ReplayJob, problem: str, now: datetime) -> None:
-    """There is no such dead-letter queue: nothing can be planned, and nothing was moved."""
-    job.items.filter(state=ItemState.PLANNED, slice=None).update(state=ItemState.FAILED_TO_MOVE, state_at=now)
-    ReplayJob.objects.filter(pk=job.pk).update(planned_at=now, problem=problem)
-
-
-def _candidates(job: ReplayJob, node_id: str) -> list[Candidate]:
-    """Letters of the scope that no slice holds yet. Ids of another broker name other messages here: number -1."""
-    if job.scope == Scope.ALL:
-        taken = ReplayItem.objects.filter(Q(job=job) | Q(state__in=[ItemState.PLANNED, ItemState.GIVEN_BACK])).values(
-            "letter"
-        )
-        letters = DeadLetter.objects.filter(
-            queue=dead_letter_queue(job.setting_key),
-            state=LetterState.DEAD,
-            pk__lte=job.letters_up_to,
-            orig_message_id__gte=0,
-        ).exclude(pk__in=taken)
-    else:
-        letters = DeadLetter.objects.filter(replays__job=job, replays__state=ItemState.PLANNED, replays__slice=None)
-    rows = letters.order_by("pk").values_list("pk", "orig_message_id", "node_id")
-    return [Candidate(pk, number if node == node_id else -1) for pk, number, node in rows]
-
-
-@transaction.atomic
-def _write_slice(job: ReplayJob, number: int, letters: Sequence[Candidate], now: datetime) -> None:
-    piece = ReplaySlice.objects.create(
-        job=job,
-        number=number,
-        first_letter_id=letters[0].letter,
-        last_letter_id=letters[-1].letter,
-        size=len(letters),
-        planned_at=now,
-    )
-    _write_items(job, [letter.letter for letter in letters], ItemState.PLANNED, now, piece)
-    held = piece.items.count()
-    if held == 0:
-        piece.delete()
-    elif held < piece.size:  # another job took the others meanwhile
-        ReplaySlice.objects.filter(pk=piece.pk).update(size=held)
-
-
-@transaction.atomic
-def _write_missing(job: ReplayJob, letters: Sequence[Candidate], now: datetime) -> None:
-    """In the index, but not in the queue: somebody else took them, or they expired."""
-    ids = [letter.letter for letter in letters]
-    _write_items(job, ids, ItemState.NOT_FOUND, now, None)
-    here = [letter.letter for letter in letters if letter.number >= 0]
-    DeadLetter.objects.filter(pk__in=here, state=LetterState.DEAD).update(state=LetterState.GONE, state_at=now)
-
-
-def _write_items(
-    job: ReplayJob, letters: Sequence[int], state: ItemState, now: datetime, piece: ReplaySlice | None
-) -> None:
-    if job.scope != Scope.ALL:  # its items were written when the scope was frozen
-        job.items.filter(letter__in=letters, slice=None).update(state=state, state_at=now, slice=piece)
-        return
-    items = [ReplayItem(job=job, letter_id=pk, state=state, state_at=now, slice=piece) for pk in letters]
-    ReplayItem.objects.bulk_create(items, ignore_conflicts=True)
-
-
-# -- move -----------------------------------------------------------------------------------------------------------
-
-
-def move_next(job: ReplayJob, queues: LetterQueues) -> None:
-    """Moves the first slice that was not. The try is written down before: from then on its letters may have left."""
-    piece = job.slices.filter(state=SliceState.PLANNED).order_by("number").first()
-    if piece is None:
-        return
-    ReplaySlice.objects.filter(pk=piece.pk).update(tries=F("tries") + 1)
-    waiting = piece.items.filter(state=ItemState.PLANNED)
-    numbers = list(waiting.order_by("pk").values_list("letter__orig_message_id", flat=True))
-    try:
-        moved = queues.move_back(job.setting_key, numbers) if numbers else 0
-    except BrokerTimeout:
-        moved = None  # perhaps moved: the walk will tell
-    except ManagementFailed as error:
-        _give_up(job, str(error))
-        return
-    ReplaySlice.objects.filter(pk=piece.pk).update(state=SliceState.MOVED, moved=moved, moved_at=timezone.now())
-
-
-def _give_up(job: ReplayJob, problem: str) -> None:
-    """The broker refuses the move, mostly because the subscription is not there: it will refuse the rest too."""
-    log.warning("replay refused by the broker", replay=str(job.pk), reason=problem)
-    ReplayJob.objects.filter(pk=job.pk).update(problem=problem)
-    job.slices.filter(state=SliceState.PLANNED).update(state=SliceState.MOVED, tries=planning.MOST_TRIES)
-
-
-# -- check ----------------------------------------------------------------------------------------------------------
-
-
-def check(job: ReplayJob, queues: LetterQueues) -> None:
-    """Walks the queue once and marks what left, slice by slice."""
-    moved = list(job.slices.filter(state=SliceState.MOVED).order_by("number"))
-    present = queues.walk(job.setting_key)
-    for piece in moved:
-        _check_slice(piece, present, timezone.now())
-
-
-@transaction.atomic
-def _check_slice(piece: ReplaySlice, present: Collection[int], now: datetime) -> None:
-    waiting = piece.items.filter(state=ItemState.PLANNED).order_by("pk")
-    items = list(waiting.values_list("pk", "letter__orig_message_id"))
-    verdict = planning.judge(items, present, piece.tries)
-    _mark(verdict.left, ItemState.GIVEN_BACK, LetterState.GIVEN_BACK, now)
-    _mark(verdict.stuck, ItemState.FAILED_TO_MOVE, None, now)
-    state = SliceState.PLANNED if verdict.again else SliceState.CHECKED
-    ReplaySlice.objects.filter(pk=piece.pk).update(state=state, checked_at=None if verdict.again else now)
-    joining.settle(_cases(verdict.left), now)
-
-
-def _mark(items: Iterable[int], state: ItemState, letter_state: LetterState | None, now: datetime) -> None:
-    chosen = ReplayItem.objects.filter(pk__in=list(items), state=ItemState.PLANNED)
-    if letter_state is not None:
-        letters = DeadLetter.objects.filter(pk__in=list(chosen.values_list("letter", flat=True)))
-        letters.update(state=letter_state, state_at=now)
-    chosen.update(state=state, state_at=now)
-
-
-def _cases(items: Iterable[int]) -> set[joining.Case]:
-    letters = DeadLetter.objects.filter(replays__in=list(items)).exclude(message_key="")
-    return set(letters.values_list("setting_key", "message_key"))
-
-
-def finish(job: ReplayJob, now: datetime) -> None:
-    """Conditional: of two workers one ends the job and writes the audit."""
-    counts = dict(job.items.order_by().values_list("state").annotate(Count("pk")))
-    stuck = counts.get(ItemState.FAILED_TO_MOVE, 0)
-    state = JobState.FAILED if stuck or (job.problem and not counts.get(ItemState.GIVEN_BACK)) else JobState.DONE
-    problem = job.problem or (f"{stuck} letters stayed where they were" if stuck else "")
-    with transaction.atomic():
-        ended = ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS)
-        if ended.update(state=state, finished_at=now, lease_until=None, problem=problem):
-            audit(job, f"replay_{state.value}", by=job.by, now=now, counts=counts, detail={"problem": problem})
+def _lost(job: ReplayJob) -> bool:
+    """Paused: let go. Cancelled or stopped while it is still ours: wound up at once. Another worker's: nothing."""
+    mine = ReplayJob.objects.filter(pk=job.pk, lease_until=job.lease_until)
+    if mine.filter(state__in=WINDING_UP).exists():
+        return True
+    mine.update(lease_until=None)
+    return False

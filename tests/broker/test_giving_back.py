@@ -3,8 +3,9 @@
 import pytest
 
 from broker.errors import ManagementFailed
+from broker.letters import move_range
 from broker.port import Settle
-from broker.topology import move_letters, move_letters_until
+from broker.topology import move_letters, move_letters_until, queue_figures
 from tests.broker.houses import DLA, House, eventually, orig_id, orig_queue
 
 
@@ -101,3 +102,16 @@ def test_the_bin_takes_what_is_moved_there_though_its_filter_matches_nothing(hou
     eventually(lambda: "rubbish" in [each.body.value for each in house.look(DLA, "DLQ.bin")])
     eventually(lambda: house.dead(setting) == [])
     house.management.call("queue.DLQ.bin", "removeAllMessages")
+
+
+def test_a_range_of_ids_goes_back_and_at_most_so_many(house: House) -> None:
+    setting = house.setting()
+    ids = sorted(orig_id(letter) for letter in house.die(setting, *"abcdef"))
+    before = queue_figures(house.management, setting.dead, DLA)
+    move_range(house.management, setting.dead, ids[1], ids[3], setting.key, 2)
+    eventually(lambda: house.figures(setting).messages == 2)
+    move_range(house.management, setting.dead, ids[1], ids[3], setting.key, 3)
+    eventually(lambda: house.figures(setting).messages == 3)
+    assert sorted(orig_id(letter) for letter in house.dead(setting)) == [ids[0], *ids[4:]]
+    after = queue_figures(house.management, setting.dead, DLA)
+    assert (before.messages - after.messages, after.added) == (3, before.added), "figures tell what left"

@@ -1,0 +1,58 @@
+"""Whether the index knows exactly the letters of a queue: then nothing has to be walked to plan a job.
+
+The feed is asked between two figures of the queue. It was empty: every death before the first is a row. The figures are
+equal: nothing died or left meanwhile. As many rows as letters: they are the same letters.
+"""
+
+import time
+from collections.abc import Callable
+
+from dlq.letter_queues import LetterQueues
+from dlq.models import DeadLetter, LetterState
+from dlq.walking import Numbers
+
+TRIES, APART = 4, 0.25
+# Letters of a queue that a walk reads in a second, and that a move looks at to find its own.
+WALKED, LOOKED_AT = 4000, 400_000
+# Seconds of a move of one letter besides.
+ONE_BY_ONE = 0.01
+AT_ONCE = 1000
+# Seconds between two signs that a walk goes on.
+SIGN_EVERY = 5.0
+
+
+def agrees(queue: str, queues: LetterQueues, tries: int = TRIES) -> bool:
+    """Asked some times, for letters that die at this moment. Raises AddressUnknown: there is no such queue."""
+    for attempt in range(tries):
+        if attempt:
+            time.sleep(APART)
+        before = queues.figures(queue)
+        if not queues.feed_is_empty():
+            continue
+        rows = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD).count()
+        if queues.figures(queue) == before and rows == before.count:
+            return True
+    return False
+
+
+def walk_costs_more(letters: int, in_queue: int) -> bool:
+    """Than moving so few letters each alone, which is exact without a walk."""
+    return letters * (ONE_BY_ONE + in_queue / LOOKED_AT) < in_queue / WALKED
+
+
+def present(queue: str, queues: LetterQueues, hold: Callable[[], bool]) -> Numbers | None:
+    """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on; None: it said
+    no. Raises WalkIncomplete, BrokerError."""
+    found, some = Numbers(), []
+    sign = 0.0
+    for number in queues.numbers(queue):
+        some.append(number)
+        if len(some) == AT_ONCE:
+            found.add(some)
+            some = []
+            if time.monotonic() >= sign:
+                sign = time.monotonic() + SIGN_EVERY
+                if not hold():
+                    return None
+    found.add(some)
+    return found

@@ -1,0 +1,103 @@
+"""How jobs end: done, failed, stopped, cancelled. Each end is a conditional UPDATE with its audit entry."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from dlq import crash
+from dlq.letter_queues import LetterQueues
+from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayJob
+from dlq.replay import marking
+from dlq.replay.jobs import audit
+from dlq.replay.leases import WINDING_UP, hold
+from dlq.replay.routes import TO_A_DEAD_LETTER_QUEUE
+from dlq.walking import Walk
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 1000
+WHY_STOPPED = {
+    "tripped": "the setting tripped",
+    "disabled": "the setting was disabled",
+    "failing": "too many letters of a step failed again",
+    "breaker": "the breaker counts of the setting moved up",
+}
+
+
+def give_up(job: ReplayJob, problem: str, now: datetime) -> None:
+    """The broker refuses the moves, mostly because a queue is not there: it will refuse the rest too."""
+    log.warning("replay refused by the broker", replay=str(job.pk), reason=problem)
+    ReplayJob.objects.filter(pk=job.pk).update(problem=problem, planned_at=job.planned_at or now)
+    _each_planned(job, lambda items: marking.stuck(job, items, now, "refused"))
+
+
+def finish(job: ReplayJob, now: datetime) -> None:
+    """Of two workers one ends the job and writes the audit. Not while a letter is planned: that worker lost it."""
+    crash.point("finishing")
+    if job.items.filter(state=ItemState.PLANNED).exists():
+        return
+    job.refresh_from_db(fields=["counts", "problem"])
+    stuck = job.counts.get(ItemState.FAILED_TO_MOVE, 0)
+    state = JobState.FAILED if stuck or (job.problem and not job.counts.get(ItemState.GIVEN_BACK)) else JobState.DONE
+    problem = job.problem or (f"{stuck} letters stayed where they were" if stuck else "")
+    with transaction.atomic():
+        if _end(job, OPEN_JOBS, now, state=state, problem=problem):
+            result = AuditResult.FAILED if state == JobState.FAILED else AuditResult.DONE
+            audit(
+                job, f"replay_{state.value}", by=job.by, now=now, counts=job.counts, result=result,
+                detail={"problem": problem},
+            )  # fmt: skip
+
+
+def stop(job: ReplayJob, why: str, now: datetime) -> None:
+    """By itself. What is left is let go by `wind_up`."""
+    with transaction.atomic():
+        running = ReplayJob.objects.filter(pk=job.pk, state=JobState.RUNNING)
+        if running.update(state=JobState.STOPPED, problem=WHY_STOPPED.get(why, why)):
+            audit(job, "replay_stopped", by=job.by, now=now, detail={"why": why}, counts=job.counts)
+
+
+def wind_up(job: ReplayJob, now: datetime) -> None:
+    """Lets go what a cancelled or stopped job did not move: others may have it. A kill in between: the rest follows."""
+    _each_planned(job, lambda items: marking.cancelled(job, items, now))
+    crash.point("wound up")
+    if job.items.filter(state=ItemState.PLANNED).exists():
+        return
+    job.refresh_from_db(fields=["counts"])
+    with transaction.atomic():
+        if _end(job, WINDING_UP, now):
+            audit(job, f"replay_{job.state}_done", by=job.by, now=now, counts=job.counts)
+
+
+def _each_planned(job: ReplayJob, do: Callable[[list[int]], None]) -> None:
+    while items := list(job.items.filter(state=ItemState.PLANNED).values_list("pk", flat=True)[:AT_ONCE]):
+        with transaction.atomic():
+            do(items)
+        if not hold(job, timezone.now()):
+            return
+
+
+def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str) -> bool:
+    open_still = ReplayJob.objects.filter(pk=job.pk, state__in=states, finished_at=None)
+    return bool(open_still.update(finished_at=now, lease_until=None, wait_reason="", **more))
+
+
+def index_target(job: ReplayJob, queues: LetterQueues) -> bool:
+    """What was moved into another dead-letter queue has a new id there, which only a walk tells; whether it came to its
+    end. Raises BrokerError: the job is not over before."""
+    job.refresh_from_db(fields=["counts"])
+    if job.action not in TO_A_DEAD_LETTER_QUEUE or not job.counts.get(ItemState.GIVEN_BACK):
+        return True
+    now = timezone.now()
+    crash.point("indexing")
+    walk = Walk(job.target_queue, queues.dla, queues.management, queues.browser, now)
+    try:
+        while walk.step(timezone.now()):
+            if not hold(job, timezone.now()):
+                return False
+    finally:
+        walk.close()
+    return True

@@ -1,0 +1,238 @@
+"""Moving the slices of a job, one after the other, while the database is told of the one before.
+
+The broker is asked in a thread of its own, the database in this one. For each slice: its try and the figures of the
+queue are committed (`begin`), it is moved, the figures are read again. They are the next slice's figures before, so
+whatever leaves the queue at any time falls to one slice. Killed
+
+    before `begin` commits:     the slice is planned, nothing moved.
+    after it, or after the move: the next worker moves it once more, which moves nothing twice, and tells it by the
+                                figures before the first try; where they are unclear, a walk does.
+    before its letters are marked: by the same figures, and those that the next slice was begun with.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from django.db import transaction
+from django.db.models import F, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from broker.errors import BrokerTimeout, ManagementFailed
+from broker.letters import SLICE
+from dlq import crash
+from dlq.letter_queues import LetterQueues
+from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
+from dlq.replay import checking, marking, planning
+from dlq.replay.hooks import Hooks, hooks_of
+from dlq.replay.leases import hold
+from dlq.replay.pace import SLEPT, Pacer, sleep_until, unsettled
+from dlq.replay.pieces import Planner
+from dlq.replay.planning import Figures, Told
+
+# Slices that are planned ahead of the one that moves.
+AHEAD = 3
+# Of a step; between two the worker looks at the job anew.
+STEP = timedelta(seconds=5)
+
+
+class End(Enum):
+    """Why a run of moves ended: its time is over; nothing is left to move; it has to wait; the job is not ours, or not
+    to be worked on, any more; it stopped by itself; the broker refuses the move."""
+
+    TIME = "time"
+    EMPTY = "empty"
+    WAIT = "wait"
+    LOST = "lost"
+    STOP = "stop"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    end: End
+    why: str = ""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`moved` is the broker's word, None where it did not answer; `refused` its reason where it moved nothing."""
+
+    moved: int | None
+    after: Figures
+    refused: str = ""
+
+
+class Moves:
+    """One run. `planner` None: everything is planned."""
+
+    def __init__(self, job: ReplayJob, queues: LetterQueues, planner: Planner | None) -> None:
+        self._job, self._queues, self._planner = job, queues, planner
+        self._hooks = hooks_of(job.action)
+        self._pacer = Pacer(job)
+        self._checked: ReplaySlice | None = None  # gone by the figures, not yet marked
+        self._last_number = 0
+
+    def run(self) -> Ended:
+        """Raises BrokerError; a slice that was on its way then is told by the next worker."""
+        end = timezone.now() + STEP
+        figures = self._queues.figures(self._job.source_queue)
+        with ThreadPoolExecutor(1, "moves") as broker:
+            try:
+                while True:
+                    found = self._next()
+                    if isinstance(found, Ended):
+                        return found
+                    done = self._move(found, figures, broker)
+                    if isinstance(done, Ended):
+                        return done
+                    figures = done
+                    if timezone.now() >= end:
+                        return Ended(End.TIME)
+            finally:
+                self._mark()
+
+    # -- the next slice ----------------------------------------------------------------------------------------------
+
+    def _next(self) -> ReplaySlice | Ended:
+        piece = self._planned()
+        while piece is None and self._plan_more():
+            piece = self._planned()
+        if piece is None:
+            return Ended(End.EMPTY)
+        if not self._pacer.hurries:
+            self._mark()
+            if unsettled(self._job, piece.number) and piece.step > self._job.ladder_step:
+                return Ended(End.EMPTY)
+            return self._paced(piece)
+        return piece
+
+    def _paced(self, piece: ReplaySlice) -> ReplaySlice | Ended:
+        now = timezone.now()
+        pace = self._pacer.before(piece, now)
+        if pace.stop:
+            return Ended(End.STOP, pace.stop)
+        if pace.until is None:
+            return piece
+        if pace.until - now > SLEPT:
+            return Ended(End.WAIT, pace.why, pace.until)
+        sleep_until(pace.until)
+        return self._paced(piece)
+
+    def _planned(self) -> ReplaySlice | None:
+        planned = self._job.slices.filter(state=SliceState.PLANNED, number__gt=self._last_number)
+        return planned.order_by("number").first()
+
+    def _plan_more(self) -> bool:
+        if self._planner is not None and not self._planner.step(timezone.now()):
+            self._planner = None
+        return self._planner is not None
+
+    # -- one slice ---------------------------------------------------------------------------------------------------
+
+    def _move(self, piece: ReplaySlice, before: Figures, broker: ThreadPoolExecutor) -> Figures | Ended:
+        """The figures afterwards."""
+        now = timezone.now()
+        # A try before this one may have moved some of it: then the figures before that one count.
+        first = piece.count_before is None
+        if not self._begin(piece, before, now):
+            return Ended(End.LOST)
+        self._last_number = piece.number
+        crash.point("begun")
+        if self._hooks is not None:
+            self._prepare(piece, self._hooks)
+        if timezone.now() >= (self._job.lease_until or now):  # another worker may have moved it long ago
+            return Ended(End.LOST)
+        self._pacer.moved(piece, now)
+        on_its_way: Future[Done] = broker.submit(self._order(piece))
+        self._mark()
+        self._plan_ahead(piece)
+        done = on_its_way.result()
+        crash.point("moved")
+        return self._tell(piece, before if first else checking.figures_before(piece), done, first)
+
+    def _begin(self, piece: ReplaySlice, before: Figures, now: datetime) -> bool:
+        """From the commit on its letters may have left."""
+        begun = {
+            "tries": F("tries") + 1,
+            "moved_at": now,
+            "count_before": Coalesce("count_before", Value(before.count)),
+            "added_before": Coalesce("added_before", Value(before.added)),
+        }
+        with transaction.atomic():
+            if not hold(self._job, now):
+                return False
+            ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED).update(**begun)
+        return True
+
+    def _prepare(self, piece: ReplaySlice, hooks: Hooks) -> None:
+        hooks.before_move(self._job, piece)
+        crash.point("prepared")
+        going = piece.items.filter(state=ItemState.PLANNED).count()
+        if going != piece.size:
+            piece.size = going
+            piece.save(update_fields=["size"])
+
+    def _order(self, piece: ReplaySlice) -> Callable[[], Done]:
+        """What the broker is asked in the other thread: there nothing touches the database."""
+        job, queues = self._job, self._queues
+        numbers: list[int] = []
+        if not piece.by_range:
+            waiting = piece.items.filter(state=ItemState.PLANNED).order_by("letter__orig_message_id")
+            numbers = list(waiting.values_list("letter__orig_message_id", flat=True))
+
+        def carry_out() -> Done:
+            moved: int | None = 0
+            refused = ""
+            try:
+                moved = _ask(queues, job, piece, numbers)
+            except BrokerTimeout:
+                moved = None  # perhaps moved: the figures will tell
+            except ManagementFailed as error:
+                refused = str(error)
+            return Done(moved, queues.figures(job.source_queue), refused)
+
+        return carry_out
+
+    def _plan_ahead(self, piece: ReplaySlice) -> None:
+        if self._planner is None:
+            return
+        ahead = self._job.slices.filter(state=SliceState.PLANNED, number__gt=piece.number).count()
+        if ahead < AHEAD:
+            self._plan_more()
+
+    def _tell(self, piece: ReplaySlice, before: Figures, done: Done, first: bool) -> Figures | Ended:
+        if done.moved is None and piece.tries < planning.MOST_TRIES:
+            return Ended(End.TIME)  # it is on its way still: the next try tells what this one moved
+        word = done.moved if first else None
+        left = planning.left_by(before, done.after)
+        verdict = planning.told(piece.size, left, word)
+        piece.moved = done.moved
+        if verdict is Told.GONE:
+            self._checked = piece
+        elif verdict is Told.STAYED and done.refused:
+            checking.again(piece)
+        else:
+            # As many as either says: a letter of which nobody can tell is one that left by our move.
+            checking.to_be_walked(piece, None if word is None or left is None else max(left, word))
+        return Ended(End.REFUSED, done.refused) if done.refused else done.after
+
+    def _mark(self) -> None:
+        """The slice that is gone by the figures, while the broker moves the next one."""
+        if self._checked is not None:
+            marking.all_left(self._job, self._checked, timezone.now())
+            self._checked = None
+
+
+def _ask(queues: LetterQueues, job: ReplayJob, piece: ReplaySlice, numbers: list[int]) -> int:
+    if piece.by_range and job.action != Action.EDIT:
+        first, last = piece.first_number or 0, piece.last_number or 0
+        return queues.move_between(job.source_queue, first, last, job.target_queue, piece.size)
+    moved = 0
+    for start in range(0, len(numbers), SLICE):
+        moved += queues.move_ids(job.source_queue, numbers[start : start + SLICE], job.target_queue)
+    return moved
