@@ -9,6 +9,7 @@ class DlqConfig(AppConfig):
     def ready(self) -> None:
         from dlq import rights
         from dlq.causes import protocols_arrived
+        from dlq.editing import steps as editing
         from dlq.endings import deaths
         from dlq.pages import edit_urls, urls
         from dlq.replay.joining import outcomes_arrived
@@ -20,6 +21,7 @@ class DlqConfig(AppConfig):
         urls.register()
         edit_urls.register()
         rights.register()
+        editing.register()
         register_letter_outcome(outcomes_arrived)
         register_protocols(protocols_arrived)
         register_endings(deaths)

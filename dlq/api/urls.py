@@ -4,6 +4,8 @@ from django.urls import path
 
 from dlq.api.audit import Audit
 from dlq.api.edit import EditLetter
+from dlq.api.edit_rule import EditLetters
+from dlq.api.foreign import ForeignQueue, ForeignQueues
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
@@ -15,6 +17,9 @@ urlpatterns = [
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
     path("dead-letters/<int:pk>/edit/", EditLetter.as_view(), name="dead-letter-edit"),
+    path("dead-letters/edit/", EditLetters.as_view(), name="dead-letters-edit"),
+    path("foreign-queues/", ForeignQueues.as_view(), name="foreign-queues"),
+    path("foreign-queues/<int:pk>/", ForeignQueue.as_view(), name="foreign-queue"),
     path("known-faults/", Faults.as_view(), name="known-faults"),
     path("known-faults/<int:pk>/end/", EndFault.as_view(), name="known-fault-end"),
     path("notes/", Notes.as_view(), name="notes"),

@@ -26,6 +26,7 @@ from dlq.json_masks import HIDDEN
 
 MOST_OPERATIONS = 20
 LONGEST_JSON = 64 * 1024
+LONGEST_TOLD = 300
 OPERATIONS = ("set_property", "remove_property", "set_json", "remove_json")
 
 
@@ -39,6 +40,10 @@ class Operation:
     tokens: tuple[str, ...] = ()
     pointer: str = ""
     json: str = ""
+
+    @property
+    def place(self) -> str:
+        return self.name or self.pointer or "/"
 
     def to_json(self) -> dict[str, Any]:
         if self.op == "set_property" and self.item is not None:
@@ -101,11 +106,21 @@ def _operation(data: Any, locked: frozenset[str]) -> Operation:
     if not isinstance(place, str):
         raise EditRefused("bad_pointer", _("A JSON pointer is missing."))
     tokens = pointer.parse(place)
-    if locked.intersection(tokens):
-        raise EditRefused("locked", _("This field cannot be changed."), place)
     if op == "remove_json" and not tokens:
         raise EditRefused("bad_pointer", _("The whole document cannot be removed."))
-    return Operation(op, tokens=tokens, pointer=place, json=_json_text(data) if op == "set_json" else "")
+    operation = Operation(op, tokens=tokens, pointer=place, json=_json_text(data) if op == "set_json" else "")
+    if is_hidden(operation, locked):
+        raise EditRefused("locked", _("This field cannot be changed."), place)
+    return operation
+
+
+def is_hidden(operation: Operation, names: frozenset[str]) -> bool:
+    """Whether it touches one of these properties or fields: at its place, or within what it sets."""
+    if not names:
+        return False
+    if operation.name in names or not names.isdisjoint(operation.tokens):
+        return True
+    return operation.op == "set_json" and names_in(json.loads(operation.json), names)
 
 
 def _json_text(data: dict[str, Any]) -> str:
@@ -119,12 +134,22 @@ def _json_text(data: dict[str, Any]) -> str:
     return text.strip()
 
 
-def apply(rule: Rule, message: Message, masked: frozenset[str], jms_kind: int | None = None) -> Applied:
-    """`masked` are the names that the changes do not tell. Raises EditRefused: the letter stays as it is."""
+def apply(
+    rule: Rule,
+    message: Message,
+    masked: frozenset[str],
+    jms_kind: int | None = None,
+    *,
+    locked: frozenset[str] = frozenset(),
+) -> Applied:
+    """`masked` are the names that the changes do not tell, `locked` more that the rule leaves alone: what the person
+    who made it may not see of this letter. Raises EditRefused: the letter stays as it is."""
     changes: list[Change] = []
-    result = message
+    result, locked = message, locked | rule.locked
     for operation in rule.operations:
-        result, done = _APPLY[operation.op](operation, result, rule.locked, masked, jms_kind)
+        if is_hidden(operation, locked):
+            raise EditRefused("locked", _("The rule touches what may not be changed in it."), operation.place)
+        result, done = _APPLY[operation.op](operation, result, locked, masked, jms_kind)
         changes += done
     if result == message:
         raise EditRefused("unchanged", _("The rule changes nothing in it."))
@@ -185,3 +210,19 @@ def _told(value: str | None, tokens: tuple[str, ...], masked: frozenset[str]) ->
 _APPLY: dict[str, Callable[[Operation, Message, frozenset[str], frozenset[str], int | None], Step]] = {
     "set_property": _property, "remove_property": _property, "set_json": _json, "remove_json": _json,
 }  # fmt: skip
+
+
+def told(rule: Rule, masked: frozenset[str]) -> list[dict[str, str]]:
+    """For people: `op`, `place` and `value` of each operation; of `masked` names no value."""
+    return [
+        {
+            "op": each.op,
+            "place": each.place[:LONGEST_TOLD],
+            "value": HIDDEN if is_hidden(each, masked) else _value_text(each)[:LONGEST_TOLD],
+        }
+        for each in rule.operations
+    ]
+
+
+def _value_text(operation: Operation) -> str:
+    return operation.json if operation.item is None else value_text(operation.item) or ""

@@ -1,12 +1,11 @@
-"""Asking for an edit: of one letter with changes, of many with a rule. Rows only; a worker does the rest."""
+"""Asking for an edit of one letter. Rows only; a worker does the rest."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -20,13 +19,9 @@ from dlq.editing.changes import Changes
 from dlq.editing.diff import Change, changes_between
 from dlq.editing.masked import hides_text
 from dlq.editing.refusal import EditRefused
-from dlq.editing.rules import Rule, apply
 from dlq.masks import everybodys_masks, masks_for
 from dlq.models import Action, DeadLetter, LetterEdit, ReplayJob, Scope
 from dlq.replay.refusal import ReplayRefused
-
-# Letters that a preview of a rule tries it on.
-PREVIEWED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,31 +101,3 @@ def setting_of(letter: DeadLetter) -> LaunchSetting:
     if setting is None or letter.queue != dead_letter_queue(key):
         raise EditRefused("no_setting", _("It is no dead letter of a launch setting that could get it back."))
     return setting
-
-
-# -- many -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """A letter of a preview: what the rule would change in it, or why it is left out."""
-
-    letter: int
-    changes: list[Change]
-    why: str = ""
-    reason: str = ""
-
-
-def preview(rule: Rule, letters: QuerySet[DeadLetter], by: Any, count: int = PREVIEWED) -> Iterator[Tried]:
-    """The rule on the newest `count` of these, as this person sees it."""
-    masks = masks_for(by)
-    for letter in letters.order_by("-pk")[: min(count, PREVIEWED)].iterator(chunk_size=PREVIEWED):
-        try:
-            made = apply(rule, message_of(letter), masks.names(letter), letter.jms_kind)
-            yield Tried(letter.pk, made.changes)
-        except EditRefused as refused:
-            yield Tried(letter.pk, [], refused.code, str(refused))
-
-
-def hidden_in(setting: LaunchSetting, by: Any) -> frozenset[str]:
-    return masks_for(by).names_of([setting.key])

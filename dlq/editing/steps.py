@@ -27,9 +27,9 @@ from dlq import crash
 from dlq.editing.applying import encoded_copy, message_of
 from dlq.editing.refusal import EditRefused
 from dlq.editing.rules import Rule, apply, rule_of
-from dlq.masks import everybodys_masks
-from dlq.models import EditState, ItemState, LetterEdit, ReplayItem, ReplayJob, ReplaySlice
-from dlq.replay import counting
+from dlq.masks import everybodys_masks, masks_for
+from dlq.models import Action, EditState, ItemState, LetterEdit, ReplayItem, ReplayJob, ReplaySlice
+from dlq.replay import counting, hooks
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +37,10 @@ log = structlog.get_logger(__name__)
 LETTERS_AT_ONCE = 100
 BYTES_AT_ONCE = 8 * 1024 * 1024
 NO_SUBSCRIPTION = "no_subscription"
+
+
+def register() -> None:
+    hooks.register(Action.EDIT, hooks.Hooks(before_move, after_check))
 
 
 def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
@@ -79,7 +83,7 @@ def _portions(job: ReplayJob, piece: ReplaySlice) -> Iterator[list[int]]:
 def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> None:
     """Writes the copies of those that have none yet. Of two workers at the same item one writes its copy: the other's
     is ignored, so there is one duplicate id for each letter."""
-    masks = everybodys_masks()
+    masks, locks = everybodys_masks(), masks_for(job.by) if job.by else everybodys_masks()
     edits: list[LetterEdit] = []
     left_out: dict[int, str] = {}
     rows = ReplayItem.objects.filter(pk__in=items, edit=None, state=ItemState.PLANNED)
@@ -87,7 +91,7 @@ def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> No
         letter = item.letter
         try:
             before = message_of(letter)
-            made = apply(rule, before, masks.names(letter), letter.jms_kind)
+            made = apply(rule, before, masks.names(letter), letter.jms_kind, locked=locks.names(letter))
             edit = LetterEdit(item=item, diff=made.changes, planned_at=now)
             edit.encoded = encoded_copy(letter, before, made.message, edit.pk, now)
             edits.append(edit)

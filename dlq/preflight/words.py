@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.pages.amounts import number
+from dlq.editing.words import reason as reason_of_edit
 from dlq.preflight import judgement, skipping
 from dlq.preflight.judgement import Warning
 
@@ -23,7 +24,7 @@ def reason(code: str) -> str:
         skipping.OTHER_BROKER: _("they died at another broker"),
         skipping.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
     }
-    return words.get(code, code)
+    return words.get(code) or reason_of_edit(code) or code
 
 
 def sentence(warning: Warning) -> str:
@@ -37,6 +38,8 @@ def _same_version(warning: Warning) -> str:
 
 
 def _ordered(warning: Warning) -> str:
+    if not warning.n:
+        return _("The subscription keeps an order: these come after what was sent later and is handled already.")
     text = ngettext(
         "The subscription keeps an order: these come after %(n)s newer message.",
         "The subscription keeps an order: these come after %(n)s newer messages.",

@@ -105,3 +105,45 @@ def client_of(name: str) -> APIClient:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(reports.person(name))["Authorization"])
     return client
+
+
+def post_rule(by: APIClient, **data: Any) -> Any:
+    return by.post("/api/v1/dead-letters/edit/", {"setting": "orders", **data}, format="json")
+
+
+def test_a_rule_is_tried_and_then_a_job(letter: DeadLetter) -> None:
+    plain = letters.dead("orders", 11, "ID:11", body=Typed("string", "hello"))
+    rule = [{"op": "set_json", "pointer": "/sum", "value": 2}, {"op": "remove_property", "name": "region"}]
+    by = editor()
+    told = post_rule(by, all=True, rule=rule, dry_run=True).json()
+    assert (told["seen"], told["fits"], told["more"], told["preflight"]["going"]) == (2, 1, False, 2)
+    assert told["letters"][0]["changes"][0] == {"what": "/sum", "before": "1", "after": "2"}
+    assert told["left_out"][0] == {
+        "code": "no_json", "reason": "Its body is no JSON.", "count": 1, "letters": [plain.pk],
+    }  # fmt: skip
+    assert not ReplayJob.objects.exists()
+    refused = post_rule(by, all=True, rule=rule)
+    assert (refused.status_code, refused.json()["error"]) == (409, "unacknowledged")
+    answer = post_rule(by, letters=[letter.pk, plain.pk], rule=rule, acknowledge=CODES, per_second=5)
+    assert (answer.status_code, answer.json()["action"], answer.json()["total"]) == (201, "edit", 2), answer.content
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "error"),
+    [
+        ({"all": True}, 400, "invalid"), ({"rule": []}, 400, "invalid"),
+        ({"all": True, "rule": [{"op": "set_property", "name": "card", "value": "x"}]}, 400, "locked"),
+        ({"all": True, "rule": [{"op": "eval"}]}, 400, "no_operation"),
+        ({"query": "nope=1", "rule": [{"op": "remove_property", "name": "x"}]}, 400, "bad_filter"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_cannot_be_is_refused_with_a_word(
+    letter: DeadLetter, data: dict[str, Any], status: int, error: str
+) -> None:
+    answer = post_rule(editor(), **data)
+    assert (answer.status_code, answer.json()["error"]) == (status, error), answer.content
+
+
+def test_a_rule_needs_the_right_to_edit(letter: DeadLetter) -> None:
+    answer = post_rule(client("dlq.view_deadletter"), all=True, rule=[{"op": "remove_property", "name": "x"}])
+    assert answer.status_code == 403 and AuditEntry.objects.get().result == "refused"

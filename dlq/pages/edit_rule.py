@@ -1,0 +1,182 @@
+"""Editing many letters by a rule: a form, what the rule does to some of them, then a job. Nothing is stored before."""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from agents.models import LaunchSetting
+from agents.pages.amounts import number
+from agents.pages.consoles import link, page
+from contract.properties import dead_letter_queue
+from dlq import asking
+from dlq.asking import Wish
+from dlq.editing.bulk import edit_by_rule, rows_of, rule_for, try_rule
+from dlq.editing.refusal import EditRefused
+from dlq.editing.rules import Rule
+from dlq.editing.values import TYPES
+from dlq.models import Action
+from dlq.pages.audited import audited
+from dlq.pages.edit_rule_form import WORDS, RuleRow, operations_in, rows_in, with_empty
+from dlq.pages.edit_rule_form import rows_of as form_rows
+from dlq.pages.flight_form import FlightForm
+from dlq.pages.scope import Chosen, chosen
+from dlq.pages.ticks import ticks_of
+from dlq.preflight import Flight, words
+from dlq.replay.refusal import ReplayRefused
+from dlq.replay.scopes import LISTED, place
+
+LOOK, AGAIN, CONFIRM = "look", "again", "confirm"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Whose letters, and which of them. `foreign`: how many were named that are none of this setting."""
+
+    setting: LaunchSetting
+    what: Chosen
+    foreign: int = 0
+
+    @property
+    def wish(self) -> Wish:
+        return Wish(self.setting, Action.EDIT, self.what.scope, letters=self.what.letters, query=self.what.query)
+
+    @property
+    def back(self) -> str:
+        query = f"?{self.what.query}" if self.what.query else ""
+        return link("dead_letters_of", self.setting.key) + query
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@audited(Action.EDIT)
+def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    """What the address names is in `dlq.pages.scope`. `step` of a POST: `look` at what the rule of the form does,
+    `again` to the form, `confirm` what was looked at."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
+    if why := asking.why_may_not(request.user, Action.EDIT, setting):
+        raise PermissionDenied(why)
+    what = chosen(request)
+    if what is None:
+        messages.warning(request, _("Select at least one letter first."))
+        return HttpResponseRedirect(link("dead_letters_of", key))
+    desk = _desk(setting, what)
+    rows: list[RuleRow] = []
+    try:
+        if request.POST.get("step") == LOOK:
+            rows = rows_in(request.POST)
+            return _check(request, desk, rule_for(operations_in(request.POST), setting, request.user))
+        if request.method == "POST":
+            rule = rule_for(_frozen(request), setting, request.user)
+            rows = form_rows(rule.to_json()["operations"])
+            if request.POST.get("step") == CONFIRM:
+                return _confirm(request, desk, rule)
+    except EditRefused as refused:
+        return _form(request, desk, rows, str(refused))
+    except ReplayRefused as refused:
+        return _refused(request, desk, refused)
+    return _form(request, desk, rows, "")
+
+
+def _desk(setting: LaunchSetting, what: Chosen) -> Desk:
+    if what.scope not in LISTED:
+        return Desk(setting, what)
+    mine = place(Action.EDIT, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True)
+    known = tuple(sorted(mine))
+    return Desk(setting, Chosen(asking.listed_scope(known), known), len(what.letters) - len(known))
+
+
+def _frozen(request: HttpRequest) -> Any:
+    """Raises EditRefused."""
+    try:
+        return json.loads(request.POST.get("rule", ""))
+    except (ValueError, RecursionError) as error:
+        raise EditRefused("unreadable", _("The changes are not understood.")) from error
+
+
+def _form(request: HttpRequest, desk: Desk, rows: list[RuleRow], problem: str) -> HttpResponseBase:
+    return page(
+        request,
+        "dlq/edit_rule.html",
+        title=_("Edit dead letters by a rule"),
+        section="dead_letters",
+        crumbs=_crumbs(desk),
+        setting=desk.setting,
+        scope=desk.what,
+        back=desk.back,
+        rows=with_empty([row for row in rows if row.op]),
+        operations=WORDS.items(),
+        types=TYPES,
+        problem=problem,
+    )
+
+
+def _check(
+    request: HttpRequest,
+    desk: Desk,
+    rule: Rule,
+    form: FlightForm | None = None,
+    flight: Flight | None = None,
+) -> HttpResponseBase:
+    """Raises ReplayRefused. `form` and `flight`: those that a confirmation was not enough for."""
+    now = timezone.now()
+    unticked = flight is not None and bool(flight.missing(request.POST.getlist("acknowledge")))
+    flight = flight or asking.look(desk.wish, by=request.user, now=now)
+    trial = try_rule(rule, rows_of(desk.wish, request.user), request.user, now)
+    return page(
+        request,
+        "dlq/edit_rule_check.html",
+        title=_("Edit these letters and give them back?"),
+        section="dead_letters",
+        crumbs=_crumbs(desk),
+        setting=desk.setting,
+        scope=desk.what,
+        back=desk.back,
+        frozen=json.dumps(rule.to_json()["operations"]),
+        trial=trial,
+        left_out=sorted(trial.left_out.values(), key=lambda each: -each.count),
+        flight=flight,
+        going=number(flight.going),
+        seen=number(flight.seen),
+        skipped=[(number(count), words.reason(code)) for code, count in flight.skipped.items()],
+        foreign=desk.foreign,
+        ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
+        unticked=unticked,
+        form=form or FlightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
+    )
+
+
+def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
+    """Raises ReplayRefused."""
+    now = timezone.now()
+    form = FlightForm(request.POST, action=Action.EDIT, setting=desk.setting, user=request.user)
+    acknowledged = tuple(request.POST.getlist("acknowledge"))
+    valid = form.is_valid()
+    wish = replace(desk.wish, acknowledged=acknowledged)
+    if valid:
+        wish = replace(wish, options=form.options, reason=form.cleaned_data["reason"])
+    flight = asking.look(wish, by=request.user, now=now)
+    if valid and flight.typed:
+        form.check_typed(flight.going)
+    if not form.is_valid() or flight.missing(acknowledged):
+        return _check(request, desk, rule, form, flight)
+    return HttpResponseRedirect(link("replay", edit_by_rule(wish, rule, by=request.user, now=now).pk))
+
+
+def _refused(request: HttpRequest, desk: Desk, refused: ReplayRefused) -> HttpResponseBase:
+    if isinstance(refused, asking.NotAllowed):
+        raise PermissionDenied(refused.reason) from refused
+    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+    running = refused.more.get("replay")
+    return HttpResponseRedirect(link("replay", running) if running else desk.back)
+
+
+def _crumbs(desk: Desk) -> list[Any]:
+    queue = dead_letter_queue(desk.setting.key)
+    return [(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", desk.setting.key))]
