@@ -105,8 +105,10 @@ def begin(wish: Wish, *, by: Person, now: datetime) -> ReplayJob:
     only = wish.letters[0] if wish.scope == Scope.ONE and wish.letters else None
     with attempt(wish.action, by=by, target=f"setting:{wish.setting.key}", setting_key=wish.setting.key, letter=only):
         flight = look(wish, by=by, now=now)
+        _check_whose(wish)
         if wish.action == Action.DISCARD and not wish.reason.strip():
             raise ReplayRefused("reason_needed", _("Say why: discarded letters are removed for good one day."))
+        _check_going(wish, flight)
         if warnings := flight.missing(wish.acknowledged):
             raise ReplayRefused(
                 "unacknowledged",
@@ -115,7 +117,6 @@ def begin(wish: Wish, *, by: Person, now: datetime) -> ReplayJob:
                 % {"codes": ", ".join(warning.code for warning in warnings)},
                 warnings=[warning.code for warning in warnings],
             )
-        _check_going(wish, flight)
         return create_job(
             wish.setting,
             action=wish.action,
@@ -131,9 +132,22 @@ def begin(wish: Wish, *, by: Person, now: datetime) -> ReplayJob:
         )
 
 
+def _check_whose(wish: Wish) -> None:
+    """A list names letters of one setting only: who names others has looked at something else."""
+    if wish.scope not in LISTED:
+        return
+    known = set(place(wish.action, wish.setting.key).filter(pk__in=wish.letters).values_list("pk", flat=True))
+    if foreign := sorted(set(wish.letters) - known):
+        raise ReplayRefused(
+            "not_of_setting",
+            _("Some letters are not dead letters of this setting."),
+            _("Choose from the dead letters of one setting."),
+            letters=foreign[:SHOWN_IDS],
+        )
+
+
 def _check_going(wish: Wish, flight: Flight) -> None:
-    """What is named and is no letter of this setting is refused by the job itself."""
-    if flight.going or flight.seen < len(wish.letters):
+    if flight.going:
         return
     if not flight.seen:
         raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))

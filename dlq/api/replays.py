@@ -1,27 +1,41 @@
-"""/api/v1/replays/: giving dead letters back to their setting, and what became of them."""
+"""/api/v1/replays/: moving dead letters, and what became of them; pausing, resuming, cancelling, approving."""
 
-from typing import Any, NoReturn
+from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict
 from agents.api.pagination import KeysetPages
-from agents.models import LaunchSetting
-from dlq.models import ItemState, Outcome, ReplayJob
-from dlq.replay.jobs import LARGEST_SELECTION, ReplayRefused, give_back_all, give_back_letters
+from agents.services.rights import may_anywhere, settings_for
+from dlq import rights
+from dlq.api.audited import Audited
+from dlq.api.wishes import AskSerializer, refuse, wish_of
+from dlq.asking import begin
+from dlq.auditing import record_refused
+from dlq.job_actions import act
+from dlq.models import ItemState, ReplayItem, ReplayJob
+from dlq.replay.counting import OUTCOMES, waiting
+from dlq.replay.refusal import ReplayRefused
 
-WAITING = "waiting"
+SEE_ALL = "dlq.view_replayjob"
+# Asked in the view: a pool may grant what no permission does.
+ANYBODY: dict[str, tuple[str, ...]] = {"get": (), "post": ()}
 
 
 class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     setting = serializers.CharField(source="setting_key")
+    target = serializers.CharField(source="target_key")
     by = serializers.CharField(source="by.username", default=None)
+    approved_by = serializers.CharField(source="approved_by.username", default=None)
+    paused_by = serializers.CharField(source="paused_by.username", default=None)
     letters = serializers.SerializerMethodField(help_text="How many letters are planned, given_back, and so on.")
     outcomes = serializers.SerializerMethodField(
         help_text="Of the letters that were given back: handled, failed_again, dead_again, waiting."
@@ -30,76 +44,137 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     class Meta:
         model = ReplayJob
         fields = (
-            "id", "setting", "scope", "reason", "by", "state", "created_at", "started_at", "planned_at",
-            "finished_at", "total", "problem", "letters", "outcomes",
+            "id", "action", "setting", "source_queue", "target_queue", "target", "scope", "query", "reason", "by",
+            "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem", "wait_reason",
+            "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder", "ladder_percent",
+            "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at", "paused_by", "paused_at",
         )  # fmt: skip
 
     def get_letters(self, job: ReplayJob) -> dict[str, int]:
-        counted = dict(job.items.order_by().values_list("state").annotate(Count("pk")))
-        return {state: counted.get(state, 0) for state in ItemState.values}
+        return {state: int(job.counts.get(state, 0)) for state in ItemState.values}
 
     def get_outcomes(self, job: ReplayJob) -> dict[str, int]:
-        given_back = job.items.filter(state=ItemState.GIVEN_BACK).order_by()
-        counted = dict(given_back.values_list("outcome").annotate(Count("pk")))
-        return {outcome or WAITING: counted.get(outcome, 0) for outcome in Outcome.values}
+        return {"waiting": waiting(job)} | {outcome.value: int(job.counts.get(outcome, 0)) for outcome in OUTCOMES}
 
 
-class AskSerializer(serializers.Serializer[Any]):
-    """Either `letters` or `all`."""
-
-    setting = serializers.CharField(max_length=61)
-    letters = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), required=False, max_length=LARGEST_SELECTION
-    )
-    all = serializers.BooleanField(required=False, default=False)
-    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if attrs["all"] == ("letters" in attrs):
-            raise serializers.ValidationError({"letters": "Name letters, or say all: true, one of the two."})
-        return attrs
+def jobs_for(user: Any) -> QuerySet[ReplayJob]:
+    """Those that this person may see. Raises PermissionDenied where there is nothing to see at all."""
+    jobs = ReplayJob.objects.select_related("by", "approved_by", "paused_by")
+    if user.has_perm(SEE_ALL):
+        return jobs
+    if not may_anywhere(user, rights.SEE):
+        raise PermissionDenied
+    return jobs.filter(setting_key__in=settings_for(user, rights.SEE).values("key"))
 
 
 class NewestReplays(KeysetPages):
     ordering = ("-created_at", "-id")
 
 
-class Replays(generics.ListAPIView[ReplayJob]):
-    queryset = ReplayJob.objects.select_related("by")
+class ReplayQuery(serializers.Serializer[Any]):
+    setting = serializers.CharField(required=False, source="setting_key")
+    state = serializers.CharField(required=False)
+    action = serializers.CharField(required=False)
+
+
+class Replays(Audited, generics.ListAPIView[ReplayJob]):
+    queryset = ReplayJob.objects.all()
     serializer_class = ReplaySerializer
     pagination_class = NewestReplays
     filter_backends = ()
-    action_permissions = {"post": ("dlq.view_deadletter", "dlq.give_back")}
+    action_permissions = ANYBODY
+    audit_action = "replay"
 
     def get_queryset(self) -> QuerySet[ReplayJob]:
-        key = self.request.query_params.get("setting", "")
-        return super().get_queryset().filter(setting_key=key) if key else super().get_queryset()
+        query = ReplayQuery(data=self.request.query_params)
+        query.is_valid(raise_exception=True)
+        return jobs_for(self.request.user).filter(**query.validated_data)
+
+    @extend_schema(parameters=[ReplayQuery])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
 
     @extend_schema(request=AskSerializer, responses={201: ReplaySerializer})
     def post(self, request: Request) -> Response:
-        """Freezes the scope and answers the planned job; a worker does the rest. 409 with the reason if refused."""
+        """Freezes the scope and answers the planned job; a worker does the rest. 409 with the reason if refused: what a
+        pre-flight warns of has to be named in `acknowledge`."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
-        wanted = ask.validated_data
-        setting = get_object_or_404(LaunchSetting, key=wanted["setting"])
-        options = {"by": request.user, "reason": wanted["reason"], "now": timezone.now()}
+        self.audit_action = ask.validated_data["action"]
         try:
-            if wanted["all"]:
-                job = give_back_all(setting, **options)
-            else:
-                job = give_back_letters(setting, wanted["letters"], **options)
+            job = begin(wish_of(ask.validated_data), by=request.user, now=timezone.now())
         except ReplayRefused as refused:
-            _refuse(refused)
+            refuse(refused)
         return Response(ReplaySerializer(job).data, status=status.HTTP_201_CREATED)
 
 
-def _refuse(refused: ReplayRefused) -> NoReturn:
-    kind = ApiProblem if refused.code == "too_many" else Conflict
-    raise kind(
-        refused.reason, code=refused.code, where="letters", what_to_do=refused.what_to_do, **refused.more
-    ) from refused
-
-
 class OneReplay(generics.RetrieveAPIView[ReplayJob]):
-    queryset = ReplayJob.objects.select_related("by")
+    queryset = ReplayJob.objects.all()
     serializer_class = ReplaySerializer
+    action_permissions = ANYBODY
+
+    def get_queryset(self) -> QuerySet[ReplayJob]:
+        return jobs_for(self.request.user)
+
+
+class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
+    class Meta:
+        model = ReplayItem
+        fields = ("id", "letter", "state", "state_at", "why", "outcome", "outcome_at", "died_as")
+
+
+class OldestItems(KeysetPages):
+    ordering = "id"
+
+
+class ReplayItems(generics.ListAPIView[ReplayItem]):
+    """The letters of one replay, each with what became of it."""
+
+    queryset = ReplayItem.objects.all()
+    serializer_class = ReplayItemSerializer
+    pagination_class = OldestItems
+    filter_backends = ()
+    action_permissions = ANYBODY
+
+    def get_queryset(self) -> QuerySet[ReplayItem]:
+        job = get_object_or_404(jobs_for(self.request.user), pk=self.kwargs["pk"])
+        return super().get_queryset().filter(job=job)
+
+
+class ActSerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+
+
+class ActOnReplay(Audited, APIView):
+    """POST pause, resume, cancel: who may begin such a job. POST approve, refuse: another person than who asked, with
+    the permission to approve."""
+
+    action_permissions = ANYBODY
+    what = ""
+
+    @extend_schema(request=ActSerializer, responses={200: ReplaySerializer})
+    def post(self, request: Request, pk: Any) -> Response:
+        said = ActSerializer(data=request.data)
+        said.is_valid(raise_exception=True)
+        self.audit_action = f"replay_{self.what}"
+        job = self._job(pk)
+        try:
+            act(self.what, job, by=request.user, now=timezone.now(), reason=said.validated_data["reason"])
+        except ReplayRefused as refused:
+            refuse(refused)
+        return Response(ReplaySerializer(jobs_for(request.user).get(pk=pk)).data)
+
+    def _job(self, pk: Any) -> ReplayJob:
+        """One of others is not there, like one that never was; the attempt is kept."""
+        job = jobs_for(self.request.user).filter(pk=pk).first()
+        if job is not None:
+            return job
+        if (hidden := ReplayJob.objects.filter(pk=pk).first()) is not None:
+            record_refused(
+                self.audit_action,
+                by=self.request.user,
+                target=f"replay:{pk}",
+                setting_key=hidden.setting_key,
+                why="a job of letters that this person may not see",
+            )
+        raise Http404

@@ -1,0 +1,107 @@
+"""What a body asks for: an action on letters of one setting, which of them, how, and what is acknowledged."""
+
+from typing import Any, NoReturn
+
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+
+from agents.api.errors import ApiProblem, Conflict, Forbidden
+from agents.models import LaunchSetting
+from dlq.asking import NotAllowed, Wish, listed_scope
+from dlq.models import Action, Scope
+from dlq.preflight import CODES
+from dlq.replay.jobs import LARGEST_SELECTION
+from dlq.replay.options import MOST_PER_SECOND, Options
+from dlq.replay.refusal import ReplayRefused
+
+# What is asked in a way that no state of things would allow.
+WRONGLY_ASKED = ("too_many", "bad_filter", "bad_options", "not_understood", "no_target", "reason_needed")
+HOW = ("per_second", "window_from", "window_until", "ladder", "ladder_percent")
+# An edit has a rule: it is asked for at its own address.
+ACTIONS = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.PUT_BACK)
+
+
+class AskSerializer(serializers.Serializer[Any]):
+    """One of `letters`, `all` and `query`."""
+
+    setting = serializers.CharField(max_length=61)
+    action = serializers.ChoiceField(ACTIONS, default=Action.GIVE_BACK.value)
+    letters = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), required=False, max_length=LARGEST_SELECTION
+    )
+    all = serializers.BooleanField(required=False, default=False)
+    query = serializers.CharField(
+        required=False,
+        max_length=4000,
+        allow_blank=True,
+        help_text="A filter as in the address of the list of dead letters: `exception=KeyError&span=1d`.",
+    )
+    group = serializers.BooleanField(
+        required=False, default=False, help_text="That `query` is a group: only for people who look at the job later."
+    )
+    target = serializers.CharField(required=False, max_length=61, help_text="Redirect: the setting that gets them.")
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+    acknowledge = serializers.ListField(
+        child=serializers.ChoiceField(CODES),
+        required=False,
+        default=list,
+        help_text="Codes of the warnings of a pre-flight. With one that is missing the question is refused.",
+    )
+    per_second = serializers.FloatField(
+        required=False, default=0.0, min_value=0, max_value=MOST_PER_SECOND, help_text="0: as fast as the broker."
+    )
+    window_from = serializers.TimeField(required=False, allow_null=True, default=None, help_text="Time of day, local.")
+    window_until = serializers.TimeField(required=False, allow_null=True, default=None)
+    ladder = serializers.BooleanField(required=False, default=False)
+    ladder_percent = serializers.IntegerField(required=False, default=10, min_value=0, max_value=100)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        named = ["letters" in attrs, attrs["all"], "query" in attrs]
+        if sum(named) != 1:
+            raise serializers.ValidationError(
+                {"letters": "Name letters, or say all: true, or give a query: one of them."}
+            )
+        if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
+            raise serializers.ValidationError({"target": "A redirect needs a target, and nothing else has one."})
+        if attrs.get("letters") == []:
+            raise serializers.ValidationError({"letters": "Name at least one letter."})
+        return attrs
+
+
+def wish_of(asked: dict[str, Any]) -> Wish:
+    """Of validated data. Raises Http404 for a setting that is not there."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("pool", "destination"), key=asked["setting"])
+    target = None
+    if asked.get("target"):
+        target = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=asked["target"])
+    letters = sorted(set(asked.get("letters", ())))
+    return Wish(
+        setting,
+        asked["action"],
+        _scope(asked, letters),
+        letters=letters,
+        query=asked.get("query", ""),
+        target=target,
+        reason=asked["reason"],
+        options=Options(**{name: asked[name] for name in HOW}),
+        acknowledged=asked["acknowledge"],
+    )
+
+
+def _scope(asked: dict[str, Any], letters: list[int]) -> Scope:
+    if asked["all"]:
+        return Scope.ALL
+    if "query" in asked:
+        return Scope.GROUP if asked["group"] else Scope.MATCHING
+    return listed_scope(letters)
+
+
+def refuse(refused: ReplayRefused) -> NoReturn:
+    """As the interface says it. The attempt is in the audit already."""
+    if isinstance(refused, NotAllowed):
+        error: ApiProblem = Forbidden(refused.reason, where="setting", what_to_do=refused.what_to_do)
+    else:
+        kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
+        error = kind(refused.reason, code=refused.code, where="letters", what_to_do=refused.what_to_do, **refused.more)
+    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]
+    raise error from refused
