@@ -29,7 +29,9 @@ def judge(known: Known, broker: int, indexed: int, *, feed_empty: bool, now: dat
     that died between the two counts is none. Of a queue that is empty at the broker and in the index nothing could be
     seen: it counts as walked."""
     if broker == indexed == 0:
-        return Judged(None, now, walk=False)
+        # Written down now and then only: most queues are empty, and the sweep looks at all of them all the time.
+        lately = known.walked_at is not None and now - known.walked_at < WALK_EVERY / 2
+        return Judged(None, known.walked_at if lately else now, walk=False)
     if not feed_empty:
         return Judged(None, known.walked_at, walk=False)
     due = known.walked_at is None or now - known.walked_at >= WALK_EVERY

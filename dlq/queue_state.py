@@ -54,14 +54,14 @@ class QueueState:
 def states(queues: Iterable[str] | None = None) -> dict[str, QueueState]:
     """By queue, of those that were ever counted; one query."""
     rows = LetterQueue.objects.all() if queues is None else LetterQueue.objects.filter(queue__in=list(queues))
-    return {row.queue: _state(row) for row in rows}
+    return {row.queue: state(row) for row in rows}
 
 
 def state_of(queue: str) -> QueueState:
     return states([queue]).get(queue) or QueueState(queue)
 
 
-def _state(row: LetterQueue) -> QueueState:
+def state(row: LetterQueue) -> QueueState:
     return QueueState(
         queue=row.queue,
         broker=row.broker_count,

@@ -87,9 +87,9 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
     return DeadLetter(
         node_id=node_id,
         orig_message_id=number,
-        setting_key=_name(origin.queue),
-        address=_name(origin.address),
-        orig_queue=_name(origin.queue),
+        setting_key=name_of_queue(origin.queue),
+        address=name_of_queue(origin.address),
+        orig_queue=name_of_queue(origin.queue),
         message_key=storable(key.text)[:255],
         message_key_weak=key.weak,
         message_id=storable(text_of(message.message_id)) if message.message_id else "",
@@ -187,7 +187,8 @@ def _kept(encoded: bytes, message: Message, size: int) -> tuple[bytes, bool]:
     return encode(replace(message, body=head, body_kind=kind)), True
 
 
-def _name(text: str) -> str:
+def name_of_queue(text: str) -> str:
+    """As a row holds it."""
     return storable(text)[:LONGEST_NAME]
 
 

@@ -95,12 +95,20 @@ class Sweep:
             for name, row in found.items()
             if is_looked_after(name, foreign) and (row["address"] == self._dla or name in foreign)
         ]
-        queues += [Queue(name, row.address or self._dla, 0, 0) for name, row in rows.items() if name not in found]
+        there = {queue.name for queue in queues}
+        # Destroyed at the broker, or a foreign one that is not followed any more: nothing of it is in the index.
+        queues += [Queue(name, row.address or self._dla, 0, 0) for name, row in rows.items() if name not in there]
         due = [queue for queue in queues if self._judged(queue, rows.get(queue.name), feed_empty, now)]
+        self._forget(row for name, row in rows.items() if name not in there and not row.foreign)
         for queue in self._walkable(due):
-            self._begin(queue, now, there=queue.name in found)
+            self._begin(queue, now, there=queue.name in there)
             return True
         return False
+
+    def _forget(self, rows: Iterable[LetterQueue]) -> None:
+        empty = [row.pk for row in rows if row.indexed == 0]
+        if empty:
+            LetterQueue.objects.filter(pk__in=empty, foreign=False, broker_count=0, indexed=0).delete()
 
     def _judged(self, queue: Queue, row: LetterQueue | None, feed_empty: bool, now: datetime) -> bool:
         """Writes down what changed; whether the queue is to be walked."""

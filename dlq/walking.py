@@ -5,12 +5,9 @@ the index does not know is read whole and stored. What the index knows of the qu
 seen is gone, once the walk was whole.
 """
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
@@ -18,15 +15,17 @@ from django.utils import timezone
 
 from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
-from broker.amqp_peek import peek
-from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed, MessageUndecodable
+from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
 from broker.port import Browser, Management
 from broker.rows import find
-from contract.properties import ANNOTATED_ORIG_MESSAGE_ID, DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
+from contract.properties import DEAD_LETTER_PREFIX
 from dlq import crash, index
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.queue_state import BIN_QUEUE, UNKNOWN_QUEUE
 from dlq.reading import letter_row
+from dlq.walk_ids import Known, Numbers, Seen, Telling, number_of
+
+__all__ = ["Gone", "Numbers", "Walk", "WalkIncomplete", "Walked", "index_queue", "message_count", "number_of", "walk"]
 
 # Rows that are compared with what was seen at a time.
 PAGE = 2000
@@ -36,40 +35,6 @@ Row = tuple[int, str, int]
 
 class WalkIncomplete(BrokerUnavailable):
     """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk again."""
-
-
-class Numbers:
-    """The ids that a walk saw, 8 bytes each: 8 MB for a million letters, where a set of them takes 60 MB. Queues are
-    mostly in the order of ids, so it is mostly sorted already."""
-
-    def __init__(self) -> None:
-        self._numbers = array("q")
-        self._sorted = True
-
-    def add(self, numbers: Iterable[int]) -> None:
-        self._numbers.extend(numbers)
-        self._sorted = False
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __iter__(self) -> Iterator[int]:
-        """Sorted."""
-        self._sort()
-        return iter(self._numbers)
-
-    def __contains__(self, number: object) -> bool:
-        if not isinstance(number, int):
-            return False
-        self._sort()
-        place = bisect_left(self._numbers, number)
-        return place < len(self._numbers) and self._numbers[place] == number
-
-    def _sort(self) -> None:
-        if not self._sorted:
-            if any(before > after for before, after in pairwise(self._numbers)):
-                self._numbers = array("q", sorted(self._numbers))
-            self._sorted = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +57,9 @@ class Walk:
         self._began_at = now
         self._node_id = str(asked.attribute("broker", "NodeID"))
         self._before = message_count(asked, queue)
+        self._foreign = address != settings.MA_DLA_ADDRESS
+        mixed = self._foreign or queue in (BIN_QUEUE, UNKNOWN_QUEUE)
+        self._telling = Telling(mixed=mixed, read=self._row, known=self._known)
         self._pieces: Iterator[list[bytes]] = browser.walk(address, queue)
         self._numbers = Numbers()
         self._finishing: Iterator[Sequence[Row]] | None = None
@@ -124,33 +92,30 @@ class Walk:
 
     def _take(self, piece: Sequence[bytes], now: datetime) -> None:
         self._seen += len(piece)
-        rows: dict[int, DeadLetter] = {}
-        letters: dict[int, bytes] = {}
-        for encoded in piece:
-            number = number_of(encoded)
-            if number is None:  # only its content says which letter it is
-                row = self._row(encoded, now)
-                number = row.orig_message_id
-                rows[number] = row
-            letters[number] = encoded
+        letters, known = self._telling.of(piece)
         self._numbers.add(letters)
-        known = self._known(letters)
-        unknown = [rows.get(number) or self._row(letters[number], now) for number in letters if number not in known]
+        unknown = [self._unknown(number, seen, now) for number, seen in letters.items() if number not in known]
         self._added += len(index.store_safely(unknown, now))
-        gone = [number for number, state in known.items() if state == LetterState.GONE]
+        gone = [number for number, found in known.items() if found.state == LetterState.GONE]
         if gone:
             self._returned += (
                 self._rows(gone).filter(state=LetterState.GONE).update(state=LetterState.DEAD, state_at=now)
             )
 
-    def _row(self, encoded: bytes, now: datetime) -> DeadLetter:
-        row = letter_row(encoded, self._node_id, now)
-        row.queue = self.queue
-        row.setting_key = key_in(self.queue, row.orig_queue)
+    def _unknown(self, number: int, seen: Seen, now: datetime) -> DeadLetter:
+        row = seen.row or self._row(seen.encoded)
+        row.orig_message_id, row.seen_at, row.state_at = number, now, now
         return row
 
-    def _known(self, numbers: Iterable[int]) -> dict[int, str]:
-        return dict(self._rows(numbers).values_list("orig_message_id", "state"))
+    def _row(self, encoded: bytes) -> DeadLetter:
+        row = letter_row(encoded, self._node_id, self._began_at)
+        row.queue = self.queue
+        row.setting_key = row.orig_queue if self._foreign else key_in(self.queue, row.orig_queue)
+        return row
+
+    def _known(self, numbers: Iterable[int]) -> dict[int, Known]:
+        rows = self._rows(numbers).values_list("orig_message_id", "state", "orig_queue")
+        return {number: Known(state, orig_queue) for number, state, orig_queue in rows}
 
     def _rows(self, numbers: Iterable[int]) -> "index.Letters":
         return DeadLetter.objects.filter(node_id=self._node_id, queue=self.queue, orig_message_id__in=list(numbers))
@@ -208,16 +173,6 @@ def mark_gone(letters: Sequence[int], now: datetime) -> int:
     planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
     dead = DeadLetter.objects.filter(~Exists(planned), pk__in=letters, state=LetterState.DEAD)
     return dead.update(state=LetterState.GONE, state_at=now)
-
-
-def number_of(encoded: bytes) -> int | None:
-    """The id by which a letter is known and moved; None where it has none or is no message."""
-    try:
-        found = peek(encoded, (ORIG_MESSAGE_ID,), (ANNOTATED_ORIG_MESSAGE_ID,))
-    except MessageUndecodable:
-        return None
-    number = found.get(ORIG_MESSAGE_ID, found.get(ANNOTATED_ORIG_MESSAGE_ID))
-    return number if isinstance(number, int) and 0 <= number < 2**63 else None
 
 
 def key_in(queue: str, orig_queue: str) -> str:

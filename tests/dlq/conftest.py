@@ -19,3 +19,12 @@ def stage(artemis: ArtemisService) -> Iterator["Stage"]:
     stage.drain_feed()
     yield stage
     stage.close()
+
+
+@pytest.fixture
+def busy_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that looks all the time."""
+    from dlq import sweep
+
+    for name in ("LOOK_EVERY", "AGAIN", "SHARE"):
+        monkeypatch.setattr(sweep, name, 0.0)

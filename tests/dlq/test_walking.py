@@ -9,12 +9,13 @@ from django.utils import timezone
 
 from broker.port import Message, Settle
 from contract.typed import Typed
-from dlq import crash, sweep
+from dlq import crash
 from dlq.models import DeadLetter, LetterQueue
 from dlq.sweep import Sweep
 from dlq.walking import Walk, Walked, WalkIncomplete
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
+from tests.dlq.sweeping import sweep_until
 from tests.web import reports
 
 pytestmark = pytest.mark.django_db
@@ -90,37 +91,19 @@ def test_a_letter_in_another_queue_is_indexed_where_it_lies(stage: Stage) -> Non
     assert after.orig_message_id > before.orig_message_id
 
 
-@pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sweep that looks all the time."""
-    monkeypatch.setattr(sweep, "LOOK_EVERY", 0.0)
-    monkeypatch.setattr(sweep, "AGAIN", 0.0)
-    monkeypatch.setattr(sweep, "SHARE", 0.0)
-
-
-def sweep_until(stage: Stage, key: str, wanted: dict[str, int]) -> None:
-    """The queues of other tests on the same broker are walked as well."""
-    one = Sweep(stage.management, stage.queues.browser, DLA)
-    for _ in range(2000):
-        one.step(timezone.now(), idle=True)
-        if states(key) == wanted and not LetterQueue.objects.exclude(walk_started_at=None).exists():
-            return
-    raise AssertionError(f"{dict(states(key))} instead of {wanted}")
-
-
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("busy_sweep")
 def test_the_sweep_finds_what_the_feed_never_brought_and_what_is_long_gone(stage: Stage) -> None:
     key = stage.key()
     kill_messages(stage, key, 3)
     stage.drain_feed()
-    sweep_until(stage, key, {"dead": 3})
+    sweep_until(stage, lambda: states(key) == {"dead": 3})
     stage.management.call(f"queue.DLQ.{key}", "removeAllMessages")
-    sweep_until(stage, key, {"gone": 3})
+    sweep_until(stage, lambda: states(key) == {"gone": 3})
     row = LetterQueue.objects.get(queue=f"DLQ.{key}")
     assert row.walked_at is not None and row.walk_started_at is None
 
 
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("busy_sweep")
 def test_the_sweep_walks_nothing_while_the_feed_has_letters(stage: Stage) -> None:
     key = stage.key()
     kill_messages(stage, key, 2)
@@ -131,14 +114,14 @@ def test_the_sweep_walks_nothing_while_the_feed_has_letters(stage: Stage) -> Non
     assert (row.broker_count, row.indexed, row.differs_since) == (2, 0, None)
 
 
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("busy_sweep")
 def test_letters_of_a_queue_that_was_destroyed_are_gone(stage: Stage) -> None:
     key = stage.key()
     kill_messages(stage, key, 2)
     stage.drain_feed()
-    sweep_until(stage, key, {"dead": 2})
+    sweep_until(stage, lambda: states(key) == {"dead": 2})
     stage.management.call("broker", "destroyQueue", f"DLQ.{key}")
-    sweep_until(stage, key, {"gone": 2})
+    sweep_until(stage, lambda: states(key) == {"gone": 2})
     assert not LetterQueue.objects.filter(queue=f"DLQ.{key}").exists()
 
 

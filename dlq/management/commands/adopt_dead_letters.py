@@ -1,0 +1,134 @@
+"""`manage.py adopt_dead_letters QUEUE`: says what goes where, and with --go moves it."""
+
+import getpass
+import json
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from agents.services.broker import management
+from broker.amqp_adapter import AmqpBrowser
+from broker.errors import BrokerError
+from contract.properties import dead_letter_queue
+from dlq.auditing import record_refused
+from dlq.foreign.adopting import Plan, Share, adopt, look
+from dlq.foreign.naming import MANAGE
+from dlq.foreign.refusal import ForeignRefused
+from dlq.terminal import safe
+from dlq.walking import WalkIncomplete
+
+NAME_SHOWN = 120
+# Letters between two words about how far it is.
+WORD_EVERY = 50_000
+
+
+class Command(BaseCommand):
+    help = (
+        "Sorts the letters of a foreign dead-letter queue, or of DLQ.unknown, into the settings' dead-letter queues by "
+        "where they died. Without --go it only says what would go where. May be killed and repeated at any time."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("queue", metavar="QUEUE")
+        parser.add_argument("--go", action="store_true", help="move them")
+        parser.add_argument("--person", help="user name: who does it, with the permission to manage foreign queues")
+        parser.add_argument("--reason", default="")
+        parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        queue, person = options["queue"], self._person(options["person"], options["queue"])
+        try:
+            asked, browser = management(), AmqpBrowser(settings.MA_BROKER_AMQP)
+            plan = look(queue, asked, browser, self._told())
+            moved = self._adopted(plan, asked, person, options) if options["go"] else None
+        except ForeignRefused as refused:
+            if options["go"]:
+                record_refused("adopted", by=person, target=f"queue:{queue}", why=refused.reason)
+            raise CommandError(" ".join(filter(None, [refused.reason, refused.what_to_do]))) from refused
+        except WalkIncomplete as error:
+            raise CommandError(f"{error}. Nothing was moved; try again.") from error
+        except BrokerError as error:
+            more = " What was moved stays where it is; repeat the command." if options["go"] else ""
+            raise CommandError(f"The broker: {safe(str(error), 300)}.{more}") from error
+        if options["json"]:
+            self.stdout.write(json.dumps(_as_json(plan, moved), ensure_ascii=False))
+        else:
+            self._tell(plan, moved)
+
+    def _person(self, name: str | None, queue: str) -> User | None:
+        """Who has this terminal may move messages anyway; the audit then names the account of the system."""
+        if name is None:
+            return None
+        person = User.objects.filter(username=name, is_active=True).first()
+        if person is None:
+            raise CommandError(f"There is no active user {name!r}.")
+        if not person.has_perm(MANAGE):
+            record_refused("adopted", by=person, target=f"queue:{queue}", why="permission denied")
+            raise CommandError(f"{name} may not do that; it needs the permission {MANAGE}.")
+        return person
+
+    def _told(self) -> Any:
+        said = 0
+
+        def told(seen: int) -> None:
+            nonlocal said
+            if seen >= said + WORD_EVERY:
+                said = seen
+                self.stderr.write(f"{seen:,} letters read")
+
+        return told
+
+    def _adopted(self, plan: Plan, asked: Any, person: User | None, options: dict[str, Any]) -> dict[str, int]:
+        moved: dict[str, int] = {}
+        detail = {} if person else {"account": _account()}
+        said = 0
+        for share, count in adopt(plan, asked, by=person, now=timezone.now(), detail=detail, reason=options["reason"]):
+            moved[share.key] = count
+            if (total := sum(moved.values())) >= said + WORD_EVERY:
+                said = total
+                self.stderr.write(f"{total:,} letters moved")
+        return moved
+
+    def _tell(self, plan: Plan, moved: dict[str, int] | None) -> None:
+        for share in plan.going:
+            done = "would go" if moved is None else f"{moved.get(share.key, 0):,} went"
+            self.stdout.write(f"{share.letters:>12,}  {done} to {dead_letter_queue(share.key)}")
+        for share in plan.staying:
+            self.stdout.write(f"{share.letters:>12,}  stay: {_name(share)}, {share.why}")
+        if not plan.shares:
+            self.stdout.write("The queue is empty.")
+        elif moved is None and plan.going:
+            self.stdout.write("Nothing was moved. With --go they are.")
+        elif moved is not None:
+            self.stdout.write(
+                f"{sum(moved.values()):,} letters moved. The index follows within a minute, as far as manage.py "
+                "follow_dead_letters runs."
+            )
+
+
+def _name(share: Share) -> str:
+    return f"of {safe(share.origin, NAME_SHOWN)}" if share.origin else "of unknown origin"
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def _as_json(plan: Plan, moved: dict[str, int] | None) -> dict[str, Any]:
+    return {
+        "queue": plan.source,
+        "letters": sum(share.letters for share in plan.shares),
+        "go": moved is not None,
+        "going": [
+            {"from": share.origin, "to": dead_letter_queue(share.key), "letters": share.letters}
+            | ({} if moved is None else {"moved": moved.get(share.key, 0)})
+            for share in plan.going
+        ],
+        "staying": [{"from": share.origin, "letters": share.letters, "why": str(share.why)} for share in plan.staying],
+    }
