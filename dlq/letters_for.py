@@ -10,6 +10,7 @@ from django.http import HttpRequest, QueryDict
 
 from agents.services.rights import settings_for
 from contract.properties import BIN, dead_letter_queue
+from dlq import loose
 from dlq.finding.filters import LetterFilter
 from dlq.finding.newest import Newest, newest
 from dlq.models import DeadLetter
@@ -39,6 +40,14 @@ def queues_for(user: Any) -> tuple[str, ...] | None:
         return None
     keys = settings_for(user, SEE).order_by().values_list("key", flat=True)
     return (*map(dead_letter_queue, keys), dead_letter_queue(BIN))
+
+
+def dead_queues_for(user: Any) -> list[str]:
+    """Names of the queues that ever held a letter and in which this person may see all of them. Without the bin: what
+    lies there is another matter."""
+    mine = queues_for(user)
+    there = loose.queues() if mine is None else mine
+    return [queue for queue in there if queue != dead_letter_queue(BIN)]
 
 
 def newest_found(filters: LetterFilter, user: Any, *, before: int | None = None, size: int) -> Newest:

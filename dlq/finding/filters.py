@@ -21,6 +21,13 @@ from dlq.models import DeadLetter, LetterState
 
 EVERY_STATE = "every"
 STATES = [*LetterState.choices, (EVERY_STATE, gettext_lazy("every state"))]
+# What nothing is known of: of letters without a protocol.
+UNKNOWN_ONES = [
+    ("fingerprint", gettext_lazy("Fingerprint")),
+    ("exception_type", gettext_lazy("Exception")),
+    ("server", gettext_lazy("Server")),
+    ("activation", gettext_lazy("Activation")),
+]
 MUTED = [("no", gettext_lazy("without muted ones")), ("yes", gettext_lazy("only muted ones"))]
 # Parameters of an address that are of its page, not of the filter.
 OF_LISTS = {"before", "cursor", "format", "page", "page_size"}
@@ -59,8 +66,11 @@ class LetterFilter(django_filters.FilterSet):
     fingerprint = _text(gettext_lazy("Fingerprint"), 64)
     exception_type = _text(gettext_lazy("Exception"), 255)
     message_key = _text(gettext_lazy("Message key"), 255)
+    without = django_filters.ChoiceFilter(
+        choices=UNKNOWN_ONES, empty_label=gettext_lazy("known or not"), label=gettext_lazy("Not known is the")
+    )
     # Shown only where they are set: links lead there, nobody types them.
-    quiet = ("fingerprint", "exception_type", "message_key", "queue")
+    quiet = ("fingerprint", "exception_type", "message_key", "without", "queue")
 
     class Meta:
         model = DeadLetter

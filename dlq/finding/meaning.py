@@ -73,6 +73,9 @@ def _plain(cleaned: dict[str, Any]) -> Iterator[Condition]:
             yield Condition(Q(**{column: value}), by_index=True)
     if key := cleaned.get("message_key"):
         yield Condition(Q(message_key=key), by_index=True)
+    if unknown := cleaned.get("without"):
+        nothing = Q(activation_uuid=None) if unknown == "activation" else Q(**{EXACT[unknown]: ""})
+        yield Condition(nothing, by_index=True)
     for names in (("since", "until"), ("delivered_from", "delivered_to"), ("replays_from", "replays_to")):
         limits = {RANGES[name][0]: cleaned[name] for name in names if cleaned.get(name) is not None}
         added = RANGES[names[0]][1]

@@ -5,7 +5,7 @@ from typing import Any
 
 import django_tables2 as tables
 from django.db.models import Count, Exists
-from django.http import Http404, HttpRequest, HttpResponseBase, QueryDict
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -16,21 +16,20 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting
 from agents.pages import amounts
 from agents.pages.consoles import link, page
-from agents.pages.figures import figures_of, message_count
-from agents.pages.lists import BEFORE, PAGE, Page, counted, page_of
+from agents.pages.lists import BEFORE, PAGE, Page, page_of
 from agents.pages.visible import visible
-from agents.services.rights import may
 from agents.templatetags.console import ago, state
-from contract.properties import BIN, UNKNOWN, dead_letter_queue
+from contract.properties import dead_letter_queue
 from dlq.finding.filters import LetterFilter
 from dlq.finding.newest import Newest
-from dlq.letters_for import found, letters_for, newest_found
+from dlq.letters_for import found, newest_found
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState, ReplayItem
-from dlq.pages.access import check_queue, sees_letters
+from dlq.pages.access import sees_letters
+from dlq.pages.groups import tabs
+from dlq.pages.letter_head import head_of, head_of_all
 from dlq.pages.shown import LETTERS
 from dlq.remarks.known import fault_of_row
-from dlq.rights import GIVE_BACK as GIVE_BACK_LETTERS
 
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
@@ -133,49 +132,28 @@ def _offer(setting: LaunchSetting, query: str, listed: Newest) -> Offer:
 @sees_letters
 def all_letters(request: HttpRequest) -> HttpResponseBase:
     """Of every setting that this person may see."""
-    listed = _listed(request)
-    return page(
-        request,
-        "dlq/letters.html",
-        title=_("All dead letters"),
-        section="dead_letters",
-        crumbs=[(_("Dead letters"), link("dead_letters"))],
-        key="",
-        setting=None,
-        figures=None,
-        exact=None,
-        indexed="",
-        offer=None,
-        may_give_back=False,
-        **listed.context,
-    )
+    return _page(request, "", head_of_all(), _listed(request))
 
 
 @require_safe
 @sees_letters
 def letter_list(request: HttpRequest, key: str) -> HttpResponseBase:
-    setting = LaunchSetting.objects.filter(key=key).select_related("destination").first()
-    queue = dead_letter_queue(key)
-    check_queue(request.user, queue)
-    rows = letters_for(request.user).filter(queue=queue)
-    if setting is None and key not in (UNKNOWN, BIN) and not rows.exists():
-        raise Http404
-    listed = _listed(request, queue)
-    exact = figures_of(setting) if setting else None
+    head = head_of(request, key)
+    return _page(request, key, head, _listed(request, dead_letter_queue(key)))
+
+
+def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed") -> HttpResponseBase:
+    setting: LaunchSetting | None = head["setting"]
     offered = setting is not None and listed.is_of_dead and listed.filters.is_valid()
     return page(
         request,
         "dlq/letters.html",
-        title=queue,
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,
-        setting=setting,
-        figures=exact,
-        exact=exact.dead if exact else message_count(queue),
-        indexed=counted(rows.filter(state=LetterState.DEAD)),
+        tabs=tabs(key, None),
         offer=_offer(setting, listed.query, listed.found) if setting and offered else None,
-        may_give_back=setting is not None and may(request.user, GIVE_BACK_LETTERS, setting),
+        **head,
         **listed.context,
     )
 

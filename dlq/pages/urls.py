@@ -9,6 +9,7 @@ from dlq.pages import (
     case,
     foreign,
     giveback,
+    groups,
     letter,
     letters,
     overview,
@@ -26,8 +27,10 @@ def register() -> None:
     add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, letters.VIEW))
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     add_page("dead-letters/", overview.overview, "dead_letters")
-    add_page("dead-letters/all/", letters.all_letters, "all_dead_letters")
+    add_page("letters/", letters.all_letters, "all_dead_letters")
+    add_page("letters/groups/", groups.all_groups, "all_letter_groups")
     add_page("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of")
+    add_page("dead-letters/<str:key>/groups/", groups.groups_of_setting, "letter_groups")
     add_page("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back")
     add_page("dead-letters/<str:key>/redirect/", giveback.redirect_page, "redirect")
     add_page("dead-letters/<str:key>/discard/", giveback.discard_page, "discard")
