@@ -14,7 +14,10 @@ from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.letters_for import sees_all
 from dlq.models import DeadLetter, LetterQueue, LetterState
-from dlq.pages.queue_rows import queue_rows, told_more, unknown_row
+from dlq.pages.queue_rows import bin_row, queue_rows, told_more, unknown_row
+from dlq.queue_state import feed_lag
+
+MOST_FOREIGN = 100
 
 
 @require_safe
@@ -34,9 +37,12 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         section="dead_letters",
         rows=told_more(rows, now),
         unknown=unknown_row() if every else None,
-        foreign=list(LetterQueue.objects.filter(foreign=True)) if every else [],
+        bin=bin_row() if every else None,
+        foreign=list(LetterQueue.objects.filter(foreign=True)[:MOST_FOREIGN]) if every else [],
         removed=_removed() if every else [],
         answered=any(row.exact is not None for row in rows) or not rows,
+        stale=any(row.figures.stale for row in rows),
+        lag=feed_lag(now),
     )
 
 

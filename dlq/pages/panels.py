@@ -8,7 +8,7 @@ from agents.pages.figures import figures_of
 from agents.panels import Panel
 from dlq.models import ReplayJob
 from dlq.pages.letters import VIEW
-from dlq.pages.queue_rows import queue_row
+from dlq.pages.queue_rows import setting_row
 from dlq.pages.shown import JOBS
 
 LATEST = 3
@@ -20,7 +20,7 @@ def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     figures = figures_of(setting)
     jobs = ReplayJob.objects.filter(setting=setting).select_related("by")[:LATEST]
     context = {
-        "row": queue_row(setting.key, setting, figures, figures.dead, []),
+        "row": setting_row(setting, figures),
         "jobs": [(job, JOBS[job.state]) for job in jobs],
     }
     return {"title": _("Dead letters"), "template": "dlq/setting_panel.html", "context": context}

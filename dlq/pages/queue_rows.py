@@ -1,31 +1,31 @@
 """One row per dead-letter queue: counts, since when, of what; and for the overview who works on it and the last day."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, OuterRef, QuerySet, Value
-from django.db.models.functions import Concat
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import BreakerTrip, LaunchSetting
 from agents.pages.amounts import number
 from agents.pages.consoles import link
 from agents.pages.figures import Figures, figures_for, message_count
-from agents.pages.lists import COUNTED, counted
+from agents.pages.lists import COUNTED
 from agents.pages.shown import Shown
-from contract.properties import UNKNOWN, dead_letter_queue
+from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq import remarks
-from dlq.models import DeadLetter, LetterState, ReplayJob, Taking
+from dlq.models import ReplayJob, Taking
 from dlq.models.replay import UNFINISHED_JOBS
 from dlq.pages.hours import deaths_by_hour
+from dlq.pages.queue_facts import Facts, facts_of
 from dlq.pages.spark import Spark, spark
+from dlq.pages.tallies import Tally, tallies
 from dlq.queue_state import QueueState, states
 
-# What "most of them" is judged by: the latest letters, not the whole queue.
-LATEST = 1000
 NEW = timedelta(hours=1)
+# Jobs that a row names; the list of replays has them all.
+MOST_JOBS = 500
 
 ON = Shown(_("on"), "ok", "ok")
 OFF = Shown(_("off"), "off", "off")
@@ -35,9 +35,11 @@ TRIPPED = Shown(_("off by breaker"), "bad", "off")
 @dataclass(frozen=True, slots=True)
 class More:
     """What only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are the open
-    takings of the setting, `muted` counts its known faults. `kept`: what the process of the feed counted last."""
+    takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what the process of the
+    feed counted last."""
 
     state: Shown
+    trip: int | None
     new: str
     spark: Spark | None
     taken: Sequence[Taking]
@@ -47,22 +49,15 @@ class More:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """`exact` is the broker's count (None: it does not tell), `indexed` what our rows know, up to COUNTED."""
+    """`exact` is the broker's count (None: it does not tell)."""
 
     key: str
     setting: LaunchSetting | None
     queue: str
     figures: Figures
     exact: int | None
-    indexed: str
-    indexed_count: int
-    differs: bool
-    since: datetime | None
-    latest: datetime | None
-    top: str
-    top_share: int
-    top_fingerprint: str
-    replays: list[ReplayJob]
+    facts: Facts
+    replays: Sequence[ReplayJob]
     more: More | None = None
 
     @property
@@ -70,100 +65,105 @@ class QueueRow:
         return link("dead_letters_of", self.key)
 
     @property
+    def since(self) -> datetime | None:
+        return self.facts.since
+
+    @property
+    def top(self) -> str:
+        return self.facts.top
+
+    @property
+    def top_share(self) -> int:
+        return self.facts.top_share
+
+    @property
     def empty(self) -> bool:
         return self.exact in (0, None) and self.since is None
 
     @property
-    def catching_up(self) -> bool:
-        return self.differs or bool(self.more and self.more.kept and self.more.kept.walking)
+    def indexed_count(self) -> int:
+        return min(self.facts.count, COUNTED)
+
+    @property
+    def indexed(self) -> str:
+        """What our rows know, as people read it."""
+        return _words(self.facts.count)
+
+    @property
+    def differs(self) -> str:
+        """What the index holds where the broker counts something else; empty: the same, or nobody knows."""
+        if self.exact is None:
+            return ""
+        if self.facts.count <= COUNTED:
+            return self.indexed if self.exact != self.facts.count else ""
+        kept = self.more.kept if self.more else None
+        return number(kept.indexed) if kept and kept.indexed is not None and kept.behind else ""
+
+    @property
+    def walk(self) -> QueueState | None:
+        """How far a walk of the queue is that goes on now."""
+        return self.more.kept if self.more and self.more.kept and self.more.kept.walking else None
+
+
+def _words(count: int) -> str:
+    return f"{number(COUNTED)}+" if count > COUNTED else number(count)
 
 
 def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
-    """Of those that take messages: the others have no dead-letter queue."""
+    """Of those that take messages: the others have no dead-letter queue. As many queries for many as for few."""
     settings = [setting for setting in every if setting.takes_messages]
-    figures, holding = figures_for(settings), _holding(settings)
+    figures = figures_for(settings)
+    facts = facts_of([dead_letter_queue(setting.key) for setting in settings])
     running: dict[str, list[ReplayJob]] = {}
-    for job in ReplayJob.objects.filter(state__in=UNFINISHED_JOBS):
+    for job in ReplayJob.objects.filter(state__in=UNFINISHED_JOBS).order_by("-created_at")[:MOST_JOBS]:
         running.setdefault(job.setting_key, []).append(job)
-    return [
-        queue_row(
-            setting.key,
-            setting,
-            figures[setting.key],
-            figures[setting.key].dead,
-            running.get(setting.key, []),
-            empty=setting.key not in holding,
+    rows = []
+    for setting in settings:
+        queue, known = dead_letter_queue(setting.key), figures[setting.key]
+        rows.append(
+            QueueRow(setting.key, setting, queue, known, known.dead, facts[queue], running.get(setting.key, []))
         )
-        for setting in settings
-    ]
+    return rows
 
 
-def _holding(settings: list[LaunchSetting]) -> set[str]:
-    """Keys of those with a dead letter: one question for all of them, as most have none."""
-    queue = Concat(Value(dead_letter_queue("")), OuterRef("key"))
-    dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
-    wanted = LaunchSetting.objects.filter(pk__in=[setting.pk for setting in settings])
-    return set(wanted.filter(Exists(dead)).values_list("key", flat=True))
+def setting_row(setting: LaunchSetting, figures: Figures) -> QueueRow:
+    queue = dead_letter_queue(setting.key)
+    return QueueRow(setting.key, setting, queue, figures, figures.dead, facts_of([queue])[queue], [])
 
 
 def unknown_row() -> QueueRow:
-    return queue_row(UNKNOWN, None, Figures(), message_count(dead_letter_queue(UNKNOWN)), [])
+    return _of_nobody(UNKNOWN)
 
 
-def queue_row(
-    key: str,
-    setting: LaunchSetting | None,
-    figures: Figures,
-    exact: int | None,
-    replays: list[ReplayJob],
-    *,
-    empty: bool = False,
-) -> QueueRow:
-    """`empty`: our rows know of no dead letter there, so nothing is asked."""
+def bin_row() -> QueueRow:
+    return _of_nobody(BIN)
+
+
+def _of_nobody(key: str) -> QueueRow:
     queue = dead_letter_queue(key)
-    dead = DeadLetter.objects.none() if empty else DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
-    known = 0 if empty else dead.order_by()[: COUNTED + 1].count()
-    kinds = _latest(dead) if known else []
-    ranked = Counter((kind, fingerprint) for kind, fingerprint, _at in kinds).most_common(1)
-    (top, fingerprint), most = ranked[0] if ranked else (("", ""), 0)
-    return QueueRow(
-        key=key,
-        setting=setting,
-        queue=queue,
-        figures=figures,
-        exact=exact,
-        indexed=f"{number(COUNTED)}+" if known > COUNTED else number(known),
-        indexed_count=known,
-        differs=exact is not None and known <= COUNTED and exact != known,
-        since=dead.order_by("seen_at").values_list("seen_at", flat=True).first() if known else None,
-        latest=kinds[0][2] if kinds else None,
-        top=top,
-        top_share=round(100 * most / len(kinds)) if kinds else 0,
-        top_fingerprint=fingerprint,
-        replays=replays,
-    )
-
-
-def _latest(dead: QuerySet[DeadLetter]) -> list[tuple[str, str, datetime]]:
-    return list(dead.order_by("-pk").values_list("exception_type", "fingerprint", "seen_at")[:LATEST])
+    return QueueRow(key, None, queue, Figures(), message_count(queue), facts_of([queue])[queue], [])
 
 
 def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
-    """With what only the overview tells: four queries, and two for each queue that has letters."""
+    """With what only the overview tells; as many queries for many as for few."""
     keys = [row.key for row in rows]
-    tripped = set(BreakerTrip.objects.filter(ended_at=None).values_list("setting__key", flat=True))
+    tripped = dict(BreakerTrip.objects.filter(ended_at=None).values_list("setting__key", "pk"))
     taken: dict[str, list[Taking]] = {}
     for taking in remarks.open_takings().filter(setting_key__in=keys):
         taken.setdefault(taking.setting_key, []).append(taking)
     muted = Counter(remarks.active_faults(now).filter(setting_key__in=keys).values_list("setting_key", flat=True))
     kept = states([row.queue for row in rows])
+    holding = [row.queue for row in rows if row.since is not None]
+    new = dict(zip(holding, tallies([Tally(queue, now - NEW) for queue in holding], COUNTED + 1), strict=True))
+    lines = deaths_by_hour(holding, now)
     return [
         replace(
             row,
             more=More(
                 state=_shown(row.setting, tripped),
-                new="" if row.since is None else _new(row.queue, now),
-                spark=None if row.since is None else spark(deaths_by_hour(row.queue, now)),
+                trip=tripped.get(row.key),
+                new=_words(new[row.queue]) if new.get(row.queue) else "",
+                spark=spark(lines[row.queue]) if row.queue in lines else None,
                 taken=taken.get(row.key, []),
                 muted=muted[row.key],
                 kept=kept.get(row.queue),
@@ -173,12 +173,7 @@ def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
     ]
 
 
-def _shown(setting: LaunchSetting | None, tripped: set[str]) -> Shown:
+def _shown(setting: LaunchSetting | None, tripped: Mapping[str, int]) -> Shown:
     if setting is None or setting.enabled:
         return ON
     return TRIPPED if setting.key in tripped else OFF
-
-
-def _new(queue: str, now: datetime) -> str:
-    new = counted(DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD, seen_at__gte=now - NEW))
-    return "" if new == "0" else new

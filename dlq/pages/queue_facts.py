@@ -1,0 +1,82 @@
+"""What our rows know of the letters that lie in dead-letter queues: how many, since when, mostly of what."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agents.pages.lists import COUNTED
+from dlq.models import DeadLetter
+from dlq.pages.tallies import Tally, ends, kinds, tallies
+
+# What "most of them" is judged by: the latest letters, not the whole queue.
+LATEST = 500
+# A later report may tell of what a letter died, so what was judged holds for so long, in seconds.
+HOLDS = 30.0
+MOST_KEPT = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """`count` goes up to COUNTED + 1. `top` is what most of the latest died of, `top_share` in per cent of them."""
+
+    count: int = 0
+    since: datetime | None = None
+    latest: datetime | None = None
+    top: str = ""
+    top_fingerprint: str = ""
+    top_share: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Of a queue with this newest letter and so many."""
+
+    of: tuple[int, int]
+    at: float
+    top: str
+    fingerprint: str
+    share: int
+
+
+_lock = threading.Lock()
+_judged: dict[str, _Judged] = {}
+
+
+def facts_of(queues: Sequence[str]) -> dict[str, Facts]:
+    """By queue; some statements for all of them."""
+    edges = ends(queues)
+    holding = list(edges)
+    counts = dict(zip(holding, tallies([Tally(queue) for queue in holding], COUNTED + 1), strict=True))
+    numbers = {number for edge in edges.values() for number in edge}
+    seen = dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
+    tops = _tops({queue: (newest, counts[queue]) for queue, (_oldest, newest) in edges.items()})
+    found = {queue: Facts() for queue in queues}
+    for queue, (oldest, newest) in edges.items():
+        top = tops[queue]
+        found[queue] = Facts(counts[queue], seen.get(oldest), seen.get(newest), top.top, top.fingerprint, top.share)
+    return found
+
+
+def _tops(of: dict[str, tuple[int, int]]) -> dict[str, _Judged]:
+    now = time.monotonic()
+    with _lock:
+        known = {queue: _judged[queue] for queue in of if queue in _judged}
+    known = {queue: each for queue, each in known.items() if each.of == of[queue] and now - each.at < HOLDS}
+    missing = [queue for queue in of if queue not in known]
+    asked = kinds(missing, LATEST) if missing else {}
+    for queue in missing:
+        kind, fingerprint, most, judged = asked.get(queue, ("", "", 0, 0))
+        known[queue] = _Judged(of[queue], now, kind, fingerprint, round(100 * most / judged) if judged else 0)
+    with _lock:
+        if len(_judged) > MOST_KEPT:
+            _judged.clear()
+        _judged.update({queue: known[queue] for queue in missing})
+    return known
+
+
+def forget() -> None:
+    """For tests: as in a process that has just started."""
+    with _lock:
+        _judged.clear()
