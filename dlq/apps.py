@@ -11,7 +11,7 @@ class DlqConfig(AppConfig):
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
-        from dlq.pages import edit_urls, urls
+        from dlq.pages import edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived
         from dlq.returned import handled_well
         from failures.known_attempts import register_endings
@@ -20,6 +20,7 @@ class DlqConfig(AppConfig):
 
         urls.register()
         edit_urls.register()
+        waiting_urls.register()
         rights.register()
         editing.register()
         register_letter_outcome(outcomes_arrived)

@@ -40,6 +40,14 @@ WORDS: dict[str, str | Promise] = {
     "replay_approved": gettext_lazy("approve"),
     "replay_refused": gettext_lazy("refuse"),
     "bin_expired": gettext_lazy("removed from the bin for good"),
+    "waiting_try_now": gettext_lazy("try waiting messages now"),
+    "waiting_to_dlq": gettext_lazy("waiting messages to the dead letters"),
+    "waiting_hold": gettext_lazy("hold waiting messages back"),
+    "waiting_release": gettext_lazy("release waiting messages"),
+    "waiting_stop": gettext_lazy("stop an action on waiting messages"),
+    "waiting_done": gettext_lazy("action on waiting messages: done"),
+    "waiting_stopped": gettext_lazy("action on waiting messages: stopped"),
+    "waiting_failed": gettext_lazy("action on waiting messages: failed"),
 }
 # Kept out of the details: columns tell them.
 TOLD = ("setting", "counts", "reason", "scope")
@@ -100,4 +108,6 @@ def _url(entry: AuditEntry) -> str:
         return link("letter", entry.letter)
     if entry.operation is not None and entry.target.startswith("replay:"):
         return link("replay", entry.operation)
+    if entry.operation is not None and entry.target.startswith("waiting:"):
+        return link("waiting_action", entry.operation)
     return ""

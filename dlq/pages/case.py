@@ -28,7 +28,7 @@ from dlq.models import (
     Note,
     ReplayItem,
 )
-from dlq.pages import events
+from dlq.pages import events, waiting_events
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.events import Event
 from failures.models import FailureProtocol, RecoveredMessage
@@ -87,6 +87,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         *map(events.report, reports),
         *remarks,
         *map(events.tried, tried),
+        *waiting_events.events_of(key, setting_key, letters),
     ]
     return Case(
         events=sorted(found, key=lambda event: event.at),

@@ -62,15 +62,17 @@ def ask(
     by: Person,
     now: datetime,
     reason: str = "",
+    most: int | None = None,
 ) -> WaitingAction:
-    """`numbers`: the broker's ids of the messages; None: all of the part, as many as there are now.
+    """`numbers`: the broker's ids of the messages; None: all of the part, as many as there are now, at most `most` (as
+    many as somebody confirmed; of more delayed ones than can be named all are tried).
 
     Raises WaitingRefused, BrokerError. Whether this person may is asked before.
     """
     _check(setting, kind, part, numbers, reason)
     broker = management()
     if numbers is None:
-        return _ask_for_all(setting, kind, part, _count(broker, setting.key, part), by, now, reason)
+        return _ask_for_all(setting, kind, part, _count(broker, setting.key, part), most, by, now, reason)
     found = _found(listed(broker, setting.key, part), numbers)
     if not found:
         raise WaitingRefused(
@@ -130,13 +132,15 @@ def _too_many() -> WaitingRefused:
 
 
 def _ask_for_all(
-    setting: LaunchSetting, kind: str, part: str, total: int, by: Person, now: datetime, reason: str
+    setting: LaunchSetting, kind: str, part: str, total: int, most: int | None, by: Person, now: datetime, reason: str
 ) -> WaitingAction:
     if not total:
         raise WaitingRefused("nothing", _("There is no such message now."))
     many = part == WaitingPart.DELAYED and total > waiting.LISTED
     if many and kind != WaitingKind.TRY_NOW:
         raise _too_many()
+    if most is not None and not many:
+        total = min(total, most)
     return _write(setting, kind, part, (), total, by, now, reason, every=True, whole=many)
 
 

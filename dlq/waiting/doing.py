@@ -36,11 +36,12 @@ def begin(
     by: Any,
     now: datetime,
     reason: str = "",
+    most: int | None = None,
 ) -> WaitingAction:
-    """Raises NotAllowed and WaitingRefused, after an entry in the audit; BrokerError."""
+    """As `asking.ask`. Raises NotAllowed and WaitingRefused, after an entry in the audit; BrokerError."""
     with attempt(f"waiting_{kind}", by=by, target=f"setting:{setting.key}", setting_key=setting.key):
         _check(by, setting)
-        return ask(setting, kind, part=part, numbers=numbers, by=by, now=now, reason=reason)
+        return ask(setting, kind, part=part, numbers=numbers, by=by, now=now, reason=reason, most=most)
 
 
 def end(action: WaitingAction, *, by: Any, now: datetime) -> None:

@@ -67,6 +67,7 @@ class Counts:
 class Look:
     """`told`: how many the broker tells of, from the first; None: they are too many to be told at all."""
 
+    setting_key: str
     part: str
     counts: Counts
     lines: list[Line]
@@ -100,38 +101,40 @@ def held_figures(broker: Management, key: str) -> QueueFigures | None:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the broker said. `found` None: the messages are too many to be told. `bodies` by the broker's id."""
+    """What the broker said. `found` None: the messages are too many to be told. A page of them begins at `start`."""
 
     part: str
     counts: Counts
     found: Sequence[tuple[WaitingMessage, Held | None]] | None
-    bodies: Mapping[int, str]
     start: int
 
 
-def ask_broker(broker: Management, setting: LaunchSetting, part: str, heads: Heads | None, start: int = 0) -> Told:
-    """A page of the part from `start` on; `heads` reads the bodies where it can. Without the database, so that a page
-    need not wait for the end of it. Raises BrokerError."""
+def ask_broker(broker: Management, setting: LaunchSetting, part: str, start: int = 0) -> Told:
+    """Without the database, so that a page need not wait for the end of it. Raises BrokerError."""
     counts = counts_of(broker, setting)
     found = _found(broker, setting.key, part, counts)
-    if found is None or start >= len(found):
+    if found is None or not 0 <= start < len(found):
         start = 0
-    bodies: Mapping[int, str] = {}
-    if heads is not None and found and part in (WaitingPart.WAITING, WaitingPart.HELD):
-        bodies = heads.of(setting, part, [message for message, _held in found], start + PAGE)
-    return Told(part, counts, found, bodies, start)
+    return Told(part, counts, found, start)
 
 
-def look(told: Told, setting: LaunchSetting, masks: Masks) -> Look:
+def bodies_of(told: Told, setting: LaunchSetting, heads: Heads) -> Mapping[int, str]:
+    """Heads of the bodies by the broker's id, for `look`: what can be browsed, and is certain. Without the database."""
+    if not told.found or told.part not in (WaitingPart.WAITING, WaitingPart.HELD):
+        return {}
+    return heads.of(setting, told.part, [message for message, _held in told.found], told.start + PAGE)
+
+
+def look(told: Told, setting: LaunchSetting, masks: Masks, bodies: Mapping[int, str]) -> Look:
     """With what the database knows of the messages."""
     if told.found is None:
-        return Look(told.part, told.counts, [], None, 0)
+        return Look(setting.key, told.part, told.counts, [], None, 0)
     lines = [_line(setting, each, held, masks) for each, held in told.found[told.start : told.start + PAGE]]
     lines = _with_attempts(setting, lines)
     if told.part == WaitingPart.HELD:
         lines = _with_holds(setting.key, lines)
-    lines = [replace(line, body=told.bodies.get(line.message.number)) for line in lines]
-    return Look(told.part, told.counts, lines, len(told.found), told.start)
+    lines = [replace(line, body=bodies.get(line.message.number)) for line in lines]
+    return Look(setting.key, told.part, told.counts, lines, len(told.found), told.start)
 
 
 def _found(broker: Management, key: str, part: str, counts: Counts) -> list[tuple[WaitingMessage, Held | None]] | None:

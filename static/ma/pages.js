@@ -42,7 +42,7 @@
 
     function choose(box) {
         const form = box.form;
-        form.querySelectorAll("input[type=checkbox][name=letter]").forEach(function (each) { each.checked = box.checked; });
+        form.querySelectorAll("input[type=checkbox][name=letter], input[type=checkbox][name=number]").forEach(function (each) { each.checked = box.checked; });
     }
 
     document.addEventListener("click", function (event) {

@@ -17,7 +17,7 @@ from dlq.waiting import doing
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.bodies import Heads
 from dlq.waiting.doing import NotAllowed, begin, end, may_look
-from dlq.waiting.looking import Look, ask_broker, look
+from dlq.waiting.looking import Look, ask_broker, bodies_of, look
 from tests.web import reports
 from tests.web.teams import teammate
 from tests.web.waiting import WaitingHouse, failed
@@ -34,9 +34,10 @@ def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[WaitingHouse]:
     house.close()
 
 
-def seen(house: WaitingHouse, part: str, masks: Masks = MASKS, start: int = 0, **heads: bool) -> Look:
-    reads = Heads(house.management, house.browser, masks)
-    return look(ask_broker(house.management, house.setting, part, reads, start), house.setting, masks)
+def seen(house: WaitingHouse, part: str, masks: Masks = MASKS, start: int = 0) -> Look:
+    told = ask_broker(house.management, house.setting, part, start)
+    bodies = bodies_of(told, house.setting, Heads(house.management, house.browser, masks))
+    return look(told, house.setting, masks, bodies)
 
 
 @pytest.fixture

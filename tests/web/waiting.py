@@ -1,4 +1,4 @@
-"""Messages that wait, are delayed, in delivery or held back at a memory broker: for tests of what people see of them."""
+"""Messages that wait, are delayed, in delivery or held back at a memory broker: for tests of what people see."""
 
 from datetime import datetime
 
@@ -46,7 +46,7 @@ class WaitingHouse:
 
     def __init__(self, setting: LaunchSetting) -> None:
         self.setting, self.key = setting, setting.key
-        Destination.objects.filter(pk=setting.destination_id).update(
+        Destination.objects.filter(name=self.address).update(
             max_attempts=HOURS.max_attempts, delay_ms=HOURS.delay, multiplier=HOURS.multiplier
         )
         setting.subscribed.refresh_from_db()
@@ -81,11 +81,11 @@ class WaitingHouse:
             )
             self.broker.publisher().publish([Outgoing(self.address, message)])
 
-    def delay(self, *names: str, **properties: Typed) -> None:
+    def delay(self, *names: str) -> None:
         """Publishes them and fails them once."""
         before = self.count("ScheduledCount")
         owner, consumer = self._consume(len(names))
-        self.publish(*names, **properties)
+        self.publish(*names)
         eventually(lambda: len(owner.got) == len(names))
         consumer.settle([(delivery.tag, Settle.FAIL) for delivery in owner.got])
         eventually(lambda: self.count("ScheduledCount") == before + len(names))

@@ -1,0 +1,147 @@
+"""What waits for a setting: one part of it at a time, as the broker tells it."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import structlog
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents.models import LaunchSetting
+from agents.pages.consoles import Text, link, page
+from agents.pages.figures import figures_of
+from agents.services.broker import management
+from agents.services.patience import bounded
+from agents.services.rights import may_anywhere
+from broker import waiting
+from broker.errors import AddressUnknown, BrokerError
+from dlq import rights
+from dlq.masking import Masks
+from dlq.masks import masks_for
+from dlq.models.waiting import OPEN_ACTIONS, WaitingAction, WaitingKind, WaitingPart
+from dlq.pages.case import SEE_PROTOCOLS, case_url
+from dlq.pages.waiting_words import PARTS, STATES, KindWords, bars, counts_of, kind_words
+from dlq.waiting.asking import POSSIBLE
+from dlq.waiting.bodies import heads_for
+from dlq.waiting.doing import may_look, why_not
+from dlq.waiting.looking import IN_DELIVERY, PAGE, Line, Look, ask_broker, bodies_of, look
+
+log = structlog.get_logger(__name__)
+LATEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PartTab:
+    part: str
+    label: Text
+    count: int | None
+    url: str
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """What can be done with the messages of the part; `all_url` empty: not with all of them."""
+
+    kind: str
+    words: KindWords
+    all_url: str
+
+
+def setting_for(request: HttpRequest, key: str) -> LaunchSetting:
+    """403 for who may look at no waiting messages at all; those of others are not there."""
+    user = request.user
+    if not (may_anywhere(user, rights.SEE) or may_anywhere(user, rights.WAITING)):
+        raise PermissionDenied
+    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
+    if not setting.takes_messages or not may_look(user, setting):
+        raise Http404
+    return setting
+
+
+def waiting_url(key: str, part: str = "", **more: Any) -> str:
+    query = urlencode({"part": part, **more} if part else more)
+    return f"{link('waiting', key)}?{query}" if query else link("waiting", key)
+
+
+@require_safe
+def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting, user = setting_for(request, key), request.user
+    part = request.GET.get("part", "")
+    part = part if part in PARTS else WaitingPart.WAITING.value
+    start = request.GET.get("start", "")
+    masks = masks_for(user)
+    found, problem = _look(setting, part, int(start) if start.isdecimal() and len(start) < 6 else 0, masks)
+    actions = list(WaitingAction.objects.filter(setting_key=key).select_related("by")[:LATEST])
+    refusal = why_not(user, setting)
+    return page(
+        request,
+        "dlq/waiting.html",
+        title=_("Waiting messages of %(key)s") % {"key": key},
+        section="settings",
+        crumbs=[(_("Settings"), link("settings")), (key, link("setting", key))],
+        setting=setting,
+        part=part,
+        part_label=PARTS[part],
+        tabs=_tabs(key, part, found),
+        found=found,
+        problem=problem,
+        figures=figures_of(setting) if found is None else None,
+        rows=_rows(found, user) if found else [],
+        first=waiting.FIRST,
+        listed=waiting.LISTED,
+        newer=waiting_url(key, part) if found and found.start else "",
+        older=waiting_url(key, part, start=found.start + PAGE) if found and found.more else "",
+        acts=_acts(key, part, found) if found and not refusal else [],
+        refusal=refusal,
+        actions=[(each, STATES[each.state], kind_words(each.kind), bars(each, counts_of(each))) for each in actions],
+        running=next((each for each in actions if each.state in OPEN_ACTIONS), None),
+    )
+
+
+def _look(setting: LaunchSetting, part: str, start: int, masks: Masks) -> tuple[Look | None, str]:
+    """Or None and why the broker does not tell. Without the bodies where only those do not come in time."""
+    broker = management()
+    try:
+        told = bounded(lambda: ask_broker(broker, setting, part, start))
+    except AddressUnknown:
+        return None, _("The queues of this setting are not on the broker yet.")
+    except BrokerError as error:
+        log.info("broker does not tell what waits", setting=setting.key, reason=str(error))
+        return None, _("The broker does not answer: what waits is safe there, and cannot be looked at now.")
+    try:
+        heads = heads_for(masks)
+        bodies = bounded(lambda: bodies_of(told, setting, heads))
+    except BrokerError as error:
+        log.info("no bodies of what waits", setting=setting.key, reason=str(error))
+        bodies = {}
+    return look(told, setting, masks, bodies), ""
+
+
+def _tabs(key: str, here: str, found: Look | None) -> list[PartTab]:
+    return [
+        PartTab(part, label, found.counts.of(part) if found else None, waiting_url(key, part), part == here)
+        for part, label in PARTS.items()
+    ]
+
+
+def _rows(found: Look, user: Any) -> list[tuple[Line, str]]:
+    """Each message with the address of its case file, where there may be one and this person may see it."""
+    sees = user.has_perm(SEE_PROTOCOLS)
+    return [(line, case_url(line.key, found.setting_key) if sees and line.key else "") for line in found.lines]
+
+
+def _acts(key: str, part: str, found: Look) -> list[Act]:
+    """With more delayed messages than can be named only trying all of them is possible."""
+    if part == IN_DELIVERY or not found.counts.of(part):
+        return []
+    acts = []
+    for kind, parts in POSSIBLE.items():
+        if part in parts and (found.told is not None or kind == WaitingKind.TRY_NOW):
+            url = f"{link('waiting_ask', key)}?{urlencode({'part': part, 'kind': kind, 'all': 1})}"
+            acts.append(Act(kind, kind_words(kind), url))
+    return acts

@@ -1,0 +1,11 @@
+"""Registers the pages of waiting messages."""
+
+from agents.pages.consoles import add_page
+from dlq.pages import waiting, waiting_action, waiting_ask
+
+
+def register() -> None:
+    add_page("settings/<str:key>/waiting/", waiting.waiting_page, "waiting")
+    add_page("settings/<str:key>/waiting/ask/", waiting_ask.waiting_ask_page, "waiting_ask")
+    add_page("waiting-actions/<uuid:pk>/", waiting_action.waiting_action_page, "waiting_action")
+    add_page("waiting-actions/<uuid:pk>/stop/", waiting_action.waiting_stop_page, "waiting_stop")

@@ -1,0 +1,125 @@
+"""What is said of waiting messages: parts, actions, what became of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from django.db.models import Count
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.pages.consoles import Text
+from agents.pages.shown import Shown
+from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingKind, WaitingPart, WaitingState
+from dlq.pages.replay_words import Bar
+from dlq.waiting.looking import IN_DELIVERY
+
+PARTS: dict[str, Text] = {
+    WaitingPart.WAITING: gettext_lazy("Waiting"),
+    WaitingPart.DELAYED: gettext_lazy("Delayed"),
+    IN_DELIVERY: gettext_lazy("In delivery"),
+    WaitingPart.HELD: gettext_lazy("Held back"),
+}
+STATES: dict[str, Shown] = {
+    WaitingState.PLANNED: Shown(WaitingState.PLANNED.label, "info", "wait"),
+    WaitingState.RUNNING: Shown(WaitingState.RUNNING.label, "info", "run"),
+    WaitingState.DONE: Shown(WaitingState.DONE.label, "ok", "ok"),
+    WaitingState.FAILED: Shown(WaitingState.FAILED.label, "bad", "bad"),
+    WaitingState.STOPPED: Shown(WaitingState.STOPPED.label, "off", "off"),
+}
+FATES: dict[str, Shown] = {
+    Fate.PLANNED: Shown(Fate.PLANNED.label, "info", "wait"),
+    Fate.ACTED: Shown(Fate.ACTED.label, "info", "run"),
+    Fate.LEFT: Shown(Fate.LEFT.label, "off", "to"),
+    Fate.STAYED: Shown(Fate.STAYED.label, "warn", "warn"),
+}
+DONE: dict[str, Text] = {
+    WaitingKind.TRY_NOW: gettext_lazy("tried without the delay"),
+    WaitingKind.TO_DLQ: gettext_lazy("in the dead letters"),
+    WaitingKind.HOLD: gettext_lazy("held back"),
+    WaitingKind.RELEASE: gettext_lazy("released"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KindWords:
+    """`button` is the action alone; `after` says what it does, `undone` how it is undone."""
+
+    button: Text
+    title: Text
+    icon: str
+    tone: str
+    after: Text
+    undone: Text
+
+
+KINDS: dict[str, Callable[[], KindWords]] = {
+    WaitingKind.TRY_NOW: lambda: KindWords(
+        _("Try now"),
+        _("Try delayed messages now?"),
+        "run",
+        "primary",
+        _("Their delay ends: the agent gets them as soon as it takes messages. Attempts are counted on, so one that "
+          "fails at its last attempt dies."),
+        _("This cannot be undone."),
+    ),
+    WaitingKind.TO_DLQ: lambda: KindWords(
+        _("To the dead letters now"),
+        _("Send messages to the dead letters now?"),
+        "letter",
+        "danger",
+        _("They die as if their attempts were over, without a failure. The letters say who sent them there, and why."),
+        _("They can be given back from the dead letters like any other."),
+    ),
+    WaitingKind.HOLD: lambda: KindWords(
+        _("Hold back"),
+        _("Hold messages back?"),
+        "pause",
+        "primary",
+        _("They wait apart from the subscription, where no agent gets them, until somebody releases them. What comes "
+          "later is handled before them."),
+        _("They can be released again."),
+    ),
+    WaitingKind.RELEASE: lambda: KindWords(
+        _("Release"),
+        _("Release messages that are held back?"),
+        "back",
+        "primary",
+        _("They go to the end of this subscription alone, without a delay and with all attempts before them."),
+        _("They can be held back again while they wait."),
+    ),
+}  # fmt: skip
+
+
+def kind_words(kind: str) -> KindWords:
+    return KINDS[kind]()
+
+
+def fate_shown(action: WaitingAction, fate: str) -> Shown:
+    return Shown(DONE[action.kind], "ok", "ok") if fate == Fate.DONE else FATES[fate]
+
+
+def counts_of(action: WaitingAction) -> Mapping[str, int]:
+    """By fate; counted while it is under way, then kept with it."""
+    kept = {name: int(count) for name, count in action.counts.items() if isinstance(count, int)}
+    if action.state not in OPEN_ACTIONS or action.whole:
+        return kept
+    rows = action.items.order_by().values_list("fate").annotate(Count("pk"))
+    return kept | {fate: int(count) for fate, count in rows}
+
+
+def bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:
+    """What became of them; then what is still to be done, where there is any."""
+    known = sum(counts.get(fate, 0) for fate in (Fate.DONE, Fate.LEFT, Fate.STAYED, Fate.ACTED))
+    to_do = max(0, action.total - known) if action.state in OPEN_ACTIONS else 0
+    not_begun = max(0, action.total - known) if action.state in (WaitingState.STOPPED, WaitingState.FAILED) else 0
+    total = max(1, action.total, known)
+    shown = [
+        Bar(DONE[action.kind], counts.get(Fate.DONE, 0), total, "ok", Fate.DONE),
+        Bar(_("handled, expired or taken by somebody before"), counts.get(Fate.LEFT, 0), total, "off", Fate.LEFT),
+        Bar(_("stayed where it was, mostly in delivery"), counts.get(Fate.STAYED, 0), total, "warn", Fate.STAYED),
+        Bar(_("being looked up"), counts.get(Fate.ACTED, 0), total, "info", Fate.ACTED),
+        Bar(_("still to be done"), to_do, total, "off", Fate.PLANNED),
+        Bar(_("not begun"), not_begun, total, "off", ""),
+        Bar(_("not there any more when it was asked"), counts.get("missing", 0), total, "off", ""),
+    ]
+    return [bar for number, bar in enumerate(shown) if bar.count or not number]
