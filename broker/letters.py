@@ -63,11 +63,7 @@ def move_letters(management: Management, dead_queue: str, orig_ids: Sequence[int
     moved = 0
     for start in range(0, len(orig_ids), SLICE):
         ids = orig_ids[start : start + SLICE]
-        # The ends first: of most letters nothing else is compared.
-        between = f"{ORIG_MESSAGE_ID} >= {int(min(ids))} AND {ORIG_MESSAGE_ID} <= {int(max(ids))}"
-        named = " OR ".join(f"{ORIG_MESSAGE_ID} = {int(orig_id)}" for orig_id in ids)
-        selector = f"{between} AND ({named})"
-        moved += _move(management, dead_queue, selector, target_queue, len(ids))
+        moved += _move(management, dead_queue, _named(ids), target_queue, len(ids))
     return moved
 
 
@@ -86,6 +82,22 @@ def move_of_queue(management: Management, source: str, origin: str, target: str,
     """Moves at most `count` of the letters that died in the queue `origin`, the first ones that the broker finds."""
     quoted = origin.replace("'", "''")
     return _move(management, source, f"{ORIG_QUEUE} = '{quoted}'", target, count)
+
+
+def remove_letters(management: Management, queue: str, origin: str, orig_ids: Sequence[int]) -> int:
+    """Removes for good the letters with these `_AMQ_ORIG_MESSAGE_ID` that were in the queue `origin` before; returns
+    what the broker says. Doing it again is harmless."""
+    quoted, removed = origin.replace("'", "''"), 0
+    for start in range(0, len(orig_ids), SLICE):
+        selector = f"{ORIG_QUEUE} = '{quoted}' AND {_named(orig_ids[start : start + SLICE])}"
+        removed += int(management.call(f"queue.{queue}", "removeMessages", FLUSH, selector))
+    return removed
+
+
+def _named(ids: Sequence[int]) -> str:
+    """The ends first: of most letters nothing else is compared."""
+    between = f"{ORIG_MESSAGE_ID} >= {int(min(ids))} AND {ORIG_MESSAGE_ID} <= {int(max(ids))}"
+    return f"{between} AND ({' OR '.join(f'{ORIG_MESSAGE_ID} = {int(orig_id)}' for orig_id in ids)})"
 
 
 def _move(management: Management, source: str, selector: str, target: str, count: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.amqp_codec import encode
 from broker.errors import BrokerUnavailable, ManagementFailed
-from broker.memory_filters import predicate
+from broker.memory_filters import Predicate, predicate
 from broker.memory_store import Store, StoredQueue
 from broker.memory_waiting import consumers, operations, take_out
 
@@ -33,6 +33,7 @@ class MemoryManagement:
             "moveMessages": self._move_messages,
             "moveMessage": self._move_message,
             "removeAllMessages": self._remove_all,
+            "removeMessages": self._remove_messages,
             "pause": lambda queue: self._pause(queue, True),
             "resume": lambda queue: self._pause(queue, False),
             **operations(store),
@@ -155,11 +156,7 @@ class MemoryManagement:
     def _move_messages(
         self, queue: StoredQueue, flush: int, selector: str, target: str, reject_duplicates: bool, count: int
     ) -> int:
-        try:
-            matches = predicate(selector)
-        except ValueError as error:
-            raise ManagementFailed(f"AMQ229020: {error}") from error
-        return self._store.move(queue, matches, self._target(target), count)
+        return self._store.move(queue, _predicate(selector), self._target(target), count)
 
     def _move_message(self, queue: StoredQueue, number: int, target: str) -> bool:
         destination = self._target(target)
@@ -181,9 +178,23 @@ class MemoryManagement:
         queue.scheduled.clear()
         return removed
 
+    def _remove_messages(self, queue: StoredQueue, flush: int, selector: str) -> int:
+        matches = _predicate(selector)
+        chosen = [reference for reference in queue.ready if matches(reference.message)]
+        for reference in chosen:
+            queue.ready.remove(reference)
+        return len(chosen)
+
     def _pause(self, queue: StoredQueue, paused: bool) -> None:
         queue.paused = paused
         self._store.feed(queue)
+
+
+def _predicate(selector: str) -> Predicate:
+    try:
+        return predicate(selector)
+    except ValueError as error:
+        raise ManagementFailed(f"AMQ229020: {error}") from error
 
 
 def _size(queue: StoredQueue) -> int:

@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from broker.errors import BrokerError
+from dlq.binned.expiring import expire
 from dlq.letter_queues import letter_queues
 from dlq.models import ReplayJob
 from dlq.replay import steps
@@ -19,13 +20,13 @@ from dlq.search.storing import catch_up
 from dlq.waiting.tasks import run_waiting, tend_waiting
 
 # Celery looks for tasks here.
-__all__ = ["put_words", "run_replay", "run_waiting", "tend_replays", "tend_waiting"]
+__all__ = ["empty_bin", "put_words", "run_replay", "run_waiting", "tend_replays", "tend_waiting"]
 
 log = structlog.get_logger(__name__)
 
 # Seconds that one task works on a job before it lets others have the worker.
 TURN = 20.0
-WORDS_TURN = 5.0
+WORDS_TURN = BIN_TURN = 5.0
 # After the broker did not answer.
 PAUSE = timedelta(seconds=5)
 
@@ -66,3 +67,16 @@ def put_words() -> None:
     end = time.monotonic() + WORDS_TURN
     while catch_up() and time.monotonic() < end:
         pass
+
+
+@shared_task(name="dlq.empty_bin")
+def empty_bin() -> None:
+    """Removes for good what lay in the bin long enough; a while at a time, and as long again others have the broker."""
+    queues, end = letter_queues(), time.monotonic() + BIN_TURN
+    try:
+        began = time.monotonic()
+        while expire(queues, timezone.now()) and (ended := time.monotonic()) < end:
+            time.sleep(min(1.0, ended - began))
+            began = time.monotonic()
+    except BrokerError as error:
+        log.info("the bin waits for the broker", reason=str(error))

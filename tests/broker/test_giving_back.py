@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import ManagementFailed
-from broker.letters import move_range
+from broker.letters import move_range, remove_letters
 from broker.port import Settle
 from broker.topology import move_letters, move_letters_until, queue_figures
 from tests.broker.houses import DLA, House, eventually, orig_id, orig_queue
@@ -101,6 +101,25 @@ def test_the_bin_takes_what_is_moved_there_though_its_filter_matches_nothing(hou
     move_letters(house.management, setting.dead, [orig_id(letter)], "DLQ.bin")
     eventually(lambda: "rubbish" in [each.body.value for each in house.look(DLA, "DLQ.bin")])
     eventually(lambda: house.dead(setting) == [])
+    house.management.call("queue.DLQ.bin", "removeAllMessages")
+
+
+def test_only_the_letters_that_are_named_are_removed_from_the_bin(house: House) -> None:
+    one, other = house.setting(), house.setting()
+    letters, left = house.die(one, *"abc"), house.die(other, "d")[0]
+    ids = sorted(orig_id(letter) for letter in letters)
+    move_letters(house.management, one.dead, ids, "DLQ.bin")
+    move_letters(house.management, other.dead, [orig_id(left)], "DLQ.bin")
+
+    def binned() -> dict[tuple[str, int], str]:
+        lying = house.look(DLA, "DLQ.bin")
+        return {(orig_queue(each), orig_id(each)): str(each.body.value) for each in lying}
+
+    eventually(lambda: len(binned()) == 4)
+    known = {body: place[1] for place, body in binned().items()}
+    assert remove_letters(house.management, "DLQ.bin", one.dead, [known["a"], known["c"], known["d"]]) == 2
+    assert remove_letters(house.management, "DLQ.bin", one.dead, [known["a"], known["c"]]) == 0
+    assert sorted(binned().values()) == ["b", "d"]
     house.management.call("queue.DLQ.bin", "removeAllMessages")
 
 

@@ -1,0 +1,109 @@
+"""Removing for good what lay in the bin long enough: in bounded steps, by a task that runs every minute.
+
+The broker cannot do it: a move keeps the expiry that the producer gave, and the queues of dead letters share one
+address with one policy. A step first marks its rows gone, with entries in the audit, then removes the letters by their
+ids. A kill in between leaves letters that the index calls gone: the sweep finds them, and the next step removes them.
+Nothing is removed while a job moves letters out of the bin: its figures would not be its own.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import uuid4
+
+import structlog
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from broker.errors import BrokerError
+from broker.letters import SLICE, remove_letters
+from dlq import crash
+from dlq.auditing import record
+from dlq.binned import kept_for
+from dlq.letter_queues import LetterQueues
+from dlq.models import AuditResult, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
+from dlq.queue_state import BIN_QUEUE
+
+log = structlog.get_logger(__name__)
+
+EXPIRED = "bin_expired"
+
+
+def expire(queues: LetterQueues, now: datetime) -> int:
+    """One step: at most SLICE letters of one setting; how many. Raises BrokerError: what was marked is dead again."""
+    letters = _mark(queues.node_id(), now)
+    if not letters:
+        return 0
+    crash.point("bin: marked")
+    try:
+        for origin, numbers in _by_origin(letters).items():
+            removed = remove_letters(queues.management, BIN_QUEUE, origin, numbers)
+            log.info("letters expired in the bin", origin=origin, letters=len(numbers), removed=removed)
+    except BrokerError as error:
+        _unmark(letters, now, str(error))
+        raise
+    crash.point("bin: removed")
+    return len(letters)
+
+
+def due(now: datetime) -> QuerySet[DeadLetter]:
+    """Dead rows of the bin whose time is over, those that a job is about to move left out; the oldest first."""
+    planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
+    lying = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, seen_at__lt=now - kept_for())
+    return lying.filter(~Exists(planned), orig_message_id__gte=0).order_by("seen_at")
+
+
+@transaction.atomic
+def _mark(node_id: str, now: datetime) -> list[DeadLetter]:
+    """The row locks come before the look at jobs: one that plans at this moment waits for them, or is seen."""
+    rows = due(now).filter(node_id=node_id)
+    first = rows.values_list("setting_key", flat=True).first()
+    if first is None:
+        return []
+    light = rows.only("pk", "orig_queue", "orig_message_id", "setting_key")
+    letters = list(light.filter(setting_key=first).select_for_update(of=("self",))[:SLICE])
+    if _at_work(now):
+        return []
+    DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(state=LetterState.GONE, state_at=now)
+    _tell(letters, now)
+    return letters
+
+
+def _at_work(now: datetime) -> bool:
+    """Whether a job takes letters out of the bin, or is telling apart what it took. One that waits for a person does
+    not; what it holds already is planned."""
+    free = Q(lease_until=None) | Q(lease_until__lte=now)
+    resting = Q(state=JobState.AWAITING) | (Q(state=JobState.PAUSED) & free)
+    return ReplayJob.objects.filter(source_queue=BIN_QUEUE, finished_at=None).exclude(resting).exists()
+
+
+def _by_origin(letters: Sequence[DeadLetter]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for letter in letters:
+        found[letter.orig_queue].append(letter.orig_message_id)
+    return found
+
+
+@transaction.atomic
+def _unmark(letters: Sequence[DeadLetter], now: datetime, why: str) -> None:
+    """The broker did not do it, or did not say so: the next step tries the same again."""
+    marked = DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters], state=LetterState.GONE, state_at=now)
+    if number := marked.update(state=LetterState.DEAD):
+        record(
+            EXPIRED, by=None, now=now, target=f"queue:{BIN_QUEUE}", setting_key=letters[0].setting_key,
+            counts={"letters": number}, result=AuditResult.FAILED, detail={"why": why},
+        )  # fmt: skip
+
+
+def _tell(letters: Sequence[DeadLetter], now: datetime) -> None:
+    """An entry for the step, and one for each letter: nothing else tells later who removed it."""
+    key, operation = letters[0].setting_key, uuid4()
+    record(
+        EXPIRED, by=None, now=now, target=f"queue:{BIN_QUEUE}", operation=operation, setting_key=key,
+        counts={"letters": len(letters)},
+    )  # fmt: skip
+    for letter in letters:
+        record(
+            EXPIRED, by=None, now=now, target=f"letter:{letter.pk}", operation=operation, setting_key=key,
+            letter=letter.pk,
+        )  # fmt: skip

@@ -1,0 +1,149 @@
+"""The bin: who discarded what and why, putting back, and removing for good what lay there long enough."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings as site
+from django.utils import timezone
+
+from broker.errors import BrokerError, BrokerUnavailable
+from dlq import crash
+from dlq.binned import expiring
+from dlq.letter_queues import LetterQueues
+from dlq.models import AuditEntry, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
+from tests.web import letters, reports
+
+pytestmark = pytest.mark.django_db
+
+
+class Broker:
+    """The bin of a broker: ids by the queue that they were in before."""
+
+    def __init__(self) -> None:
+        self.lying: dict[str, set[int]] = {}
+        self.calls: list[tuple[Any, ...]] = []
+        self.away = False
+        self.before: Callable[[], None] = lambda: None
+
+    def attribute(self, resource: str, name: str) -> str:
+        assert (resource, name) == ("broker", "NodeID")
+        return letters.NODE
+
+    def call(self, *arguments: Any) -> int:
+        self.before()
+        if self.away:
+            raise BrokerUnavailable("no connection")
+        resource, operation, _flush, selector = arguments
+        assert (resource, operation) == ("queue.DLQ.bin", "removeMessages")
+        self.calls.append(arguments)
+        origin, named = selector.split("'")[1], selector.rpartition("(")[2].rstrip(")")
+        ids = {int(term.rpartition("= ")[2]) for term in named.split(" OR ")}
+        gone = self.lying.get(origin, set()) & ids
+        self.lying[origin] -= gone
+        return len(gone)
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+def binned(broker: Broker, key: str, number: int, *, days: float = 0, **fields: Any) -> DeadLetter:
+    """A letter that was discarded so many days ago."""
+    row = letters.dead(key, number, f"ID:{key}-{number}")
+    row.queue, row.orig_queue, row.seen_at = "DLQ.bin", f"DLQ.{key}", timezone.now() - timedelta(days=days)
+    for name, value in fields.items():
+        setattr(row, name, value)
+    row.save()
+    broker.lying.setdefault(row.orig_queue, set()).add(number)
+    return row
+
+
+def expire(broker: Broker) -> int:
+    return expiring.expire(LetterQueues(broker, None, "MA.DLA"), timezone.now())  # type: ignore[arg-type]
+
+
+def states() -> dict[int, str]:
+    return dict(DeadLetter.objects.order_by("pk").values_list("orig_message_id", "state"))
+
+
+def test_what_lay_there_long_enough_is_removed_and_the_rest_stays(broker: Broker) -> None:
+    reports.setting()
+    old = [binned(broker, "orders", number, days=site.MA_BIN_DAYS + 1) for number in (10, 11)]
+    binned(broker, "orders", 12, days=site.MA_BIN_DAYS - 1)
+    letters.dead("orders", 13)
+    assert (expire(broker), expire(broker)) == (2, 0)
+    assert broker.lying == {"DLQ.orders": {12}} and len(broker.calls) == 1
+    assert states() == {10: "gone", 11: "gone", 12: "dead", 13: "dead"}
+    told = AuditEntry.objects.filter(action="bin_expired")
+    assert [entry.letter for entry in told.order_by("pk")] == [None, old[0].pk, old[1].pk]
+    assert told.get(letter=None).counts == {"letters": 2} and len({entry.operation for entry in told}) == 1
+
+
+def test_a_step_is_bounded_and_of_one_setting(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiring, "SLICE", 2)
+    for number in (10, 11, 12):
+        binned(broker, "orders", number, days=100)
+    binned(broker, "invoices", 20, days=99)
+    assert [expire(broker) for _ in range(4)] == [2, 1, 1, 0]
+    assert not any(broker.lying.values())
+
+
+def test_letters_of_another_broker_and_without_an_id_are_left_alone(broker: Broker) -> None:
+    binned(broker, "orders", 10, days=100, node_id="another")
+    binned(broker, "orders", -7, days=100)
+    assert expire(broker) == 0 and not broker.calls
+
+
+def test_nothing_is_removed_while_a_job_takes_letters_out(broker: Broker) -> None:
+    setting = reports.setting()
+    row = binned(broker, "orders", 10, days=100)
+    job = ReplayJob.objects.create(
+        setting=setting, setting_key="orders", action="put_back", scope="all", source_queue="DLQ.bin",
+        state=JobState.RUNNING,
+    )  # fmt: skip
+    assert expire(broker) == 0
+    ReplayJob.objects.update(state=JobState.PAUSED, lease_until=timezone.now() + timedelta(minutes=1))
+    assert expire(broker) == 0, "its worker is still at it"
+    ReplayItem.objects.create(job=job, letter=row, state=ItemState.PLANNED)
+    ReplayJob.objects.update(lease_until=None)
+    assert expire(broker) == 0, "the paused job holds it"
+    ReplayItem.objects.update(state=ItemState.CANCELLED)
+    assert expire(broker) == 1
+
+
+def test_what_the_broker_did_not_do_is_tried_again(broker: Broker) -> None:
+    binned(broker, "orders", 10, days=100)
+    broker.away = True
+    with pytest.raises(BrokerError):
+        expire(broker)
+    assert states() == {10: "dead"}
+    assert AuditEntry.objects.filter(action="bin_expired", result="failed").count() == 1
+    broker.away = False
+    assert expire(broker) == 1 and not broker.lying["DLQ.orders"]
+
+
+class Killed(BaseException):
+    """In place of a kill: nothing after it is done."""
+
+
+@pytest.mark.parametrize("point", ["bin: marked", "bin: removed"])
+def test_a_kill_leaves_what_the_sweep_and_the_next_step_bring_to_its_end(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    binned(broker, "orders", 10, days=100)
+
+    def die(name: str) -> None:
+        if name == point:
+            raise Killed
+
+    monkeypatch.setattr(crash, "point", die)
+    with pytest.raises(Killed):
+        expire(broker)
+    monkeypatch.undo()
+    if broker.lying["DLQ.orders"]:  # a walk finds it
+        DeadLetter.objects.filter(state=LetterState.GONE).update(state=LetterState.DEAD)
+        assert expire(broker) == 1
+    assert (states(), broker.lying) == ({10: "gone"}, {"DLQ.orders": set()})
