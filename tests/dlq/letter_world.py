@@ -5,123 +5,45 @@ may die before each statement to the database and before or after each call of t
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import Destination
-from broker.errors import BrokerTimeout
+from broker.errors import BrokerError
 from broker.memory_adapter import MemoryBroker
 from broker.memory_filters import Predicate
 from broker.memory_store import Reference, Store, StoredQueue
-from broker.port import Browsed, Delivery, Message, Outgoing, Settle
+from broker.port import Delivery, Message, Settle
 from broker.topology import apply, base_topology, setting_topology
 from contract.identity import message_key
 from contract.messages import LetterOutcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
+from dlq import tasks
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import LetterQueues
-from dlq.models import LetterReport
+from dlq.models import LetterReport, ReplayJob
 from dlq.reading import origin_of
 from dlq.replay import joining
+from dlq.sweep import Sweep
+from dlq.walking import Walk
 from failures.sinks import StoredOutcome
+from tests.dlq.dying import NONE, Died, Instructions, Trouble, Wire
 from tests.web import reports
 
 DLA, ADDRESS = "MA.DLA", "t.orders"
 KEYS = ("orders", "mirror")
-FEED = "DLQ.feed"
+FEED, BIN = "DLQ.feed", "DLQ.bin"
+LOOKED_AFTER = (*(f"DLQ.{key}" for key in KEYS), BIN)
 # (queue, id before the death): one death of one message.
 Death = tuple[str, int]
-
-
-class Died(BaseException):
-    """The process ends here: nothing after this instruction happens, what was not committed never did."""
-
-
-@dataclass
-class Instructions:
-    """What a process does to the outside, counted. `until_death`: it dies at this one. `until_unheard`: this call never
-    reaches the broker. `until_lost`: this call's answer never comes back. 0: never."""
-
-    until_death: int = 0
-    until_unheard: int = 0
-    until_lost: int = 0
-
-    def one(self) -> None:
-        if self.until_death:
-            self.until_death -= 1
-            if not self.until_death:
-                self.stop()
-                raise Died
-
-    def stop(self) -> None:
-        self.until_death = self.until_unheard = self.until_lost = 0
-
-    def ask(self) -> None:
-        self.one()
-        if self.until_unheard:
-            self.until_unheard -= 1
-            if not self.until_unheard:
-                raise BrokerTimeout("no answer in time: it was not heard")
-
-    def answer(self) -> None:
-        if self.until_lost:
-            self.until_lost -= 1
-            if not self.until_lost:
-                raise BrokerTimeout("no answer in time: it was done")
-        self.one()
-
-    def statement(self, execute: Callable[..., Any], *arguments: Any) -> Any:
-        self.one()
-        return execute(*arguments)
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """Of one process, see `Instructions`."""
-
-    death: int = 0
-    unheard: int = 0
-    lost: int = 0
-
-    def prepare(self, instructions: Instructions) -> None:
-        instructions.until_death, instructions.until_unheard = self.death, self.unheard
-        instructions.until_lost = self.lost
-
-
-NONE = Trouble()
-
-
-class Wire:
-    """A part of the broker's port, over which a process may die and answers may be lost."""
-
-    def __init__(self, inner: Any, instructions: Instructions) -> None:
-        self._inner, self._instructions = inner, instructions
-
-    def call(self, *arguments: Any) -> Any:
-        return self._asked(lambda: self._inner.call(*arguments))
-
-    def attribute(self, *arguments: Any) -> Any:
-        return self._asked(lambda: self._inner.attribute(*arguments))
-
-    def publish(self, messages: Sequence[Outgoing]) -> None:
-        self._asked(lambda: self._inner.publish(messages))
-
-    def browse(self, *arguments: Any, **options: Any) -> Iterator[Browsed]:
-        yield from self._asked(lambda: list(self._inner.browse(*arguments, **options)))
-
-    def close(self) -> None: ...
-
-    def _asked(self, work: Callable[[], Any]) -> Any:
-        self._instructions.ask()
-        answer = work()
-        self._instructions.answer()
-        return answer
 
 
 @dataclass
@@ -174,7 +96,10 @@ class World:
         self.unfed: dict[int, bytes] = {}
         self.fed: list[bytes] = []
         self.reports: list[StoredOutcome] = []
+        self.walks: list[Walk] = []
+        self._asked: list[str] = []
         self._tags = 0
+        self._delivered: dict[int, Reference] = {}
         self._move = self.store.move
         self.store.move = self._noted_move  # type: ignore[method-assign]
         management = self.broker.management()
@@ -185,9 +110,13 @@ class World:
         others = [reports.setting(key, destination=first.destination) for key in KEYS[1:]]
         self.settings = {setting.key: setting for setting in (first, *others)}
         self.runs = {key: reports.run(setting, reports.server()) for key, setting in self.settings.items()}
+        self.asker, self.other = (
+            User.objects.create_superuser(name, password=None) for name in ("who-asks", "who-approves")
+        )
         wires: list[Any] = [Wire(part, self.instructions) for part in (management, self.broker.browser())]
         self.queues = LetterQueues(wires[0], wires[1], DLA)
-        self.management, self.publisher = wires[0], Wire(self.broker.publisher(), self.instructions)
+        self.management, self.browser = wires
+        self.publisher = Wire(self.broker.publisher(), self.instructions)
 
     # -- processes ----------------------------------------------------------------------------------------------------
 
@@ -197,7 +126,7 @@ class World:
         try:
             with connection.execute_wrapper(self.instructions.statement):
                 work()
-        except Died:
+        except (Died, BrokerError):
             return False
         finally:
             self.instructions.stop()
@@ -219,15 +148,63 @@ class World:
         self.fed += [each for tag, each in encoded if tag in tap.accepted]
         for tag in tap.accepted:
             self.unfed.pop(tag, None)
+            if reference := self._delivered.pop(tag, None):
+                self.store.accept(reference)
 
     def arrive_at_feed(self) -> None:
         """The broker hands over what is new."""
         queue = self.store.queues[FEED]
-        while queue.ready:
+        for browsed in list(self.broker.browser().browse(DLA, FEED, limit=1_000_000)):
             self._tags += 1
-            (browsed,) = self.broker.browser().browse(DLA, FEED, limit=1)
             self.unfed[self._tags] = browsed.encoded
-            queue.ready.popleft()
+            self._delivered[self._tags] = queue.ready.popleft()
+            queue.delivering.add(self._delivered[self._tags])
+
+    def sweep(self, steps: int, trouble: Trouble = NONE) -> None:
+        """The sweep of a process that has just begun."""
+
+        def work() -> None:
+            sweep = Sweep(self.management, self.browser, DLA)
+            all(sweep.step(timezone.now(), idle=True) for _ in range(steps))
+
+        self.process(work, trouble)
+
+    def begin_walk(self, queue: str, trouble: Trouble = NONE) -> None:
+        def work() -> None:
+            self.walks.append(Walk(queue, DLA, self.management, self.browser, timezone.now()))
+
+        self.process(work, trouble)
+
+    def walk_on(self, walk: Walk, steps: int, trouble: Trouble = NONE) -> None:
+        """Some steps of a walk; one whose process died is not gone on with."""
+
+        def work() -> None:
+            if all(walk.step(timezone.now()) for _ in range(steps)):
+                self.walks.append(walk)
+
+        self.walks.remove(walk)
+        self.process(work, trouble)
+
+    # -- jobs ---------------------------------------------------------------------------------------------------------
+
+    def asked_to_run(self, task: str, job: str, **_: Any) -> bool:
+        self._asked.append(job)
+        return True
+
+    def jobs_to_do(self) -> list[str]:
+        """What beat finds once nobody holds a job any more: leases run out, and what is waited for is over."""
+        past = timezone.now() - timedelta(seconds=1)
+        ReplayJob.objects.filter(lease_until__gt=past).update(lease_until=past)
+        self._asked.clear()
+        tasks.tend_replays()
+        return list(self._asked)
+
+    def bring_everything(self) -> None:
+        """All that the feed and the KMAs have to say arrives."""
+        self.arrive_at_feed()
+        self.feed(list(self.unfed.items()))
+        self.reports_arrive(self.reports)
+        assert not self.unfed and not self.reports
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
@@ -287,6 +264,11 @@ class World:
         stored = set(LetterReport.objects.values_list("pk", flat=True))
         if lived:
             self.reports = [each for each in self.reports if each.id not in stored]
+
+    def restarts(self) -> None:
+        """The broker: its messages are there, it counts anew what was added."""
+        for queue in self.store.queues.values():
+            queue.added, queue.acknowledged = queue.count, 0
 
     def stranger_takes(self, queue_name: str, index: int) -> None:
         """A letter that expired, or that somebody removed at the broker's console."""
