@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 # on (the feed had letters) is given up, for the broker ends a link that takes nothing; and before a walk that changed
 # nothing, or failed, is begun again.
 LOOK_EVERY, NOTE_EVERY, STALLED, AGAIN = 10.0, 2.0, 5.0, 60.0
+# … and between two notes that the counts still hold.
+STILL_EVERY = 60.0
 # Counting rows may take this part of the time: a count that took 0.2 s is done again after 10 s at the earliest.
 SHARE = 50.0
 STILL_DIFFERS = gettext_noop("the counts differ though the queue was walked whole")
@@ -61,6 +63,8 @@ class Sweep:
         self._dla = dla
         self._counted: dict[str, Counted] = {}
         self._not_before: dict[str, float] = {}
+        self._still: list[str] = []
+        self._next_still = 0.0
         self._next_look = self._next_note = self._stepped = self._began = 0.0
         self._walk: Walk | Gone | None = None
 
@@ -99,11 +103,21 @@ class Sweep:
         # Destroyed at the broker, or a foreign one that is not followed any more: nothing of it is in the index.
         queues += [Queue(name, row.address or self._dla, 0, 0) for name, row in rows.items() if name not in there]
         due = [queue for queue in queues if self._judged(queue, rows.get(queue.name), feed_empty, now)]
+        self._note_still(now)
         self._forget(row for name, row in rows.items() if name not in there and not row.foreign)
         for queue in self._walkable(due):
             self._begin(queue, now, there=queue.name in there)
             return True
         return False
+
+    def _note_still(self, now: datetime) -> None:
+        """Of counts that did not change it is written down now and then that they are of now."""
+        still, self._still = self._still, []
+        if time.monotonic() < self._next_still:
+            return
+        self._next_still = time.monotonic() + STILL_EVERY
+        for start in range(0, len(still), 500):
+            LetterQueue.objects.filter(queue__in=still[start : start + 500]).update(counted_at=now)
 
     def _forget(self, rows: Iterable[LetterQueue]) -> None:
         empty = [row.pk for row in rows if row.indexed == 0]
@@ -131,6 +145,8 @@ class Sweep:
             if queue.messages == counted:
                 values["problem"] = ""
             LetterQueue.objects.update_or_create(queue=queue.name, defaults=values)
+        else:
+            self._still.append(queue.name)
         return judged.walk
 
     def _count(self, queue: Queue, known: Known) -> int | None:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 import structlog
 from django.contrib import messages
@@ -21,6 +20,7 @@ from dlq.foreign.naming import MANAGE, foreign_queues, forget_queue, name_queue
 from dlq.foreign.refusal import ForeignRefused
 from dlq.letters_for import SEE_ALL
 from dlq.models import LetterQueue
+from dlq.pages.list_of import list_of
 from dlq.queue_state import QueueState, state
 
 log = structlog.get_logger(__name__)
@@ -33,12 +33,12 @@ class Followed:
 
     @property
     def url(self) -> str:
-        return letters_url(self.row.queue)
+        return list_of(self.row.queue)
 
-
-def letters_url(queue: str) -> str:
-    """The list of the letters of a queue that is no setting's."""
-    return f"{link('all_dead_letters')}?{urlencode({'queue': queue})}"
+    @property
+    def problem(self) -> str:
+        """Kept in English where it is ours, the broker's own words otherwise."""
+        return _(self.row.problem) if self.row.problem else ""
 
 
 def followed() -> list[Followed]:

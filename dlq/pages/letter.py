@@ -1,7 +1,6 @@
 """One dead letter whole: body, typed properties, where it came from, what happened to it."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -23,6 +22,7 @@ from dlq.pages.access import letter_or_404, sees_letters
 from dlq.pages.bodies import Body, Look, body_of, cut, hexadecimal, shown
 from dlq.pages.case import Case, case_of, case_url
 from dlq.pages.letter_buttons import buttons_of
+from dlq.pages.list_of import list_of
 from dlq.pages.masked_bodies import told
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
@@ -46,7 +46,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         "dlq/letter.html",
         title=_("Letter %(n)s") % {"n": letter.pk},
         section="dead_letters",
-        crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, link("dead_letters_of", queue_key(letter)))],
+        crumbs=[(_("Dead letters"), link("dead_letters")), (letter.queue, list_of(letter.queue))],
         letter=letter,
         state=LETTERS[letter.state],
         message=message,
@@ -62,7 +62,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         annotations=_typed(masks.items(letter, letter.annotations)),
         case=_case(request, letter),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
-        alike=f"{link('dead_letters_of', queue_key(letter))}?{urlencode({'fingerprint': letter.fingerprint})}",
+        alike=list_of(letter.queue, fingerprint=letter.fingerprint),
         neighbours=_neighbours(request, letter),
         opened_in=list_query(request),
         buttons=buttons_of(request.user, letter),
@@ -80,17 +80,12 @@ def _case(request: HttpRequest, letter: DeadLetter) -> Case:
 
 def _neighbours(request: HttpRequest, letter: DeadLetter) -> Neighbours:
     """In the list that it was opened from, else among those that share its fate in its queue."""
-    query, back = list_query(request), link("dead_letters_of", queue_key(letter))
+    query, back = list_query(request), list_of(letter.queue)
     rows = letters_for(request.user).filter(queue=letter.queue)
     if query:
         filters, matching = found(query, request.user, queue=letter.queue)
         return neighbours_of(letter, matching if filters.is_valid() else rows, query, back)
     return neighbours_of(letter, rows.filter(state=letter.state), "", back)
-
-
-def queue_key(letter: DeadLetter) -> str:
-    """The part of the dead-letter queue's name that our URLs carry."""
-    return letter.queue.partition(".")[2] or letter.queue
 
 
 def _read(letter: DeadLetter) -> tuple[Message | None, Body | None, str]:

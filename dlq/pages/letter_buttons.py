@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from agents.pages.buttons import Button
 from agents.pages.consoles import link
 from agents.services.rights import why_not
+from contract.properties import BIN, dead_letter_queue
 from dlq import rights
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 
@@ -35,6 +36,8 @@ def not_now(letter: DeadLetter) -> str:
         return gone[LetterState(letter.state)]
     if letter.setting is None:
         return _("It belongs to no setting that is there.")
+    if letter.queue not in (dead_letter_queue(letter.setting_key), dead_letter_queue(BIN)):
+        return _("It does not lie in the queue of its setting. manage.py adopt_dead_letters can bring it there.")
     if letter.orig_message_id < 0:
         return _("Somebody sent it to the dead-letter queue: it never was in the subscription.")
     if ReplayItem.objects.filter(letter=letter, state=ItemState.PLANNED).exists():

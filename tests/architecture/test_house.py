@@ -17,6 +17,7 @@ LONGEST_FILE = 350
 # Each program reads its environment in one place; these only pass it there, or name the settings for Django.
 READS_ENVIRONMENT = {
     "deploy",
+    "dlq/crash.py",
     "kma/config.py",
     "kma/process.py",
     "ma_site/celery.py",
