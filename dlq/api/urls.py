@@ -6,10 +6,13 @@ from dlq.api.audit import Audit
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
 from dlq.api.foreign import ForeignQueue, ForeignQueues
+from dlq.api.groups import DeadLetterGroups
 from dlq.api.letters import Letters, OneLetter
 from dlq.api.preflight import Preflight
 from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Takings
 from dlq.api.replays import ActOnReplay, OneReplay, ReplayItems, Replays
+from dlq.api.saved_filters import OneSavedFilter, SavedFilters
+from dlq.api.waiting import OneWaitingAction, StopWaiting, Waiting, WaitingActions, WaitingItems
 from dlq.job_actions import ACTS
 
 urlpatterns = [
@@ -18,6 +21,7 @@ urlpatterns = [
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
     path("dead-letters/<int:pk>/edit/", EditLetter.as_view(), name="dead-letter-edit"),
     path("dead-letters/edit/", EditLetters.as_view(), name="dead-letters-edit"),
+    path("dead-letter-groups/", DeadLetterGroups.as_view(), name="dead-letter-groups"),
     path("foreign-queues/", ForeignQueues.as_view(), name="foreign-queues"),
     path("foreign-queues/<int:pk>/", ForeignQueue.as_view(), name="foreign-queue"),
     path("known-faults/", Faults.as_view(), name="known-faults"),
@@ -28,7 +32,14 @@ urlpatterns = [
     path("replays/<uuid:pk>/", OneReplay.as_view(), name="replay"),
     path("replays/<uuid:pk>/letters/", ReplayItems.as_view(), name="replay-letters"),
     *(path(f"replays/<uuid:pk>/{what}/", ActOnReplay.as_view(what=what), name=f"replay-{what}") for what in ACTS),
+    path("saved-filters/", SavedFilters.as_view(), name="saved-filters"),
+    path("saved-filters/<int:pk>/", OneSavedFilter.as_view(), name="saved-filter"),
     path("takings/", Takings.as_view(), name="takings"),
     path("takings/<int:pk>/end/", EndTaking.as_view(), name="taking-end"),
     path("takings/<int:pk>/hand-over/", HandOver.as_view(), name="taking-hand-over"),
+    path("settings/<str:key>/waiting/", Waiting.as_view(), name="waiting"),
+    path("waiting-actions/", WaitingActions.as_view(), name="waiting-actions"),
+    path("waiting-actions/<uuid:pk>/", OneWaitingAction.as_view(), name="waiting-action"),
+    path("waiting-actions/<uuid:pk>/messages/", WaitingItems.as_view(), name="waiting-action-messages"),
+    path("waiting-actions/<uuid:pk>/stop/", StopWaiting.as_view(), name="waiting-action-stop"),
 ]

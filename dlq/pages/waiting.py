@@ -24,9 +24,10 @@ from dlq.masking import Masks
 from dlq.masks import masks_for
 from dlq.models.waiting import OPEN_ACTIONS, WaitingAction, WaitingKind, WaitingPart
 from dlq.pages.case import SEE_PROTOCOLS, case_url
-from dlq.pages.waiting_words import PARTS, STATES, KindWords, bars, counts_of, kind_words
+from dlq.pages.waiting_words import PARTS, STATES, KindWords, bars, kind_words
 from dlq.waiting.asking import POSSIBLE
 from dlq.waiting.bodies import heads_for
+from dlq.waiting.counting import counts_of
 from dlq.waiting.doing import may_look, why_not
 from dlq.waiting.looking import IN_DELIVERY, PAGE, Line, Look, ask_broker, bodies_of, look
 

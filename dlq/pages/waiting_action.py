@@ -19,8 +19,9 @@ from dlq.letters_for import letters_for
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind
 from dlq.pages.case import SEE_PROTOCOLS, case_url
 from dlq.pages.waiting import waiting_url
-from dlq.pages.waiting_words import PARTS, STATES, bars, counts_of, fate_shown, kind_words
+from dlq.pages.waiting_words import PARTS, STATES, bars, fate_shown, kind_words
 from dlq.waiting.asking import WaitingRefused
+from dlq.waiting.counting import counts_of
 from dlq.waiting.doing import NotAllowed, end, may_look, why_not
 
 VIEW = "dlq.view_waitingaction"

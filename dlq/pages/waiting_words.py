@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import Count
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -96,15 +95,6 @@ def kind_words(kind: str) -> KindWords:
 
 def fate_shown(action: WaitingAction, fate: str) -> Shown:
     return Shown(DONE[action.kind], "ok", "ok") if fate == Fate.DONE else FATES[fate]
-
-
-def counts_of(action: WaitingAction) -> Mapping[str, int]:
-    """By fate; counted while it is under way, then kept with it."""
-    kept = {name: int(count) for name, count in action.counts.items() if isinstance(count, int)}
-    if action.state not in OPEN_ACTIONS or action.whole:
-        return kept
-    rows = action.items.order_by().values_list("fate").annotate(Count("pk"))
-    return kept | {fate: int(count) for fate, count in rows}
 
 
 def bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:

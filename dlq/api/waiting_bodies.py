@@ -1,0 +1,149 @@
+"""What the REST interface says of waiting messages, and what it is asked."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from dlq.auditing import LONGEST_REASON
+from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart
+from dlq.waiting.asking import LARGEST_SELECTION
+from dlq.waiting.counting import counts_of
+from dlq.waiting.looking import PAGE, PARTS, Line, Look
+
+
+class CountsSerializer(serializers.Serializer[Any]):
+    waiting = serializers.IntegerField()
+    delayed = serializers.IntegerField()
+    in_delivery = serializers.IntegerField()
+    held = serializers.IntegerField()
+
+
+class PropertySerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    value = serializers.CharField(help_text="As text, cut by the broker at 256 characters.")
+    masked = serializers.BooleanField(default=False)
+
+
+class NextTrySerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    of = serializers.IntegerField(allow_null=True, help_text="Null: without end.")
+    due = serializers.DateTimeField(help_text="About; of a delayed message only.")
+
+
+class DeliverySerializer(serializers.Serializer[Any]):
+    server = serializers.CharField(help_text="Empty: no server of this installation.")
+    connection = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+    exact = serializers.BooleanField(help_text="False: since then or longer.")
+
+
+class HoldSerializer(serializers.Serializer[Any]):
+    by = serializers.CharField()
+    at = serializers.DateTimeField()
+    reason = serializers.CharField()
+
+
+class WaitingMessageSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField(help_text="The broker's, of this message in this part alone.")
+    message_id = serializers.CharField()
+    message_key = serializers.CharField(help_text="Empty where the producer set no id.")
+    priority = serializers.IntegerField()
+    durable = serializers.BooleanField()
+    sent_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
+    properties = PropertySerializer(many=True)
+    body = serializers.CharField(allow_null=True, help_text="Its head; null where the broker does not show it.")
+    next_attempt = NextTrySerializer(allow_null=True)
+    delivery = DeliverySerializer(allow_null=True)
+    hold = HoldSerializer(allow_null=True)
+
+
+class LookSerializer(serializers.Serializer[Any]):
+    part = serializers.ChoiceField(PARTS)
+    counts = CountsSerializer()
+    told = serializers.IntegerField(allow_null=True, help_text="Of how many the broker tells; null: of none.")
+    cut = serializers.BooleanField(help_text="Whether there are more than can be told of.")
+    next = serializers.IntegerField(allow_null=True, help_text="`start` of the next page.")
+    messages = WaitingMessageSerializer(many=True)
+
+
+def told(found: Look) -> dict[str, Any]:
+    """What a LookSerializer takes."""
+    return {
+        "part": found.part,
+        "counts": found.counts,
+        "told": found.told,
+        "cut": found.told is None or found.cut,
+        "next": found.start + PAGE if found.more else None,
+        "messages": [_message(line) for line in found.lines],
+    }
+
+
+def _message(line: Line) -> dict[str, Any]:
+    message = line.message
+    return {
+        "number": message.number,
+        "message_id": message.message_id,
+        "message_key": line.key,
+        "priority": message.priority,
+        "durable": message.durable,
+        "sent_at": message.sent_at,
+        "expires_at": message.expires_at,
+        "properties": line.properties,
+        "body": line.body,
+        "next_attempt": line.attempt,
+        "delivery": line.held,
+        "hold": line.hold,
+    }
+
+
+class AskSerializer(serializers.Serializer[Any]):
+    """One of `messages` and `all`."""
+
+    action = serializers.ChoiceField(WaitingKind.choices)
+    part = serializers.ChoiceField(WaitingPart.choices)
+    messages = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=2**63 - 1),
+        required=False,
+        allow_empty=False,
+        max_length=LARGEST_SELECTION,
+        help_text="Their numbers.",
+    )
+    all = serializers.BooleanField(required=False, default=False)
+    most = serializers.IntegerField(
+        required=False, min_value=1, max_value=2**31 - 1, help_text="With `all`: no more than these."
+    )
+    reason = serializers.CharField(max_length=LONGEST_REASON, required=False, default="", allow_blank=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("messages" in attrs) == attrs["all"]:
+            raise serializers.ValidationError({"messages": "Name messages, or say all: true: one of them."})
+        return attrs
+
+
+class WaitingActionSerializer(serializers.ModelSerializer[WaitingAction]):
+    setting = serializers.CharField(source="setting_key")
+    action = serializers.CharField(source="kind")
+    all = serializers.BooleanField(source="every")
+    by = serializers.CharField(source="by_name")
+    fates = serializers.SerializerMethodField(
+        help_text="How many messages are planned, acted, done, left (handled or expired before), stayed; missing: were "
+        "not there when it was asked."
+    )
+
+    class Meta:
+        model = WaitingAction
+        fields = (
+            "id", "setting", "action", "part", "all", "reason", "by", "state", "total", "fates", "problem", "stopping",
+            "created_at", "acted_at", "finished_at",
+        )  # fmt: skip
+
+    def get_fates(self, action: WaitingAction) -> dict[str, int]:
+        counts = counts_of(action)
+        return {name: counts.get(name, 0) for name in (*Fate.values, "missing")}
+
+
+class WaitingItemSerializer(serializers.ModelSerializer[WaitingItem]):
+    class Meta:
+        model = WaitingItem
+        fields = ("id", "number", "message_key", "fate", "at")
