@@ -22,7 +22,13 @@ from agents.services.rights import may_anywhere, settings_for
 from broker.errors import BrokerError
 from dlq import rights
 from dlq.api.audited import Audited
-from dlq.api.waiting_bodies import AskSerializer, LookSerializer, WaitingActionSerializer, WaitingItemSerializer, told
+from dlq.api.waiting_bodies import (
+    WaitingActionSerializer,
+    WaitingAskSerializer,
+    WaitingItemSerializer,
+    WaitingLookSerializer,
+    told,
+)
 from dlq.masks import masks_for
 from dlq.models.waiting import WaitingAction, WaitingItem, WaitingPart, WaitingState
 from dlq.waiting.asking import WaitingRefused
@@ -47,7 +53,7 @@ class Waiting(Audited, APIView):
 
     action_permissions = ANYBODY
 
-    @extend_schema(parameters=[LookQuery], responses=LookSerializer)
+    @extend_schema(parameters=[LookQuery], responses=WaitingLookSerializer)
     def get(self, request: Request, key: str) -> Response:
         """One part of them: `told` says of how many the broker tells at all (null: they are too many), `next` where
         the next page begins."""
@@ -59,12 +65,12 @@ class Waiting(Audited, APIView):
             bodies = bodies_of(broker, setting, heads_for(masks))
         except BrokerError as error:
             raise away(key, error) from error
-        return Response(LookSerializer(told(look(broker, setting, masks, bodies))).data)
+        return Response(WaitingLookSerializer(told(look(broker, setting, masks, bodies))).data)
 
-    @extend_schema(request=AskSerializer, responses={201: WaitingActionSerializer})
+    @extend_schema(request=WaitingAskSerializer, responses={201: WaitingActionSerializer})
     def post(self, request: Request, key: str) -> Response:
         """Writes down what is to be done; a worker does it. 409 with the reason where it cannot be done now."""
-        ask = AskSerializer(data=request.data)
+        ask = WaitingAskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         said = ask.validated_data
         self.audit_action = f"waiting_{said['action']}"

@@ -11,33 +11,33 @@ from dlq.waiting.counting import counts_of
 from dlq.waiting.looking import PAGE, PARTS, Line, Look
 
 
-class CountsSerializer(serializers.Serializer[Any]):
+class WaitingCountsSerializer(serializers.Serializer[Any]):
     waiting = serializers.IntegerField()
     delayed = serializers.IntegerField()
     in_delivery = serializers.IntegerField()
     held = serializers.IntegerField()
 
 
-class PropertySerializer(serializers.Serializer[Any]):
+class WaitingPropertySerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     value = serializers.CharField(help_text="As text, cut by the broker at 256 characters.")
     masked = serializers.BooleanField(default=False)
 
 
-class NextTrySerializer(serializers.Serializer[Any]):
+class WaitingNextTrySerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     of = serializers.IntegerField(allow_null=True, help_text="Null: without end.")
     due = serializers.DateTimeField(help_text="About; of a delayed message only.")
 
 
-class DeliverySerializer(serializers.Serializer[Any]):
+class WaitingDeliverySerializer(serializers.Serializer[Any]):
     server = serializers.CharField(help_text="Empty: no server of this installation.")
     connection = serializers.CharField()
     since = serializers.DateTimeField(allow_null=True)
     exact = serializers.BooleanField(help_text="False: since then or longer.")
 
 
-class HoldSerializer(serializers.Serializer[Any]):
+class WaitingHoldSerializer(serializers.Serializer[Any]):
     by = serializers.CharField()
     at = serializers.DateTimeField()
     reason = serializers.CharField()
@@ -51,16 +51,16 @@ class WaitingMessageSerializer(serializers.Serializer[Any]):
     durable = serializers.BooleanField()
     sent_at = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
-    properties = PropertySerializer(many=True)
+    properties = WaitingPropertySerializer(many=True)
     body = serializers.CharField(allow_null=True, help_text="Its head; null where the broker does not show it.")
-    next_attempt = NextTrySerializer(allow_null=True)
-    delivery = DeliverySerializer(allow_null=True)
-    hold = HoldSerializer(allow_null=True)
+    next_attempt = WaitingNextTrySerializer(allow_null=True)
+    delivery = WaitingDeliverySerializer(allow_null=True)
+    hold = WaitingHoldSerializer(allow_null=True)
 
 
-class LookSerializer(serializers.Serializer[Any]):
+class WaitingLookSerializer(serializers.Serializer[Any]):
     part = serializers.ChoiceField(PARTS)
-    counts = CountsSerializer()
+    counts = WaitingCountsSerializer()
     told = serializers.IntegerField(allow_null=True, help_text="Of how many the broker tells; null: of none.")
     cut = serializers.BooleanField(help_text="Whether there are more than can be told of.")
     next = serializers.IntegerField(allow_null=True, help_text="`start` of the next page.")
@@ -68,7 +68,7 @@ class LookSerializer(serializers.Serializer[Any]):
 
 
 def told(found: Look) -> dict[str, Any]:
-    """What a LookSerializer takes."""
+    """What a WaitingLookSerializer takes."""
     return {
         "part": found.part,
         "counts": found.counts,
@@ -97,7 +97,7 @@ def _message(line: Line) -> dict[str, Any]:
     }
 
 
-class AskSerializer(serializers.Serializer[Any]):
+class WaitingAskSerializer(serializers.Serializer[Any]):
     """One of `messages` and `all`."""
 
     action = serializers.ChoiceField(WaitingKind.choices)
