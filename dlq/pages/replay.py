@@ -20,9 +20,12 @@ from dlq.pages import replay_words as words
 from dlq.pages.pace import LATEST, Moved, Pace, pace
 from dlq.pages.replay_control import buttons_of
 from dlq.pages.replay_rights import job_for
+from dlq.pages.replay_steps import steps_of
 from dlq.pages.shown import ITEMS, JOBS, OUTCOMES
 from dlq.preflight.words import reason
 
+# How often the page looks again: while letters move, and while only agents have something to say.
+BUSY, QUIET = "2s", "10s"
 GIVEN = Q(state=ItemState.GIVEN_BACK)
 SHOWS: dict[str, Q] = {
     "planned": Q(state=ItemState.PLANNED),
@@ -41,7 +44,10 @@ SHOWS: dict[str, Q] = {
 def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     job, now = job_for(request, pk), timezone.now()
     show = request.GET.get("show", "")
+    why = request.GET.get("why", "")[:40] if show == "skipped" else ""
     items = _items(job, show)
+    if why:
+        items = items.filter(why=why)
     before = request.GET.get(BEFORE, "")
     if before.isdigit() and len(before) < 19:
         items = items.filter(pk__gt=int(before))
@@ -61,7 +67,10 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         polls=job.state in UNFINISHED_JOBS or bool(to_come),
         buttons=_buttons(request, job),
         bars=words.bars(job, counts),
-        pace=_pace(job, counts.get(ItemState.PLANNED, 0), now),
+        every=BUSY if job.state in OPEN_JOBS else QUIET,
+        steps=steps_of(job, counts),
+        problem=words.problem(job),
+        pace=_pace(job, words.to_move(job, counts), now),
         waits=words.why_it_waits(job) if job.wait_reason else "",
         how=words.how(job),
         acknowledged=[words.acknowledged(code) for code in job.acknowledged],
@@ -73,6 +82,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             for item in listed.rows
         ],
         show=show if show in SHOWS else "",
+        why=reason(why) if why else "",
     )
 
 

@@ -1,5 +1,6 @@
 """What is said of a replay: its bars, why it waits, how it goes about its letters."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,6 +43,13 @@ def counts_of(job: ReplayJob) -> dict[str, int]:
         if outcome:
             counts[outcome] = counts.get(outcome, 0) + count
     return counts
+
+
+def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
+    """While letters are still written down, `total` is what the job began with."""
+    past = (ItemState.GIVEN_BACK, ItemState.NOT_FOUND, ItemState.FAILED_TO_MOVE, ItemState.SKIPPED, ItemState.CANCELLED)
+    planned = counts.get(ItemState.PLANNED, 0)
+    return planned if job.planned_at else max(planned, job.total - sum(counts.get(state, 0) for state in past))
 
 
 def waiting(counts: Mapping[str, int]) -> int:
@@ -97,13 +105,20 @@ WAITS = {
     "outcomes": lambda: _("It waits for what becomes of the letters of this step."),
     "window": lambda: _("It waits for its run window."),
     "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
-    "other_job": lambda: _("Another job moves letters of the same queue first."),
-    "broker": lambda: _("The broker does not answer; it goes on by itself."),
-    "tripped": lambda: _("The breaker of the setting tripped since it began."),
-    "disabled": lambda: _("The setting was switched off since it began."),
-    "breaker": lambda: _("The breaker of the setting began to count failures since it began."),
-    "failing": lambda: _("Too many letters of its last step failed again."),
+    "another_job": lambda: _("Another job moves letters of the same queue first."),
+    "feed": lambda: _("It waits until the index has taken in what died lately: only then it can tell what left."),
 }
+STOPS = {
+    "the setting tripped": lambda: _("It stopped by itself because the breaker switched the setting off."),
+    "the setting was disabled": lambda: _("It stopped by itself because the setting was switched off."),
+    "the breaker counts of the setting moved up": lambda: _(
+        "It stopped by itself because the breaker of the setting began to count failures."
+    ),
+    "too many letters of a step failed again": lambda: _(
+        "It stopped by itself because too many letters of a step failed again."
+    ),
+}
+_STAYED = re.compile(r"(\d+) letters stayed where they were")
 
 
 def why_it_waits(job: ReplayJob) -> str:
@@ -112,10 +127,21 @@ def why_it_waits(job: ReplayJob) -> str:
     return f"{WAITS[word]()} {rest.strip()}".strip() if word in WAITS else job.wait_reason
 
 
-def left_out(job: ReplayJob) -> list[tuple[str, int]]:
-    """Why, and how many, the most first."""
+def problem(job: ReplayJob) -> str:
+    """What the engine wrote down, in words; what is the broker's stays as it is."""
+    if job.problem in STOPS:
+        return str(STOPS[job.problem]())
+    if match := _STAYED.fullmatch(job.problem):
+        count = int(match[1])
+        text = ngettext("%(n)s letter stayed where it was.", "%(n)s letters stayed where they were.", count)
+        return text % {"n": number(count)}
+    return job.problem
+
+
+def left_out(job: ReplayJob) -> list[tuple[str, str, int]]:
+    """Word, why, and how many, the most first."""
     ranked = sorted(job.skipped.items(), key=lambda pair: -int(pair[1]))
-    return [(reason(code), int(count)) for code, count in ranked if count]
+    return [(code, reason(code), int(count)) for code, count in ranked if count]
 
 
 def acknowledged(code: str) -> str:

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from dlq.models import AuditEntry, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice
+from dlq.pages import replay_words
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 
@@ -69,6 +70,10 @@ def test_a_letter_that_was_left_out_says_why(world: World, job: ReplayJob) -> No
     page = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped")
 
     assert "left out" in page.text and page.text.count("known, being worked on (muted)") == 2
+    assert f"/replays/{job.pk}/?show=skipped&why=gone" in page.links()
+    assert (
+        "None of its letters" in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped&why=gone").text
+    )
     assert "None of its letters" in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=cancelled").text
 
 
@@ -147,3 +152,32 @@ def test_the_list_is_filtered(world: World, job: ReplayJob) -> None:
     assert [shown(query) for query in ("", "action=discard", "state=unfinished", "by=chief", "setting=nothing")] == [
         2, 1, 2, 1, 0,
     ]  # fmt: skip
+
+
+def test_each_step_of_a_ladder_shows_its_outcomes(world: World, job: ReplayJob) -> None:
+    ReplayJob.objects.filter(pk=job.pk).update(
+        ladder=True, ladder_step=1, state=JobState.STOPPED, problem="too many letters of a step failed again",
+        counts={"given_back": 3, "planned": 0, "cancelled": 997, "handled": 1, "dead_again": 1},
+    )  # fmt: skip
+    outcomes = iter(["handled", "dead_again", ""])
+    letters = iter(world.letters[20:])
+    for step, size in ((0, 1), (1, 2)):
+        piece = ReplaySlice.objects.create(
+            job=job, number=step + 1, first_letter_id=1, last_letter_id=2, size=size, step=step
+        )
+        for _one in range(size):
+            ReplayItem.objects.create(
+                job=job, letter=next(letters), slice=piece, state=ItemState.GIVEN_BACK, outcome=next(outcomes)
+            )
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
+
+    assert "1 1 1 0 0 0 went on 2 2 0 0 1 1 stopped here 50 % failed" in text
+    assert "It stopped by itself because too many letters of a step failed again." in text
+
+
+def test_what_is_left_is_known_while_letters_are_still_written_down(world: World, job: ReplayJob) -> None:
+    counts = {"given_back": 100, "planned": 50, "skipped": 10}
+    job.planned_at = None
+    assert replay_words.to_move(job, counts) == 890
+    job.planned_at = timezone.now()
+    assert replay_words.to_move(job, counts) == 50
