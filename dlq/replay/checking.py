@@ -1,6 +1,5 @@
 """What left the queue: by its figures where they are clear, by a walk of it where they are not."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -110,7 +109,7 @@ def _judge(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetime) 
         changes = {"state": SliceState.PLANNED, "by_range": False, "size": len(verdict.again)}
         changes |= {"count_before": None, "added_before": None, "left": None}
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
-    joining.settle(_cases(verdict.left), now)
+    joining.settle(joining.cases_of(verdict.left), now)
 
 
 def strangers(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetime) -> None:
@@ -131,12 +130,7 @@ def strangers(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetim
         counting.add(job.pk, {ItemState.PLANNED: len(items)})
         marking.left(job, items, now, "late")
         ReplayJob.objects.filter(pk=job.pk).update(total=F("total") + len(items))
-        joining.settle(_cases(items), now)
-
-
-def _cases(items: Sequence[int]) -> set[joining.Case]:
-    letters = DeadLetter.objects.filter(replays__in=list(items)).exclude(message_key="")
-    return set(letters.values_list("setting_key", "message_key"))
+        joining.settle(joining.cases_of(items), now)
 
 
 # -- ranges, at the end ---------------------------------------------------------------------------------------------

@@ -5,15 +5,22 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import F, Q
 
-from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
+from dlq.models import Action, DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
 from dlq.replay import counting
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
 from failures.hygiene import fit
 from failures.sinks import StoredOutcome
 
 Case = tuple[str, str]
+# What brings letters before agents.
+DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
+NEEDED = (
+    *("job", "job__target_key", "state", "outcome", "outcome_at", "died_as", "slice", "slice__planned_at", "letter"),
+    *("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id"),
+    "letter__chapter",
+)
 
 
 def outcomes_arrived(outcomes: Sequence[StoredOutcome], now: datetime) -> None:
@@ -74,26 +81,25 @@ def _given(cases: Collection[Case]) -> dict[Case, list[ReplayItem]]:
     They are locked before the facts are read: of two facts that are stored at once, the second sees the first.
     """
     left = Q(state=ItemState.GIVEN_BACK) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
-    items = ReplayItem.objects.filter(left, letter__message_key__in={key for _, key in cases})
-    needed = ("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id")
-    own = (
-        "job",
-        "state",
-        "outcome",
-        "outcome_at",
-        "died_as",
-        "letter",
-        "slice",
-        "slice__planned_at",
-        "letter__chapter",
-    )
+    items = ReplayItem.objects.filter(left, job__action__in=DELIVERING)
+    items = items.filter(letter__message_key__in={key for _, key in cases})
     found: dict[Case, list[ReplayItem]] = defaultdict(list)
     locked = items.select_for_update(of=("self",)).order_by("pk")
-    for item in locked.select_related("letter", "slice").only(*own, *needed):
-        case = item.letter.setting_key, item.letter.message_key
+    for item in locked.select_related("letter", "slice", "job").only(*NEEDED):
+        case = _case_of(item)
         if case in cases:
             found[case].append(item)
     return found
+
+
+def _case_of(item: ReplayItem) -> Case:
+    """Under which it is heard of: a redirected letter goes on as one of the setting that got it."""
+    return item.job.target_key or item.letter.setting_key, item.letter.message_key
+
+
+def cases_of(items: Collection[int]) -> set[Case]:
+    rows = ReplayItem.objects.filter(pk__in=items).exclude(letter__message_key="")
+    return {_case_of(item) for item in rows.select_related("letter", "job").only(*NEEDED)}
 
 
 def _as_given(item: ReplayItem) -> Given:
@@ -119,8 +125,9 @@ def _reports(cases: Collection[Case]) -> dict[Case, list[Report]]:
 
 
 def _deaths(cases: Collection[Case]) -> dict[Case, list[Death]]:
+    """What was only moved from one dead-letter queue to another did not die again."""
     found: dict[Case, list[Death]] = defaultdict(list)
-    rows = DeadLetter.objects.filter(message_key__in={key for _, key in cases})
+    rows = DeadLetter.objects.filter(message_key__in={key for _, key in cases}, orig_queue=F("setting_key"))
     for row in rows.only("setting_key", "message_key", "orig_message_id", "seen_at"):
         found[row.setting_key, row.message_key].append(Death(row.pk, row.orig_message_id, row.seen_at))
     return found

@@ -110,7 +110,7 @@ class Planner:
     # -- slices ------------------------------------------------------------------------------------------------------
 
     def _cut(self, job: ReplayJob, letters: Sequence[Candidate]) -> Iterator[tuple[Sequence[Candidate], bool]]:
-        """Slices with whether they are ranges: the scope holds every indexed dead letter between their ends."""
+        """Slices with whether they are ranges: the scope holds every letter that is known between their ends."""
         largest = 1 if self._alone else largest_slice(job.per_second, planning.RANGE_SLICE)
         for chunk in planning.chunks(letters, largest, self._rooms(job)):
             if self._alone or job.action == Action.EDIT or not self._whole(job, chunk):
@@ -126,7 +126,9 @@ class Planner:
         first, last = chunk[0].number, chunk[-1].number
         dead = DeadLetter.objects.filter(node_id=self._node_id, queue=job.source_queue, state=LetterState.DEAD)
         between = dead.filter(orig_message_id__range=(first, last)).order_by("orig_message_id")
-        return len(between.values_list("pk")[: len(chunk) + 1]) == len(chunk)
+        if len(between.values_list("pk")[: len(chunk) + 1]) != len(chunk):
+            return False
+        return self._present is None or self._present.within(first, last) == len(chunk)
 
     def _slice(self, job: ReplayJob, letters: Sequence[Candidate], by_range: bool, now: datetime) -> ReplaySlice:
         number = (job.slices.aggregate(last=Max("number"))["last"] or 0) + 1

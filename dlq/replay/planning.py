@@ -39,6 +39,10 @@ class Present(Protocol):
 
     def __contains__(self, number: int, /) -> bool: ...
 
+    def within(self, first: int, last: int) -> int:
+        """How many lie between the two, both inclusive."""
+        ...
+
 
 class Told(Enum):
     GONE = "gone"
