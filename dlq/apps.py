@@ -11,13 +11,14 @@ class DlqConfig(AppConfig):
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
-        from dlq.pages import edit_urls, urls, waiting_urls
+        from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived
         from dlq.returned import handled_well
         from failures.known_attempts import register_endings
         from failures.sinks import register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
+        bin_urls.register()
         urls.register()
         edit_urls.register()
         waiting_urls.register()

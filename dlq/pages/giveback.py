@@ -1,5 +1,5 @@
-"""Before letters are given back, redirected or discarded: what will happen, what not and why, what to think about
-first. Then the job is begun."""
+"""Before letters are given back, redirected, discarded or put back: what will happen, what not and why, what to think
+about first. Then the job is begun."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,6 +30,8 @@ from dlq.replay.refusal import ReplayRefused
 from dlq.replay.scopes import LISTED, place
 
 ASKED = ["GET", "HEAD", "POST"]
+# Where the letters are listed, if not among the dead letters of the setting.
+LISTS: dict[str, str] = {Action.PUT_BACK: "bin_of"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,12 @@ def discard_page(request: HttpRequest, key: str) -> HttpResponseBase:
     return _page(request, key, Action.DISCARD)
 
 
+@require_http_methods(ASKED)
+@audited(Action.PUT_BACK)
+def put_back_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    return _page(request, key, Action.PUT_BACK)
+
+
 def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     """Looks, and begins with a POST. What the address names is in `dlq.pages.scope`; without anything there is nothing
     to confirm: back to the list."""
@@ -76,7 +84,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     what = chosen(request)
     if what is None:
         messages.warning(request, _("Select at least one letter first."))
-        return HttpResponseRedirect(link("dead_letters_of", key))
+        return HttpResponseRedirect(link(LISTS.get(action, "dead_letters_of"), key))
     what, foreign = _of_setting(request, setting, action, what)
     form = FlightForm(
         request.POST if request.method == "POST" else None, action=action, setting=setting, user=request.user
@@ -86,7 +94,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     except ReplayRefused as refused:
         if isinstance(refused, asking.NotAllowed):
             raise PermissionDenied(refused.reason) from refused
-        return _refused(request, setting, what, refused)
+        return _refused(request, setting, action, what, refused)
 
 
 def _of_setting(request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen) -> tuple[Chosen, list[int]]:
@@ -139,14 +147,16 @@ def _wish(
     )
 
 
-def _refused(request: HttpRequest, setting: LaunchSetting, what: Chosen, refused: ReplayRefused) -> HttpResponseBase:
+def _refused(
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen, refused: ReplayRefused
+) -> HttpResponseBase:
     messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
     running = refused.more.get("replay")
-    return HttpResponseRedirect(link("replay", running) if running else _list(setting, what))
+    return HttpResponseRedirect(link("replay", running) if running else _list(setting, action, what))
 
 
-def _list(setting: LaunchSetting, what: Chosen) -> str:
-    return link("dead_letters_of", setting.key) + (f"?{what.query}" if what.query else "")
+def _list(setting: LaunchSetting, action: str, what: Chosen) -> str:
+    return link(LISTS.get(action, "dead_letters_of"), setting.key) + (f"?{what.query}" if what.query else "")
 
 
 def _shown(
@@ -186,7 +196,7 @@ def _shown(
         filters=_filter_words(request, what.query) if what.query else [],
         figures=figures_of(setting),
         running=_running(setting) if what.scope == Scope.ALL else None,
-        back=_list(setting, what),
+        back=_list(setting, wish.action, what),
         letters=[(letter, masks.head_of_body(letter)) for letter in letters],
     )
 
@@ -239,6 +249,7 @@ TITLES: dict[str, Callable[[], str]] = {
     Action.GIVE_BACK: lambda: _("Give dead letters back?"),
     Action.REDIRECT: lambda: _("Redirect dead letters?"),
     Action.DISCARD: lambda: _("Discard dead letters?"),
+    Action.PUT_BACK: lambda: _("Put discarded letters back?"),
 }
 ACTIONS: dict[str, Callable[[], ActionWords]] = {
     Action.GIVE_BACK: lambda: ActionWords(
@@ -260,5 +271,11 @@ ACTIONS: dict[str, Callable[[], ActionWords]] = {
         "trash",
         "danger",
         _("They lie in the bin and can be put back until they expire there; then they are removed for good."),
+    ),
+    Action.PUT_BACK: lambda: ActionWords(
+        _("Put back"),
+        "back",
+        "primary",
+        _("They are dead letters of the setting again, as before they were discarded. Nothing is handled by it."),
     ),
 }  # fmt: skip

@@ -33,8 +33,10 @@ def place(action: str, key: str) -> QuerySet[DeadLetter]:
     """Every letter, in any state, of the queue that the action takes letters of this setting from."""
     from_here = route(action, key)
     letters = DeadLetter.objects.filter(queue=from_here.source)
-    # In the bin lie the letters of all settings, each with the queue that it came from.
-    return letters.filter(orig_queue=from_here.target) if action == Action.PUT_BACK else letters
+    if action != Action.PUT_BACK:
+        return letters
+    # In the bin lie the letters of all settings, each with the queue that it came from; the key has an index.
+    return letters.filter(setting_key=key, orig_queue=from_here.target)
 
 
 def matching(action: str, key: str, scope: str, query: str, by: object) -> QuerySet[DeadLetter]:

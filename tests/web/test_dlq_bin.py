@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings as site
+from django.contrib.auth.models import Group
+from django.test import Client
 from django.utils import timezone
 
+from agents.models import LaunchSetting, Pool, PoolGrant
 from broker.errors import BrokerError, BrokerUnavailable
 from dlq import crash
-from dlq.binned import expiring
+from dlq.binned import expires_at, expiring
 from dlq.letter_queues import LetterQueues
 from dlq.models import AuditEntry, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
 from tests.web import letters, reports
@@ -147,3 +150,100 @@ def test_a_kill_leaves_what_the_sweep_and_the_next_step_bring_to_its_end(
         DeadLetter.objects.filter(state=LetterState.GONE).update(state=LetterState.DEAD)
         assert expire(broker) == 1
     assert (states(), broker.lying) == ({10: "gone"}, {"DLQ.orders": set()})
+
+
+# -- the page -------------------------------------------------------------------------------------------------------
+
+
+def page(person: Any, url: str) -> Any:
+    client = Client()
+    client.force_login(person)
+    return client.get(url)
+
+
+def discarded(broker: Broker, number: int, by: Any, **job: Any) -> DeadLetter:
+    """A letter with the job that put it into the bin."""
+    setting = LaunchSetting.objects.get(key="orders")
+    original = letters.dead("orders", number, f"ID:orders-{number}")
+    done = letters.given_back(setting, original)
+    now = timezone.now() - timedelta(days=2)
+    ReplayJob.objects.filter(pk=done.pk).update(
+        **({"action": "discard", "target_queue": "DLQ.bin", "started_at": now, "by": by} | job)
+    )
+    DeadLetter.objects.filter(pk=original.pk).update(state=LetterState.DISCARDED)
+    return binned(broker, "orders", number + 1000, days=1, message_key=original.message_key)
+
+
+@pytest.fixture
+def anna() -> Any:
+    return reports.person("anna", "dlq.view_deadletter", "dlq.view_replayjob", "dlq.discard")
+
+
+def test_it_says_who_discarded_what_and_why_and_until_when(broker: Broker, anna: Any) -> None:
+    reports.setting()
+    row = discarded(broker, 10, anna, reason="test <b>data</b>")
+    binned(broker, "invoices", 20, days=3)
+    shown = page(anna, "/dead-letters/bin/").content.decode()
+    assert "anna" in shown and "test &lt;b&gt;data&lt;/b&gt;" in shown and "nobody knows" in shown
+    until = row.seen_at + timedelta(days=site.MA_BIN_DAYS)
+    assert until.strftime("%Y-%m-%dT%H:%M") in shown
+    assert "/dead-letters/invoices/bin/" in shown and 'name="letter"' not in shown
+
+
+def test_a_producer_may_have_said_an_earlier_end(broker: Broker) -> None:
+    row = binned(broker, "orders", 10, days=1)
+    assert expires_at(row) == row.seen_at + timedelta(days=site.MA_BIN_DAYS)
+    row.expires_at = row.seen_at + timedelta(hours=1)
+    assert expires_at(row) == row.expires_at
+
+
+def test_letters_of_a_setting_are_put_back_whole_selected_or_by_a_filter(
+    broker: Broker, anna: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
+    reports.setting()
+    rows = [binned(broker, "orders", number, exception_type=f"{number}Error") for number in (10, 11, 12)]
+    binned(broker, "invoices", 20)
+    shown = page(anna, "/dead-letters/orders/bin/").content.decode()
+    assert shown.count('type="checkbox" name="letter"') == 3 and "put-back/?all=1" in shown
+    narrowed = page(anna, "/dead-letters/orders/bin/?exception=10Err").content.decode()
+    assert "put-back/?match=1&amp;exception=10Err" in narrowed and narrowed.count('name="letter"') == 1
+
+    client = Client()
+    client.force_login(anna)
+    url = "/dead-letters/orders/put-back/"
+    assert "DLQ.orders" in client.get(f"{url}?letter={rows[2].pk}").content.decode()
+    client.post(url, {"letters": f"{rows[1].pk},{rows[2].pk}"})
+    client.post(url, {"match": "1", "query": "exception=10Err"})
+    client.post(url, {"all": "1"})
+    jobs = ReplayJob.objects.order_by("created_at")
+    assert [(job.scope, job.total, job.source_queue, job.target_queue) for job in jobs] == [
+        ("selection", 2, "DLQ.bin", "DLQ.orders"), ("matching", 1, "DLQ.bin", "DLQ.orders"),
+        ("all", 3, "DLQ.bin", "DLQ.orders"),
+    ]  # fmt: skip
+
+
+def test_who_may_not_discard_may_look_only(broker: Broker) -> None:
+    reports.setting()
+    row = binned(broker, "orders", 10)
+    viewer, outsider = reports.person("viewer", "dlq.view_deadletter"), reports.person("outsider")
+    shown = page(viewer, "/dead-letters/orders/bin/").content.decode()
+    assert "Can discard dead letters" in shown and "Put the selected back" not in shown
+    put_back = f"/dead-letters/orders/put-back/?letter={row.pk}"
+    urls = ("/dead-letters/bin/", "/dead-letters/orders/bin/", put_back)
+    assert [page(outsider, url).status_code for url in urls] == [403, 403, 403]
+    assert [page(viewer, url).status_code for url in urls] == [200, 200, 403]
+    assert page(viewer, "/dead-letters/nowhere/bin/").status_code == 404
+
+
+def test_in_a_pool_one_sees_what_was_discarded_there(broker: Broker) -> None:
+    orders = reports.setting()
+    reports.setting("invoices", pool=Pool.objects.create(name="other"))
+    binned(broker, "orders", 10)
+    binned(broker, "invoices", 20)
+    mate = reports.person("mate")
+    mate.groups.add(Group.objects.create(name="team"))
+    PoolGrant.objects.create(pool=orders.pool, group=Group.objects.get(name="team"), may_see_letters=True)
+    shown = page(mate, "/dead-letters/bin/").content.decode()
+    assert "/dead-letters/orders/bin/" in shown and "/dead-letters/invoices/bin/" not in shown
+    assert page(mate, "/dead-letters/invoices/bin/").status_code == 404
