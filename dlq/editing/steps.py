@@ -12,6 +12,7 @@ FAILED   there is nowhere to send it: nothing was sent, the letter stays.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 
 import structlog
@@ -36,24 +37,43 @@ log = structlog.get_logger(__name__)
 # Of what is in memory at once: letters, and bytes of their bodies.
 LETTERS_AT_ONCE = 100
 BYTES_AT_ONCE = 8 * 1024 * 1024
+FINISHED_AT_ONCE = 10
 NO_SUBSCRIPTION = "no_subscription"
 
 
 def register() -> None:
-    hooks.register(Action.EDIT, hooks.Hooks(before_move, after_check))
+    hooks.register(Action.EDIT, hooks.Hooks(before_move, after_check, committed, finish))
 
 
 def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
     """Sends the copies of all planned letters of the slice. Afterwards move only those of its items that are still
     planned, by their ids: letters to which the rule does not apply are left out. Raises BrokerError: do it again."""
-    own = publisher or AmqpPublisher(settings.MA_BROKER_AMQP)
     rule = rule_of(job.edit_rule) if job.edit_rule else None
-    try:
+    with _sending(publisher) as own:
         for items in _portions(job, piece):
             if rule is not None:
                 _make(job, rule, items, timezone.now())
             crash.point("edit-planned")
             _send(job, items, own)
+
+
+def finish(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
+    """Of a job that is over: a copy that is written down was perhaps sent, by a worker that died right then. Nobody can
+    ask the broker, so it is sent again, which makes one of two; no other copy is written any more."""
+    items = list(
+        piece.items.filter(state=ItemState.PLANNED, edit__state=EditState.PLANNED).values_list("pk", flat=True)
+    )
+    if items:
+        with _sending(publisher) as own:
+            for start in range(0, len(items), FINISHED_AT_ONCE):
+                _send(job, items[start : start + FINISHED_AT_ONCE], own)
+
+
+@contextmanager
+def _sending(publisher: Publisher | None) -> Iterator[Publisher]:
+    own = publisher or AmqpPublisher(settings.MA_BROKER_AMQP)
+    try:
+        yield own
     finally:
         if publisher is None:
             own.close()
@@ -62,6 +82,12 @@ def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None 
 def after_check(items: Sequence[int], now: datetime) -> None:
     """The letters of these items left their queue. Call it in the transaction that says so."""
     LetterEdit.objects.filter(item__in=items, state=EditState.SENT).update(state=EditState.DONE, done_at=now)
+
+
+def committed(items: Sequence[int]) -> list[int]:
+    """Those whose copies are at the broker: these letters have to leave their queue."""
+    sent = LetterEdit.objects.filter(item__in=list(items), state=EditState.SENT)
+    return list(sent.order_by("item").values_list("item", flat=True))
 
 
 def _portions(job: ReplayJob, piece: ReplaySlice) -> Iterator[list[int]]:

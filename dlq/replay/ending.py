@@ -5,12 +5,16 @@ from datetime import datetime
 
 import structlog
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
+from broker.errors import ManagementFailed
+from broker.letters import SLICE
 from dlq import crash
 from dlq.letter_queues import LetterQueues
-from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayJob
+from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.replay import marking
+from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
 from dlq.replay.leases import WINDING_UP, hold
 from dlq.replay.routes import TO_A_DEAD_LETTER_QUEUE
@@ -70,6 +74,31 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
     with transaction.atomic():
         if _end(job, WINDING_UP, now):
             audit(job, f"replay_{job.state}_done", by=job.by, now=now, counts=job.counts)
+
+
+def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
+    """Of a cancelled or stopped job: letters that have to leave all the same, because their copies went. Whether there
+    were any; a walk tells then what left. A kill after the move: it is done again and moves nothing twice. Raises
+    BrokerError."""
+    hooks = hooks_of(job.action)
+    if hooks is None:
+        return False
+    found = False
+    for piece in job.slices.filter(state=SliceState.PLANNED, tries__gt=0).order_by("number"):
+        hooks.finish(job, piece)
+        items = list(piece.items.filter(state=ItemState.PLANNED).values_list("pk", flat=True))
+        numbers = ReplayItem.objects.filter(pk__in=hooks.committed(items)).values_list("letter__orig_message_id")
+        if not items or not (ids := sorted(number for (number,) in numbers)):
+            continue
+        found = True
+        try:
+            queues.move_ids(job.source_queue, ids[:SLICE], job.target_queue)
+        except ManagementFailed as error:
+            log.warning("a letter whose copy went stays", replay=str(job.pk), reason=str(error))
+        crash.point("committed moved")
+        begun = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
+        begun.update(state=SliceState.MOVED, tries=F("tries") + 1, left=None)
+    return found
 
 
 def _each_planned(job: ReplayJob, do: Callable[[list[int]], None]) -> None:

@@ -17,6 +17,8 @@ from dlq.replay.routes import afterwards
 
 # A letter that another look at the queue saw missing meanwhile left it all the same by this move.
 LEAVING = (LetterState.DEAD, LetterState.GONE)
+# Why a letter is stuck whose copy went: giving it back once more would bring it twice.
+COPY_SENT = "copy_sent"
 
 
 def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
@@ -48,18 +50,30 @@ def left(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> 
 
 
 def missing(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
-    """These items' letters were gone before the move: they expired, or somebody else took them."""
+    """These items' letters were gone before the move: they expired, or somebody else took them. What was done for them
+    already is done."""
+    committed, items = _committed(job, items)
+    left(job, committed, now, "gone")
     ids = _change(job, items, ItemState.NOT_FOUND, "gone", now)
     _letters(ids, (LetterState.DEAD,), LetterState.GONE, now)
 
 
 def stuck(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "stuck") -> None:
     """They stay where they are, and nobody tries again."""
+    committed, items = _committed(job, items)
+    _change(job, committed, ItemState.FAILED_TO_MOVE, COPY_SENT, now)
     _change(job, items, ItemState.FAILED_TO_MOVE, why, now)
 
 
 def cancelled(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
     _change(job, items, ItemState.CANCELLED, "", now)
+
+
+def _committed(job: ReplayJob, items: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Those for which something was done that cannot be taken back, and the others."""
+    hooks = hooks_of(job.action)
+    committed = hooks.committed(items) if hooks and items else []
+    return committed, [item for item in items if item not in frozenset(committed)]
 
 
 def _change(job: ReplayJob, items: Sequence[int], state: ItemState, why: str, now: datetime) -> list[int]:

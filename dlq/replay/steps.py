@@ -40,7 +40,7 @@ def run_step(job_id: UUID, queues: LetterQueues) -> bool:
 
 
 def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool:
-    if checking.walk_moved(job, queues):
+    if checking.walk_moved(job, queues) or ending.move_committed(job, queues):
         return True
     told = checking.ranges_told(job, queues)
     if told is None:

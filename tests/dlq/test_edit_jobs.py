@@ -1,0 +1,132 @@
+"""A rule for many letters on the real broker, its worker killed at every step: each letter is worked on once, edited or
+not, and is never in two places when the job is over."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.amqp_codec import decode
+from broker.port import Message, Settle
+from contract.typed import Typed
+from dlq import crash
+from tests.dlq.processes import Processes
+from tests.dlq.stage import Stage
+
+pytestmark = pytest.mark.django_db
+
+PLAIN = "no json"
+BEGIN = """
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+from agents.models import Destination, LaunchSetting, Pool
+from agents.services.broker import management
+from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+from dlq.asking import Wish
+from dlq.editing.bulk import edit_by_rule, rule_for
+from dlq.feed import Feed, Inbox
+from dlq.models import DeadLetter
+from dlq.preflight import CODES
+from dlq.replay import jobs
+
+jobs.send = lambda *_, **__: True
+pool, destination = Pool.objects.create(name="p"), Destination.objects.create(name="t.{key}")
+setting = LaunchSetting.objects.create(key="{key}", agent="a", pool=pool, destination=destination)
+inbox, account = Inbox(), settings.MA_BROKER_AMQP
+feed = Feed(AmqpConsumer(account, "MA.DLA", "DLQ.feed", inbox), inbox, management(), AmqpPublisher(account), "MA.DLA")
+feed.start()
+while DeadLetter.objects.count() < 3:
+    feed.step()
+feed.stop()
+chief = User.objects.create_superuser("chief")
+rule = rule_for([{{"op": "set_json", "pointer": "/sum", "json": "9"}}], setting, chief)
+edit_by_rule(Wish(setting, "edit", "all", acknowledged=CODES), rule, by=chief, now=timezone.now())
+"""
+WORK = """
+import json
+from django.utils import timezone
+from django.contrib.auth.models import User
+from dlq import tasks
+from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
+from dlq.replay import control, jobs
+
+jobs.send = lambda *_, **__: True
+if {cancelled}:
+    control.cancel(ReplayJob.objects.get(), by=User.objects.get(), now=timezone.now())
+for _turn in range(20):
+    ReplayJob.objects.update(lease_until=None)
+    tasks.run_replay(str(ReplayJob.objects.get().pk))
+    if ReplayJob.objects.get().finished_at:
+        break
+job, items = ReplayJob.objects.get(), ReplayItem.objects.order_by("letter").select_related("letter")
+print(json.dumps({{
+    "job": job.state, "skipped": job.skipped,
+    "items": {{item.letter.message_key: [item.state, item.why] for item in items}},
+    "edits": sorted(LetterEdit.objects.values_list("state", flat=True)),
+    "bin": DeadLetter.objects.filter(queue="DLQ.bin", state="dead").count(),
+}}))
+"""
+
+
+class Scene:
+    """Two letters that the rule fits and one that it does not."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.stage, self.processes = stage, Processes(folder, stage)
+        self.key = stage.key("e")
+        stage.management.call("queue.DLQ.bin", "removeAllMessages")
+        bodies = {"A": '{"sum": 1}', "B": '{"sum": 2}', "C": PLAIN}
+        messages = [
+            Message(body=Typed("string", body), message_id=Typed("string", f"{self.key}-{name}"))
+            for name, body in bodies.items()
+        ]
+        stage.publish(f"t.{self.key}", *messages)
+        stage.consume(self.key, 3, Settle.REJECT)
+
+    def dies(self, place: str) -> None:
+        """A job of all three is begun, and its worker is killed at this place."""
+        crashing = self.processes.environ | {crash.ASKED: place, crash.ALLOWED: "1"}
+        command = self.processes.command("shell", "-c", BEGIN.format(key=self.key) + WORK.format(cancelled=False))
+        died = subprocess.run(command, env=crashing, capture_output=True, text=True, timeout=120)
+        assert died.returncode == crash.EXIT_CODE, died.stdout + died.stderr
+
+    def goes_on(self, *, cancelled: bool = False) -> dict[str, Any]:
+        """Another worker; what the database says at the end."""
+        said = self.processes.python(WORK.format(cancelled=cancelled))
+        told: dict[str, Any] = json.loads(said.splitlines()[-1])
+        return told
+
+    def bodies(self) -> list[Any]:
+        """What a KMA would get."""
+        count = self.stage.count(self.key)
+        return sorted(decode(each).body.value for each in self.stage.consume(self.key, count, Settle.ACCEPT))
+
+
+# The copies were sent; it is noted that they were; the originals left.
+@pytest.mark.parametrize("place", ["edit-published", "edit-sent", "moved"])
+def test_a_killed_worker_is_followed_by_one_that_ends_it(stage: Stage, tmp_path: Path, place: str) -> None:
+    scene = Scene(stage, tmp_path)
+    scene.dies(place)
+    if place != "moved":
+        assert stage.count(f"DLQ.{scene.key}") == 3, "no letter leaves before its copy is confirmed"
+    told = scene.goes_on()
+    assert (told["job"], told["skipped"], told["edits"], told["bin"]) == ("done", {"no_json": 1}, ["done"] * 2, 2)
+    assert told["items"] == {
+        f"{scene.key}-A": ["given_back", ""], f"{scene.key}-B": ["given_back", ""],
+        f"{scene.key}-C": ["skipped", "no_json"],
+    }  # fmt: skip
+    assert (stage.count(f"DLQ.{scene.key}"), stage.count("DLQ.bin")) == (1, 2)
+    assert scene.bodies() == ['{"sum": 9}', '{"sum": 9}']
+
+
+@pytest.mark.parametrize("place", ["edit-published", "edit-sent"])
+def test_a_job_that_is_cancelled_after_a_kill_leaves_no_letter_twice(stage: Stage, tmp_path: Path, place: str) -> None:
+    scene = Scene(stage, tmp_path)
+    scene.dies(place)
+    told = scene.goes_on(cancelled=True)
+    assert (told["job"], told["edits"], told["bin"]) == ("cancelled", ["done"] * 2, 2)
+    assert (stage.count(f"DLQ.{scene.key}"), stage.count("DLQ.bin")) == (1, 2)
+    assert scene.bodies() == ['{"sum": 9}'] * 2
