@@ -5,18 +5,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
-from agents.api.pagination import KeysetPages
+from agents.pages.lists import COUNTED
 from agents.services.broker import management
 from broker.amqp_codec import decode
 from broker.errors import BrokerError, MessageUndecodable
 from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
+from dlq.api.seeing import SeesLetters
+from dlq.finding.fields import InstantFilter, PairsFilter, WholeNumberFilter
+from dlq.finding.filters import LetterFilter
+from dlq.letters_for import found, letters_for, newest_found, queues_for
 from dlq.masking import Masks
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
@@ -28,6 +34,7 @@ TYPED = ("properties", "annotations")
 WHOLE_ONLY = ("encoded", *TYPED)
 # Rows of each kind in a case.
 CASE = 200
+PAGE_SIZE, LARGEST_PAGE = 100, 500
 
 
 class LetterSerializer(serializers.ModelSerializer[DeadLetter]):
@@ -78,43 +85,90 @@ class LetterQuery(serializers.Serializer[Any]):
         return wanted
 
 
-class NewestLetters(KeysetPages):
-    ordering = "-id"
+def _parameters() -> list[OpenApiParameter]:
+    """The filter of the pages, field by field."""
+    kinds: dict[type, Any] = {WholeNumberFilter: int, InstantFilter: OpenApiTypes.DATETIME}
+    found = []
+    for name, each in LetterFilter.base_filters.items():
+        choices = [str(value) for value, _label in each.extra.get("choices", ())]
+        found.append(
+            OpenApiParameter(
+                name,
+                kinds.get(type(each), str),
+                many=isinstance(each, PairsFilter),
+                enum=choices or None,
+                description="`name=value`; again for more." if isinstance(each, PairsFilter) else "",
+            )
+        )
+    paging = [OpenApiParameter("before", int, description="Letters below this number; `next` says it.")]
+    return [*found, *paging, OpenApiParameter("page_size", int, description=f"1 to {LARGEST_PAGE}.")]
 
 
-class Letters(Masked, generics.ListAPIView[DeadLetter]):
+class LetterPageSerializer(serializers.Serializer[Any]):
+    """`count` letters match, or (`more`) at least so many, of which there may be `about` as many."""
+
+    next = serializers.URLField(allow_null=True)
+    count = serializers.IntegerField()
+    more = serializers.BooleanField()
+    about = serializers.IntegerField(allow_null=True)
+    results = LetterSerializer(many=True)
+
+
+class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
     queryset = DeadLetter.objects.defer(*WHOLE_ONLY)
     serializer_class = LetterSerializer
-    pagination_class = NewestLetters
     filter_backends = ()
 
-    def _query(self) -> LetterQuery:
-        query = LetterQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        return query
-
-    def get_queryset(self) -> QuerySet[DeadLetter]:
-        return super().get_queryset().filter(**self._query().filters())
-
     @extend_schema(
-        parameters=[LetterQuery],
-        description="With `setting` or `queue` the answer also says `indexed`, how many dead letters of it the index "
-        "knows, and `broker_count`, how many the broker counts now (null with `broker_problem` when it is away).",
+        operation_id="dead_letters_list",
+        parameters=_parameters(),
+        responses=LetterPageSerializer,
+        description="Newest first. All filters hold together; `state` is `dead` unless said otherwise, `every` is all "
+        "of them; `since` is inclusive, `until` exclusive. With one `setting` or `queue` the answer also says "
+        "`indexed`, how many dead letters of it the index knows (up to 10,000: `indexed_more`), and `broker_count`, "
+        "how many the broker counts now (null with `broker_problem` when it is away).",
     )
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        response = super().get(request, *args, **kwargs)
-        if queue := self._query().filters().get("queue"):
-            response.data |= figures_of(queue)
-        return response
+    def get(self, request: Request) -> Response:
+        filters, _rows = found(request.query_params, request.user)
+        before, size = _number(request, "before", 2**63 - 1), _number(request, "page_size", LARGEST_PAGE) or PAGE_SIZE
+        if not filters.is_valid():
+            raise serializers.ValidationError(filters.form.errors)
+        some = newest_found(filters, request.user, before=before, size=size + 1)
+        rows = {row.pk: row for row in self.get_queryset().filter(pk__in=some.numbers[:size])}
+        letters = [rows[number] for number in some.numbers[:size] if number in rows]
+        older = some.numbers[size - 1] if len(some.numbers) > size else some.stopped_at
+        told = {
+            "next": replace_query_param(request.build_absolute_uri(), "before", older) if older is not None else None,
+            "count": some.count,
+            "more": some.more,
+            "about": some.about,
+            "results": self.get_serializer(letters, many=True).data,
+        }
+        queues = filters.asked.queues or ()
+        mine = queues_for(request.user)
+        if len(queues) == 1 and (mine is None or queues[0] in mine):
+            told |= figures_of(queues[0])
+        return Response(told)
+
+
+def _number(request: Request, name: str, most: int) -> int | None:
+    """Raises ValidationError; None where it is not said."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 20 and 1 <= int(text) <= most):
+        raise serializers.ValidationError({name: f"A number from 1 to {most}."})
+    return int(text)
 
 
 def figures_of(queue: str) -> dict[str, Any]:
-    indexed = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD).count()
+    known = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD).order_by()[: COUNTED + 1].count()
+    told = {"indexed": min(known, COUNTED), "indexed_more": known > COUNTED}
     try:
         count = int(management().attribute(f"queue.{queue}", "MessageCount"))
     except BrokerError as error:
-        return {"indexed": indexed, "broker_count": None, "broker_problem": str(error)}
-    return {"indexed": indexed, "broker_count": count, "broker_problem": ""}
+        return told | {"broker_count": None, "broker_problem": str(error)}
+    return told | {"broker_count": count, "broker_problem": ""}
 
 
 class LetterReportSerializer(serializers.ModelSerializer[LetterReport]):
@@ -189,6 +243,9 @@ def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class OneLetter(Masked, generics.RetrieveAPIView[DeadLetter]):
+class OneLetter(SeesLetters, Masked, generics.RetrieveAPIView[DeadLetter]):
     queryset = DeadLetter.objects.all()
     serializer_class = WholeLetterSerializer
+
+    def get_queryset(self) -> QuerySet[DeadLetter]:
+        return letters_for(self.request.user)

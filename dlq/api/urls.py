@@ -5,6 +5,7 @@ from django.urls import path
 from dlq.api.audit import Audit
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
+from dlq.api.export import ExportLetters
 from dlq.api.foreign import ForeignQueue, ForeignQueues
 from dlq.api.groups import DeadLetterGroups
 from dlq.api.letters import Letters, OneLetter
@@ -13,17 +14,21 @@ from dlq.api.remarks import EndFault, EndTaking, Faults, HandOver, Notes, Taking
 from dlq.api.replays import ActOnReplay, OneReplay, ReplayItems, Replays
 from dlq.api.saved_filters import OneSavedFilter, SavedFilters
 from dlq.api.waiting import OneWaitingAction, StopWaiting, Waiting, WaitingActions, WaitingItems
+from dlq.api.whole import WholeBody, WholeLetter
 from dlq.job_actions import ACTS
 
 urlpatterns = [
     path("audit/", Audit.as_view(), name="audit"),
     path("dead-letters/", Letters.as_view(), name="dead-letters"),
     path("dead-letters/<int:pk>/", OneLetter.as_view(), name="dead-letter"),
+    path("dead-letters/<int:pk>/whole/", WholeLetter.as_view(), name="dead-letter-whole"),
+    path("dead-letters/<int:pk>/whole/body/", WholeBody.as_view(), name="dead-letter-whole-body"),
     path("dead-letters/<int:pk>/edit/", EditLetter.as_view(), name="dead-letter-edit"),
     path("dead-letters/edit/", EditLetters.as_view(), name="dead-letters-edit"),
     path("dead-letter-groups/", DeadLetterGroups.as_view(), name="dead-letter-groups"),
     path("foreign-queues/", ForeignQueues.as_view(), name="foreign-queues"),
     path("foreign-queues/<int:pk>/", ForeignQueue.as_view(), name="foreign-queue"),
+    path("dead-letters/export/", ExportLetters.as_view(), name="dead-letters-export"),
     path("known-faults/", Faults.as_view(), name="known-faults"),
     path("known-faults/<int:pk>/end/", EndFault.as_view(), name="known-fault-end"),
     path("notes/", Notes.as_view(), name="notes"),

@@ -28,6 +28,7 @@ from dlq.models import DeadLetter, LetterState, ReplayItem
 from dlq.pages.access import sees_letters
 from dlq.pages.groups import tabs
 from dlq.pages.letter_head import head_of, head_of_all
+from dlq.pages.saved_filters import bar_of
 from dlq.pages.shown import LETTERS
 from dlq.remarks.known import fault_of_row
 
@@ -89,20 +90,6 @@ class LetterTable(tables.Table):
         return state(LETTERS[value.state], pill=False)
 
 
-def filter_words(filters: LetterFilter) -> list[tuple[str, str]]:
-    """Label and value of each filter that is set, as people read them."""
-    words = []
-    for name, value in filters.form.cleaned_data.items():
-        field = filters.form.fields[name]
-        if value in (None, "", []) or value == LetterState.DEAD:
-            continue
-        chosen = dict(getattr(field, "choices", ())).get(value, value)
-        if isinstance(chosen, list):
-            chosen = ", ".join("=".join(pair) for pair in chosen)
-        words.append((str(field.label), str(chosen)))
-    return words
-
-
 def filter_query(query: QueryDict) -> str:
     """What of a query string is a filter, to be carried on."""
     kept = query.copy()
@@ -155,6 +142,7 @@ def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed"
         offer=_offer(setting, listed.query, listed.found) if setting and offered else None,
         **head,
         **listed.context,
+        **bar_of(request, key, listed.query),
     )
 
 

@@ -18,6 +18,8 @@ from dlq.pages import (
     replay_control,
     replay_rights,
     replays,
+    saved_filters,
+    whole,
 )
 from dlq.pages.panels import setting_panel
 from dlq.pages.trip_panel import trip_panel
@@ -29,6 +31,10 @@ def register() -> None:
     add_page("dead-letters/", overview.overview, "dead_letters")
     add_page("letters/", letters.all_letters, "all_dead_letters")
     add_page("letters/groups/", groups.all_groups, "all_letter_groups")
+    add_page("saved-filters/", saved_filters.saved_filters, "saved_filters")
+    add_page("saved-filters/save/", saved_filters.save_page, "saved_filter_save")
+    add_page("saved-filters/<int:pk>/change/", saved_filters.change_page, "saved_filter_change")
+    add_page("saved-filters/<int:pk>/delete/", saved_filters.delete_page, "saved_filter_delete")
     add_page("dead-letters/<str:key>/", letters.letter_list, "dead_letters_of")
     add_page("dead-letters/<str:key>/groups/", groups.groups_of_setting, "letter_groups")
     add_page("dead-letters/<str:key>/give-back/", giveback.give_back_page, "give_back")
@@ -37,6 +43,9 @@ def register() -> None:
     add_page("foreign-queues/", foreign.foreign_page, "foreign_queues")
     add_page("foreign-queues/<int:pk>/forget/", foreign.forget_page, "forget_foreign_queue")
     add_page("letters/<int:pk>/", letter.letter_page, "letter")
+    add_page("letters/<int:pk>/whole/", whole.whole_page, "whole_letter")
+    add_page("letters/<int:pk>/whole/cancel/", whole.cancel_page, "cancel_whole_letter")
+    add_page("letters/<int:pk>/whole/body/", whole.whole_body, "whole_body")
     add_page("letters/<int:pk>/body/", letter.letter_body, "letter_body")
     add_page("cases/", case.case_page, "case")
     add_page("remarks/note/", remarks.note_page, "note")

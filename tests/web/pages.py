@@ -68,6 +68,7 @@ def every_page(world: World) -> dict[str, str]:
         "dead letters by day": "/letters/groups/?by=day",
         "all dead letters by fault": "/letters/groups/",
         "all dead letters": "/letters/?state=every",
+        "saved filters": "/saved-filters/",
         "dead letters of nobody": "/dead-letters/unknown/",
         "give back all": f"/dead-letters/{key}/give-back/?all=1",
         "give back some": f"/dead-letters/{key}/give-back/?letter={world.letters[-5].pk}&letter={world.letters[0].pk}",

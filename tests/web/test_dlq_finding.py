@@ -12,7 +12,7 @@ from contract.typed import Typed
 from dlq.letters_for import found, letters_for
 from dlq.models import DeadLetter, KnownFault, LetterState
 from tests.web import letters, reports
-from tests.web.rows import make_setting
+from tests.web.rows import api_client, make_person, make_setting
 from tests.web.teams import teammate
 
 pytestmark = pytest.mark.django_db
@@ -131,7 +131,8 @@ def test_nothing_that_people_write_is_a_language(orders: LaunchSetting, root: Us
     "query",
     [
         "state=no", "span=2y", "since=tomorrow", "delivered_from=-1", "delivered_from=x", "activation=7", "prop=region",
-        "exeption=typo", "muted=perhaps", "text=%2A%2A", "text=ab%2A", "delivered_from=3&delivered_to=2", "since=2026-02-30",
+        "exeption=typo", "muted=perhaps", "text=%2A%2A", "text=ab%2A", "delivered_from=3&delivered_to=2",
+        "since=2026-02-30",
         "until=0001-01-01&since=2026-01-01", "replays_from=99999999999",
     ],
 )  # fmt: skip
@@ -171,3 +172,64 @@ def test_who_may_see_one_pool_finds_its_letters_and_no_others(groups: None, sett
         assert numbers(query, mate) == [1], query
     assert numbers("setting=hidden", mate) == []
     assert list(letters_for(stranger)) == []
+
+
+# -- REST -----------------------------------------------------------------------------------------------------------
+
+LETTERS = "/api/v1/dead-letters/"
+
+
+def test_rest_takes_the_same_filter_and_says_what_is_wrong_with_it(orders: LaunchSetting, root: User) -> None:
+    letter(1, "pear", exception_type="shop.KeyError", properties={"region": "north"})
+    letter(2, "apple pear", exception_type="shop.KeyError", properties={"region": "north"}, chapter=2)
+    letter(3, "apple", exception_type="shop.ValueError")
+    client = api_client(root)
+
+    def numbers_of(query: str) -> list[int]:
+        answer = client.get(f"{LETTERS}?{query}")
+        assert answer.status_code == 200, answer.json()
+        return [row["orig_message_id"] for row in answer.json()["results"]]
+
+    assert numbers_of("text=pear") == [2, 1]
+    assert numbers_of("text=pear&exception=key&replays_from=1") == [2]
+    assert numbers_of("prop=region%3Dnorth&text=apple") == [2]
+    assert numbers_of("exception=value") == [3]
+    for wrong in ("span=9y", "nonsense=1", "before=x", "page_size=501", "text=%2A"):
+        assert client.get(f"{LETTERS}?{wrong}").status_code == 400, wrong
+
+
+def test_rest_pages_go_on_where_the_last_one_stopped(orders: LaunchSetting, root: User) -> None:
+    for number in range(5):
+        letter(number, "pear")
+    client, seen, url = api_client(root), [], f"{LETTERS}?page_size=2&text=pear"
+    while url:
+        answer = client.get(url).json()
+        assert answer["count"] == 5 and not answer["more"]
+        seen += [row["orig_message_id"] for row in answer["results"]]
+        url = answer["next"]
+
+    assert seen == [4, 3, 2, 1, 0]
+
+
+def test_rest_shows_a_teammate_the_letters_of_the_pool_only(groups: None, setting: LaunchSetting, pool: Pool) -> None:
+    hidden = make_setting(Pool.objects.create(name="elsewhere"), "hidden")
+    mine, others = letter(1, key=setting.key), letter(2, key=hidden.key)
+    mate = teammate(pool, rights=("see_letters",))
+    mate.groups.remove(*mate.groups.filter(name="viewer"))
+    client = api_client(User.objects.get(pk=mate.pk))
+
+    assert [row["id"] for row in client.get(LETTERS).json()["results"]] == [mine.pk]
+    assert client.get(f"{LETTERS}?setting=hidden").json() == {
+        "next": None, "count": 0, "more": False, "about": None, "results": [],
+    }  # fmt: skip
+    assert client.get(f"{LETTERS}{mine.pk}/").status_code == 200
+    assert client.get(f"{LETTERS}{others.pk}/").status_code == 404
+    assert api_client(make_person("nobody")).get(LETTERS).status_code == 403
+
+
+def test_letters_of_which_nothing_is_known_are_found(orders: LaunchSetting, root: User) -> None:
+    letter(1, fingerprint="f1", exception_type="shop.KeyError", server_name="srv-1")
+    letter(2, fingerprint="f1", activation_uuid="00000000-0000-0000-0000-000000000007")
+
+    asked = {"without=fingerprint": [], "without=exception_type": [2], "without=server": [2], "without=activation": [1]}
+    assert {query: numbers(query, root) for query in asked} == asked

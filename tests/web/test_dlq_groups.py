@@ -19,7 +19,7 @@ from dlq.models import DeadLetter, KnownFault, LetterState, Taking
 from tests.web import letters
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
-from tests.web.rows import make_setting
+from tests.web.rows import api_client, make_setting
 from tests.web.teams import teammate
 
 pytestmark = pytest.mark.django_db
@@ -247,3 +247,27 @@ def test_a_teammate_sees_groups_of_the_pool_only(groups: None, setting: LaunchSe
 def test_an_outsider_sees_no_group(world: World) -> None:
     for path in ("/letters/groups/", f"/dead-letters/{KEY}/groups/"):
         assert signed_in(world, "outsider").get(path).status_code == 403
+
+
+# -- REST -----------------------------------------------------------------------------------------------------------
+
+
+def test_rest_tells_groups_with_the_filter_of_each(root: User) -> None:
+    died(1)
+    died(2, OTHER)
+    died(3, OTHER, key="invoices")
+    client = api_client(root)
+
+    answer = client.get("/api/v1/dead-letter-groups/").json()
+    assert [(each["value"], each["count"], each["query"]) for each in answer["groups"]] == [
+        (OTHER, 2, "fingerprint=v1%3Abbbb"),
+        (FAULT, 1, "fingerprint=v1%3Aaaaa"),
+    ]
+    assert answer["groups"][0]["settings"] == [
+        {"setting": "invoices", "count": 1, "about": False},
+        {"setting": "orders", "count": 1, "about": False},
+    ]
+    of_one = client.get("/api/v1/dead-letter-groups/?setting=invoices&by=day&limit=1").json()
+    assert (of_one["by"], of_one["more"], len(of_one["groups"])) == ("day", False, 1)
+    assert client.get("/api/v1/dead-letter-groups/?by=moon").status_code == 400
+    assert api_client(User.objects.create_user("nobody")).get("/api/v1/dead-letter-groups/").status_code == 403
