@@ -1,10 +1,8 @@
 """Dead letters as CSV or JSON lines, row by row: what a file of them holds, and how. Pure.
 
-Properties and annotations are not among the columns: who may see which of them is not decided here. So nothing is told
-either of bytes that are no message: properties may be anywhere in them.
+Who may see what of them was decided before (`dlq.exporting`). Properties are in JSON lines of whole letters only.
 """
 
-import base64
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +10,7 @@ from datetime import UTC, datetime
 from io import StringIO
 from typing import Any
 
-from broker.amqp_codec import decode
-from broker.errors import MessageUndecodable
 from contract.text import storable
-from dlq.pages.bodies import body_of
 
 Row = Mapping[str, Any]
 
@@ -40,27 +35,10 @@ def with_head(row: Row) -> dict[str, Any]:
     return {**row, HEAD: row[HEAD] if row["body_kind"] else ""}
 
 
-def with_body(row: Row) -> dict[str, Any]:
-    """`row` has EXPORTED and `encoded`, which becomes `body`: {"text": …}, {"base64": …}, or None for no message."""
-    plain_row = dict(row)
-    encoded = bytes(plain_row.pop("encoded"))
-    return plain_row | {"body": _body(encoded, row["jms_kind"])}
-
-
-def _body(encoded: bytes, jms_kind: int | None) -> dict[str, str] | None:
-    try:
-        body = body_of(decode(encoded), jms_kind)
-    except MessageUndecodable:
-        return None
-    if body.text is None:
-        return {"base64": base64.b64encode(body.raw).decode("ascii")}
-    return {"text": body.text}
-
-
 def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
     """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory at a time.
 
-    A row is one of `with_head` or `with_body`, all of the same kind.
+    Rows are those of `dlq.exporting`, all of the same kind.
     """
     return _csv(rows) if form == "csv" else map(json_line, rows)
 
@@ -92,11 +70,11 @@ def _csv(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """A body in two columns: which form it has, and the text of it."""
+    """A body in two columns: which form it has (text, base64, masked), and the text of it."""
     if "body" not in row:
         return dict(row)
     ((form, text),) = (row["body"] or {"": ""}).items()
-    return {**row, "body_form": form, "body": text}
+    return {name: value for name, value in row.items() if name != "message"} | {"body_form": form, "body": text}
 
 
 def cell(value: Any) -> str:

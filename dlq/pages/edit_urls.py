@@ -1,9 +1,11 @@
-"""Registers the pages on which letters are edited."""
+"""Registers the pages on which letters are edited, and exported to files."""
 
 from agents.pages.consoles import add_page
-from dlq.pages import edit, edit_rule
+from dlq.pages import edit, edit_rule, export
 
 
 def register() -> None:
     add_page("letters/<int:pk>/edit/", edit.edit_page, "edit_letter")
+    add_page("letters/export/", export.export_page, "export_letters")
     add_page("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters")
+    add_page("dead-letters/<str:key>/export/", export.export_page, "export_letters")

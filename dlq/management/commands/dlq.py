@@ -4,9 +4,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterable
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -16,9 +16,12 @@ from django.utils import timezone
 from rest_framework.serializers import Serializer
 
 from agents.models import LaunchSetting
-from dlq import export, terminal
+from dlq import export, exporting, terminal
 from dlq.api.letters import LetterQuery
 from dlq.api.replays import AskSerializer, ReplaySerializer
+from dlq.export_limits import tell
+from dlq.letters_for import letters_for
+from dlq.masks import everybodys_masks, masks_for
 from dlq.models import DeadLetter, JobState, LetterState, ReplayJob
 from dlq.models.replay import OPEN_JOBS
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
@@ -29,8 +32,6 @@ GIVING_BACK = ("dlq.view_deadletter", "dlq.give_back")
 LONGEST_LIST = 1000
 PROTOCOLS_SHOWN = 20
 PROTOCOL = ("id", "occurred_at", "server_name", "attempt", "outcome", "exception_type", "exception_text", "place")
-# Rows that are in memory at once; a whole body has up to 1 MB.
-ROWS_AT_ONCE, BODIES_AT_ONCE = 500, 20
 # Seconds between two looks at a job.
 LOOK_EVERY = 1.0
 INTERRUPTED = 130
@@ -57,7 +58,7 @@ class Command(BaseCommand):
         _replay_arguments(actions.add_parser("replay", help="give letters back to their setting"))
         _export_arguments(
             actions.add_parser(
-                "export", help="as CSV or JSON lines, newest first. Properties are left out of the export for now."
+                "export", help="as CSV or JSON lines, newest first; with --bodies JSON lines hold properties too"
             )
         )
 
@@ -134,19 +135,22 @@ class Command(BaseCommand):
         return line
 
     def _export(self, options: dict[str, Any]) -> None:
-        """One pass with a cursor. A kill leaves a file that ends early: stderr's last line says that it is whole."""
-        letters, bodies = _letters(options), options["bodies"]
+        """Piece by piece. A kill leaves a file that ends early: stderr's last line says that it is whole."""
+        letters, bodies, person = _letters(options), options["bodies"], _named(options["person"])
+        masks = masks_for(person) if person else everybodys_masks()
+        if person:
+            letters = letters & letters_for(person)
+        tell(person, key=options["setting"] or "", file=options["format"], bodies=bodies, query=_asked(options))
         count = 0
 
         def counted() -> Generator[export.Row, None, None]:
             nonlocal count
-            for row in _exported(letters, bodies):
+            for row in exporting.rows(exporting.of_rows(letters), masks, bodies=bodies):
                 count += 1
                 yield row
 
         try:
-            with closing(counted()) as rows:  # the cursor ends before the connection does
-                self._write(export.lines(rows, options["format"]), options["output"])
+            self._write(export.lines(counted(), options["format"]), options["output"])
         except OSError as error:
             raise CommandError(f"The export is not whole, {count} letters: {error.strerror or error}") from error
         self.stderr.write(f"letters exported: {count}")
@@ -194,7 +198,10 @@ def _export_arguments(parser: CommandParser) -> None:
     _filter_arguments(parser)
     parser.add_argument("--format", choices=export.FORMATS, default="csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
-    parser.add_argument("--bodies", action="store_true", help="whole bodies as far as they are kept; else text heads")
+    parser.add_argument(
+        "--bodies", action="store_true", help="whole letters as far as they are kept, as import takes them; else heads"
+    )
+    parser.add_argument("--as", dest="person", metavar="USER", help="what this person may see; else masked for anybody")
 
 
 def _filter_arguments(parser: CommandParser) -> None:
@@ -216,10 +223,18 @@ def _letters(options: dict[str, Any]) -> QuerySet[DeadLetter]:
     return letters
 
 
-def _exported(letters: QuerySet[DeadLetter], bodies: bool) -> Iterator[export.Row]:
-    if not bodies:
-        return map(export.with_head, letters.values(*export.EXPORTED, export.HEAD).iterator(ROWS_AT_ONCE))
-    return map(export.with_body, letters.values(*export.EXPORTED, "encoded").iterator(BODIES_AT_ONCE))
+def _asked(options: dict[str, Any]) -> str:
+    """The filter as in an address, for the audit."""
+    return urlencode({name: options[name] for name in FILTERS if options[name] is not None})
+
+
+def _named(name: str | None) -> User | None:
+    if name is None:
+        return None
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
+        raise CommandError(f"There is no active user {name!r}.")
+    return person
 
 
 def _protocols(letter: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,0 +1,47 @@
+"""/api/v1/dead-letters/export/: what a filter finds as a file of CSV or JSON lines."""
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from agents.api.errors import Conflict
+from agents.services.rights import may_anywhere
+from dlq.export import FORMATS
+from dlq.export_limits import NotExported
+from dlq.pages.export import export_response, filter_in
+from dlq.rights import SEE
+
+
+class ExportQuery(serializers.Serializer[Any]):
+    """Beside these the filter of the list of dead letters: `setting`, `queue`, `state`, `exception`, …"""
+
+    file = serializers.ChoiceField(FORMATS, default="csv")
+    bodies = serializers.BooleanField(
+        default=False, help_text="Whole letters; JSON lines of them can be imported again."
+    )
+
+
+class ExportLetters(APIView):
+    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones): then
+    narrow the filter, or use `manage.py dlq export`. What breaks off is not ended as HTTP wants it."""
+
+    action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
+
+    @extend_schema(parameters=[ExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        if not may_anywhere(request.user, SEE):
+            raise PermissionDenied
+        asked = ExportQuery(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        wanted = asked.validated_data
+        query = filter_in(request.query_params)
+        try:
+            return export_response(request.user, key="", query=query, form=wanted["file"], bodies=wanted["bodies"])
+        except NotExported as refused:
+            raise Conflict(str(refused), code=refused.code, where="query") from refused

@@ -1,0 +1,74 @@
+"""A list of dead letters as a file: what its filter finds, streamed, masked for who asks."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict, StreamingHttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET
+
+from agents.pages.consoles import link
+from contract.properties import dead_letter_queue
+from dlq import export, exporting
+from dlq.export_limits import NotExported, Stream, checked_count
+from dlq.letters_for import found
+from dlq.masks import masks_for
+from dlq.pages.access import check_queue, sees_letters
+from dlq.pages.scope import filter_of
+
+TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
+# Parameters of the address that are of the file, not of the filter.
+FILE, BODIES = "file", "bodies"
+# Without it spreadsheets take UTF-8 for something else.
+MARK = "\ufeff"
+
+
+@require_GET
+@sees_letters
+def export_page(request: HttpRequest, key: str = "") -> HttpResponseBase:
+    """`file=csv|jsonl`, `bodies=1`, and the filter of the list. `key`: of this setting (or bin, unknown) alone."""
+    form, bodies = request.GET.get(FILE, "csv"), request.GET.get(BODIES) == "1"
+    if form not in export.FORMATS:
+        raise Http404
+    queue = dead_letter_queue(key) if key else ""
+    if queue:
+        check_queue(request.user, queue)
+    query = filter_in(request.GET)
+    back = link("dead_letters_of", key) if key else link("all_dead_letters")
+    try:
+        return export_response(request.user, key=key, query=query, form=form, bodies=bodies)
+    except NotExported as refused:
+        messages.error(request, str(refused))
+        return HttpResponseRedirect(back + (f"?{query}" if query else ""))
+
+
+def export_response(user: Any, *, key: str, query: str, form: str, bodies: bool) -> StreamingHttpResponse:
+    """Raises NotExported, also for a filter that is not understood: nothing would be found by it."""
+    queue = dead_letter_queue(key) if key else ""
+    filters, letters = found(query, user, queue=queue)
+    if not filters.is_valid():
+        raise NotExported(
+            "bad_filter", _("That filter is not understood; nothing was chosen by it.") + f" {filters.problem}"
+        )
+    about = {"key": key, "file": form, "bodies": bodies, "query": query}
+    about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)
+    rows = exporting.rows(exporting.of_filter(filters, user), masks_for(user), bodies=bodies)
+    stream = Stream(export.lines(rows, form), by=user, about=about, begin=MARK if form == "csv" else "")
+    response = StreamingHttpResponse(stream, content_type=TYPES[form])
+    name = f"dead-letters-{key or 'all'}-{timezone.now():%Y%m%d-%H%M%S}.{form}"
+    response["Content-Disposition"] = f'attachment; filename="{_plain(name)}"'
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+def _plain(name: str) -> str:
+    """A key has no other characters; one in an address may."""
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-._") else "_" for letter in name)
+
+
+def filter_in(query: QueryDict) -> str:
+    kept = query.copy()
+    for name in (FILE, BODIES):
+        kept.pop(name, None)
+    return filter_of(kept)
