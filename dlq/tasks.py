@@ -18,9 +18,19 @@ from dlq.replay.jobs import RUN_TASK, start
 from dlq.replay.leases import WORKABLE
 from dlq.search.storing import catch_up
 from dlq.waiting.tasks import run_waiting, tend_waiting
+from dlq.whole.tasks import fetch_whole, tend_wholes
 
 # Celery looks for tasks here.
-__all__ = ["empty_bin", "put_words", "run_replay", "run_waiting", "tend_replays", "tend_waiting"]
+__all__ = [
+    "empty_bin",
+    "fetch_whole",
+    "put_words",
+    "run_replay",
+    "run_waiting",
+    "tend_replays",
+    "tend_waiting",
+    "tend_wholes",
+]
 
 log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ the index does not know is read whole and stored. What the index knows of the qu
 seen is gone, once the walk was whole.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -58,8 +58,7 @@ class Walk:
         self._node_id = str(asked.attribute("broker", "NodeID"))
         self._before = message_count(asked, queue)
         self._foreign = address != settings.MA_DLA_ADDRESS
-        mixed = self._foreign or queue in (BIN_QUEUE, UNKNOWN_QUEUE)
-        self._telling = Telling(mixed=mixed, read=self._row, known=self._known)
+        self._telling = telling_of(queue, address, self._node_id, self._row)
         self._pieces: Iterator[list[bytes]] = browser.walk(address, queue)
         self._numbers = Numbers()
         self._finishing: Iterator[Sequence[Row]] | None = None
@@ -113,12 +112,8 @@ class Walk:
         row.setting_key = row.orig_queue if self._foreign else key_in(self.queue, row.orig_queue)
         return row
 
-    def _known(self, numbers: Iterable[int]) -> dict[int, Known]:
-        rows = self._rows(numbers).values_list("orig_message_id", "state", "orig_queue")
-        return {number: Known(state, orig_queue) for number, state, orig_queue in rows}
-
     def _rows(self, numbers: Iterable[int]) -> "index.Letters":
-        return DeadLetter.objects.filter(node_id=self._node_id, queue=self.queue, orig_message_id__in=list(numbers))
+        return rows_of(self.queue, self._node_id, numbers)
 
     def _check_whole(self) -> None:
         counted = min(self._before, message_count(self._management, self.queue))
@@ -134,6 +129,21 @@ class Walk:
         self._gone += mark_gone(missing, now)
         crash.point("walk: marked a page")
         return True
+
+
+def telling_of(queue: str, address: str, node_id: str, read: Callable[[bytes], DeadLetter]) -> Telling:
+    """What tells the letters of one walk over this queue apart, by the numbers that the index has."""
+
+    def known(numbers: Iterable[int]) -> dict[int, Known]:
+        rows = rows_of(queue, node_id, numbers).values_list("orig_message_id", "state", "orig_queue")
+        return {number: Known(state, orig_queue) for number, state, orig_queue in rows}
+
+    mixed = address != settings.MA_DLA_ADDRESS or queue in (BIN_QUEUE, UNKNOWN_QUEUE)
+    return Telling(mixed=mixed, read=read, known=known)
+
+
+def rows_of(queue: str, node_id: str, numbers: Iterable[int]) -> "index.Letters":
+    return DeadLetter.objects.filter(node_id=node_id, queue=queue, orig_message_id__in=list(numbers))
 
 
 class Gone:

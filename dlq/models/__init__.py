@@ -21,8 +21,10 @@ from dlq.models.replay import (
 from dlq.models.report import LetterReport
 from dlq.models.saved_filter import SavedFilter
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
+from dlq.models.whole import OPEN_FETCHES, FetchState, WholeFetch
 
 __all__ = [
+    "OPEN_FETCHES",
     "OPEN_JOBS",
     "UNFINISHED_JOBS",
     "Action",
@@ -31,6 +33,7 @@ __all__ = [
     "DeadLetter",
     "EditState",
     "Fate",
+    "FetchState",
     "ItemState",
     "JobState",
     "KnownFault",
@@ -52,4 +55,5 @@ __all__ = [
     "WaitingKind",
     "WaitingPart",
     "WaitingState",
+    "WholeFetch",
 ]

@@ -27,6 +27,7 @@ from dlq.pages.masked_bodies import told
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
 from dlq.pages.shown import LETTERS
+from dlq.pages.whole import whole_panel
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 
@@ -67,6 +68,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         opened_in=list_query(request),
         buttons=buttons_of(request.user, letter),
         remarks=panel_of_letter(request, letter),
+        whole=whole_panel(request.user, letter),
         expired=letter.expires_at is not None and letter.expires_at <= timezone.now(),
     )
 

@@ -1,0 +1,118 @@
+"""Letters too large for the index, fetched whole from the real broker."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from broker.amqp_codec import decode
+from broker.port import Message, Settle
+from contract.typed import Typed
+from dlq import crash
+from dlq.models import DeadLetter, FetchState, WholeFetch
+from dlq.reading import WHOLE_BODY
+from dlq.whole import reading
+from dlq.whole.asking import ask, cancel
+from tests.dlq.processes import Processes
+from tests.dlq.stage import Stage
+from tests.web import reports
+
+pytestmark = pytest.mark.django_db
+LARGE = "ж" * WHOLE_BODY
+
+
+def large_letter(stage: Stage) -> DeadLetter:
+    """Behind others in its queue."""
+    key = stage.key()
+    reports.setting(key)
+    for body in ("a", "b", LARGE):
+        stage.publish(f"t.{key}", Message(body=Typed("string", body)))
+    stage.consume(key, 3, Settle.REJECT)
+    stage.follow(lambda: DeadLetter.objects.filter(setting_key=key).count() == 3)
+    return DeadLetter.objects.get(setting_key=key, truncated=True)
+
+
+def test_the_whole_of_a_letter_is_fetched_from_its_queue(stage: Stage) -> None:
+    letter = large_letter(stage)
+    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    reading.run(fetch.pk, stage.queues)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.tries, fetch.lease_until) == (FetchState.DONE, 1, None)
+    assert fetch.encoded is not None and decode(bytes(fetch.encoded)).body == Typed("string", LARGE)
+    assert stage.count(letter.queue) == 3
+
+
+def test_what_has_left_its_queue_is_said_to_be_gone(stage: Stage) -> None:
+    letter = large_letter(stage)
+    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    stage.management.call(f"queue.{letter.queue}", "removeAllMessages")
+    reading.run(fetch.pk, stage.queues)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.problem) == (FetchState.FAILED, reading.NOT_THERE)
+
+
+def test_a_cancelled_fetch_stores_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    letter = large_letter(stage)
+    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    found = reading._look
+
+    def cancelled_meanwhile(*arguments):  # type: ignore[no-untyped-def]
+        cancel(letter, by=None, now=timezone.now())
+        return found(*arguments)
+
+    monkeypatch.setattr(reading, "_look", cancelled_meanwhile)
+    reading.run(fetch.pk, stage.queues)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.encoded) == (FetchState.CANCELLED, None)
+
+
+RUN = """
+from dlq.letter_queues import letter_queues
+from dlq.models import WholeFetch
+from dlq.whole import reading
+WholeFetch.objects.update(lease_until=None)
+reading.run(WholeFetch.objects.get().pk, letter_queues())
+"""
+ASKED = """
+from django.utils import timezone
+from dlq.models import DeadLetter
+from dlq.walking import index_queue
+from dlq.whole.asking import ask
+index_queue('DLQ.{0}')
+ask(DeadLetter.objects.get(truncated=True), by=None, now=timezone.now(), letters=1)
+"""
+TOLD = """
+from dlq.models import WholeFetch
+one = WholeFetch.objects.get()
+print(one.state, one.tries, len(one.encoded or b'') > 2_000_000)
+"""
+
+
+def test_a_killed_fetch_is_begun_anew(stage: Stage, tmp_path: Path) -> None:
+    processes = Processes(tmp_path, stage)
+    key = stage.key()
+    stage.publish(f"t.{key}", Message(body=Typed("string", LARGE)))
+    stage.consume(key, 1, Settle.REJECT)
+    processes.python(ASKED.format(key))
+    crashing = processes.environ | {crash.ASKED: "whole: read, not stored", crash.ALLOWED: "1"}
+    died = subprocess.run(processes.command("shell", "-c", RUN), env=crashing, timeout=120)
+    assert died.returncode == crash.EXIT_CODE
+    assert processes.python(TOLD).splitlines()[-1] == "running 1 False"
+    processes.python(RUN)
+    assert processes.python(TOLD).splitlines()[-1] == "done 2 True"
+
+
+def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage: Stage) -> None:
+    letter = large_letter(stage)
+    fetch = ask(letter, by=None, now=timezone.now(), letters=3)
+    now = timezone.now()
+    assert reading.tend(now) == [fetch]
+    WholeFetch.objects.update(tries=reading.TRIES, lease_until=now)
+    assert reading.tend(now) == []
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.problem) == (FetchState.FAILED, reading.TRIED)
+    WholeFetch.objects.update(state=FetchState.DONE, encoded=b"x", ended_at=now - reading.KEPT * 2)
+    reading.tend(now)
+    fetch.refresh_from_db()
+    assert (fetch.state, fetch.encoded) == (FetchState.DROPPED, None)
