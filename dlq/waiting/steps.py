@@ -84,6 +84,7 @@ def _plan(action: WaitingAction, queues: LetterQueues) -> None:
     known = set(action.items.filter(number__in=numbers).values_list("number", flat=True))
     new = [message for message in there if message.number not in known][: min(left, SLICE)]
     write_items(action, new, timezone.now())
+    crash.point("waiting_planned")
     if not new:
         WaitingAction.objects.filter(pk=action.pk).update(planned_all=True)
 
@@ -119,6 +120,7 @@ def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQ
     if action.kind == WaitingKind.HOLD:
         apply(broker, hold_topology(key, queues.dla))
     for item in items:
+        crash.point("waiting_before_one")
         if action.kind == WaitingKind.TRY_NOW:
             waiting.deliver_now(broker, key, item.number)
         elif action.kind == WaitingKind.TO_DLQ:
@@ -127,12 +129,14 @@ def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQ
             waiting.move(broker, key, item.number, hold_queue(key))
         else:
             waiting.move(broker, hold_queue(key), item.number, key)
+        crash.point("waiting_after_one")
 
 
 def _act_on_all(action: WaitingAction, queues: LetterQueues) -> None:
     """Ends every delay with one operation. Done again after a crash it ends those that began meanwhile as well."""
     if not action.stopping:
         waiting.deliver_all_now(queues.management, action.setting_key)
+    crash.point("waiting_after_all")
     left = int(queues.management.attribute(f"queue.{action.setting_key}", "ScheduledCount"))
     _end(action, {Fate.DONE.value: max(0, action.total - left), Fate.STAYED.value: min(left, action.total)})
 
@@ -158,6 +162,7 @@ def _look_up(action: WaitingAction, queues: LetterQueues) -> None:
     done = [acted[number] for number in found.done]
     stayed = [acted[number] for number in found.stayed]
     _mark(done, Fate.DONE, now)
+    crash.point("waiting_looked_up")
     _mark(stayed, Fate.STAYED, now)
     unknown = [pk for number, pk in acted.items() if number not in found.done and number not in found.stayed]
     if unknown and found.later and now - (action.acted_at or now) < PATIENCE:
@@ -181,6 +186,7 @@ def _end(action: WaitingAction, counts: dict[str, int]) -> None:
     now, told = timezone.now(), {**action.counts, **counts}
     refused = bool(told.get("refused"))
     state = WaitingState.FAILED if refused else WaitingState.STOPPED if action.stopping else WaitingState.DONE
+    crash.point("waiting_before_end")
     with transaction.atomic():
         open_ones = WaitingAction.objects.filter(pk=action.pk, state__in=OPEN_ACTIONS)
         if open_ones.update(state=state, finished_at=now, lease_until=None, counts=told):

@@ -1,15 +1,16 @@
 """What is done with waiting messages, on the real broker: each message once, and told as it is there."""
 
-import subprocess
 from datetime import timedelta
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from broker.amqp_adapter import AmqpConsumer
-from broker.errors import BrokerUnavailable, ManagementFailed
+from broker.amqp_codec import decode
+from broker.errors import BrokerUnavailable
 from broker.port import Message, Settle
 from broker.topology import queue_figures
 from contract.properties import hold_queue
@@ -18,11 +19,12 @@ from contract.typed import Typed
 from dlq.masking import Masks
 from dlq.models import AuditEntry, DeadLetter
 from dlq.models.waiting import Fate, WaitingAction, WaitingState
+from dlq.replay import steps as replaying
+from dlq.replay.jobs import give_back_all
 from dlq.waiting import asking, steps, tasks
 from dlq.waiting.asking import WaitingRefused, ask, listed
 from dlq.waiting.bodies import Heads
 from tests.broker.houses import eventually
-from tests.dlq.processes import Processes
 from tests.dlq.stage import Seen, Stage
 from tests.web import reports
 
@@ -56,13 +58,6 @@ class Scene:
 
     def held(self) -> int:
         return self.stage.count(hold_queue(self.key))
-
-    def held_or_nothing(self) -> int:
-        """Without a hold queue nothing is held."""
-        try:
-            return self.held()
-        except ManagementFailed:
-            return 0
 
     def numbers(self, part: str) -> list[int]:
         found = listed(self.stage.management, self.key, part)
@@ -222,6 +217,64 @@ def test_bodies_are_read_of_what_waits_and_of_what_is_held(stage: Stage) -> None
         assert heads.of(scene.setting, part, messages, 50) == {each.number: each.message_id for each in messages}
 
 
+def _are_there(letters: QuerySet[DeadLetter], count: int) -> bool:
+    return letters.count() == count
+
+
+def test_what_was_sent_to_the_dead_letters_is_given_back_like_any_other(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
+    scene = Scene(stage, waiting=1, delayed=1)
+    letters = DeadLetter.objects.filter(setting_key=scene.key)
+    for dead, part in enumerate(("waiting", "delayed")):
+        action = scene.ask("to_dlq", part)
+        steps.claim(action.pk, timezone.now())
+        while action.items.filter(fate=Fate.ACTED).count() < 1:
+            steps.run_step(action.pk, stage.queues)
+        stage.follow(partial(_are_there, letters, dead + 1))
+        steps.release(action.pk)
+        assert scene.run(action).counts == {"done": 1}
+    job = give_back_all(scene.setting, by=scene.person, reason="mended", now=timezone.now())
+    assert replaying.claim(job.pk, timezone.now())
+    while replaying.run_step(job.pk, stage.queues):
+        pass
+    figures = scene.figures()
+    assert (stage.count(f"DLQ.{scene.key}"), figures.messages, figures.scheduled) == (0, 2, 0)
+    assert set(letters.values_list("state", flat=True)) == {"given_back"}
+
+
+def test_with_agents_at_work_each_message_is_handled_or_held_never_both(stage: Stage) -> None:
+    scene = Scene(stage, waiting=250)
+    seen = Seen()
+    consumer = AmqpConsumer(stage.account("kma", "amqp"), f"t.{scene.key}", scene.key, seen, 3)
+    action = scene.ask("hold", "waiting")
+    handled: list[str] = []
+
+    def handle() -> None:
+        for _ in range(10):
+            delivery = seen.deliveries.get(timeout=30)
+            handled.append(str(decode(delivery.encoded).message_id.value))  # type: ignore[union-attr]
+            consumer.settle([(delivery.tag, Settle.ACCEPT)])
+
+    consumer.start()
+    try:
+        handle()
+        assert steps.claim(action.pk, timezone.now())
+        while steps.run_step(action.pk, stage.queues):
+            if scene.figures().messages > 3:
+                handle()
+    finally:
+        consumer.stop()
+    action.refresh_from_db()
+    held = stage.ids(hold_queue(scene.key), "MA.hold")
+    eventually(lambda: scene.figures().delivering == 0)
+    waiting = stage.ids(scene.key, f"t.{scene.key}")
+    assert len(held) == action.counts["done"] > 0
+    assert sorted({*handled, *held, *waiting}) == sorted([*handled, *held, *waiting])
+    assert len(handled) + len(held) + len(waiting) == 250
+
+
 def test_nothing_is_asked_for_twice_at_the_same_time(stage: Stage) -> None:
     scene = Scene(stage, waiting=2)
     action = scene.ask("hold", "waiting")
@@ -286,48 +339,3 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
     tasks.run_waiting(str(action.pk))
     action.refresh_from_db()
     assert (action.state, action.problem, scene.held()) == ("done", "", 2)
-
-
-# -- killed ---------------------------------------------------------------------------------------------------------
-
-MAKE = """
-from django.utils import timezone
-from dlq.waiting.asking import ask
-from tests.web import reports
-setting = reports.setting({key!r})
-action = ask(setting, "hold", part="waiting", numbers=None, by=None, now=timezone.now(), reason="why")
-print(action.pk)
-"""
-RUN = """
-from django.utils import timezone
-from dlq.models import WaitingAction
-from dlq.waiting.tasks import run_waiting
-WaitingAction.objects.update(lease_until=None)
-run_waiting({action!r})
-action = WaitingAction.objects.get()
-print(action.state, action.counts)
-"""
-
-
-@pytest.fixture
-def processes(tmp_path: Path, stage: Stage) -> Processes:
-    return Processes(tmp_path, stage)
-
-
-@pytest.mark.parametrize("place", ["waiting_before_act", "waiting_after_act"])
-def test_a_worker_that_is_killed_holds_nothing_twice_and_loses_nothing(
-    stage: Stage, processes: Processes, place: str
-) -> None:
-    scene = Scene(stage, waiting=3)
-    action = processes.python(MAKE.format(key=scene.key)).splitlines()[-1]
-    crash = processes.environ | {"MA_CRASH_AT": place, "MA_TEST_CRASHES": "1"}
-    command = processes.command("shell", "-c", RUN.format(action=action))
-    done = subprocess.run(command, env=crash, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 77, done.stdout + done.stderr
-    assert scene.figures().messages + scene.held_or_nothing() == 3
-    assert processes.python(RUN.format(action=action)).splitlines()[-1] == "done {'done': 3}"
-    assert (scene.figures().messages, scene.held()) == (0, 3)
-    assert {Fate.DONE.value} == set(processes.python(FATES).splitlines()[-1].split())
-
-
-FATES = "from dlq.models import WaitingItem; print(*WaitingItem.objects.values_list('fate', flat=True))"
