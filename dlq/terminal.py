@@ -72,5 +72,53 @@ def progress(job: Row) -> str:
     return ", ".join(parts)
 
 
+def seconds(count: float) -> str:
+    """`45 s`, `3 min`, `2.5 h`."""
+    if count < 90:
+        return f"{count:.0f} s"
+    return f"{count / 60:.0f} min" if count < 5400 else f"{count / 3600:.1f} h"
+
+
+def job(row: Row) -> str:
+    """One job in one line."""
+    by = safe(row["by"] or "-", KEY_SHOWN)
+    return f"{row['id']}  {row['created_at'][:19]}  {row['action']}  {safe(row['setting'], 61)}  {by}  {progress(row)}"
+
+
+def whole_job(told: Row) -> Iterator[str]:
+    """`told` as in the REST interface."""
+    yield f"job        {told['id']}, {told['action']}, {told['scope']} of {safe(told['setting'], 61)}"
+    yield f"from, to   {safe(told['source_queue'], SENTENCE_SHOWN)}, {safe(told['target_queue'], SENTENCE_SHOWN)}"
+    yield f"by         {safe(told['by'] or '-', KEY_SHOWN)}, {told['created_at']}"
+    if told["query"]:
+        yield f"filter     {safe(told['query'], HEAD_SHOWN)}"
+    if told["reason"]:
+        yield f"reason     {safe(told['reason'], HEAD_SHOWN)}"
+    if told["needs_second"]:
+        yield f"approved   {safe(told['approved_by'] or 'not yet', KEY_SHOWN)}"
+    yield f"state      {progress(told)}"
+    if told["wait_reason"]:
+        yield f"waits      {safe(told['wait_reason'], SENTENCE_SHOWN)}"
+    if told["problem"]:
+        yield f"problem    {safe(told['problem'], HEAD_SHOWN)}"
+    yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in told["skipped"].items())
+
+
+def flight(told: Row) -> Iterator[str]:
+    """A pre-flight as in the REST interface."""
+    about = "about " if told["about"] else ""
+    yield f"will go    {about}{told['going']} of {told['total']}"
+    yield from (f"left out   {count}: {told['reasons'][code]}" for code, count in told["skipped"].items())
+    yield from (f"think of   {warning['code']}: {warning['text']}" for warning in told["warnings"])
+
+
+def group(row: Row) -> str:
+    """One group in two lines: how many of what, and the filter that finds them."""
+    what = safe(row["value"] or "not known", SENTENCE_SHOWN)
+    kind = safe(" ".join(filter(None, [row["exception_type"], row["place"]])), SENTENCE_SHOWN)
+    about = "~" if row["about"] else ""
+    return f"{about + str(row['count']):>8}  {what}  {kind}\n          --query '{safe(row['query'], HEAD_SHOWN)}'"
+
+
 def _counted(counts: Iterable[tuple[str, int]]) -> list[str]:
     return [f"{count} {name.replace('_', ' ')}" for name, count in counts if count]

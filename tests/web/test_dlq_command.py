@@ -11,16 +11,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from agents.models import LaunchSetting
 from broker.port import BodyKind
 from contract.typed import Typed
 from dlq import index
 from dlq.export import EXPORTED, cell, lines
-from dlq.models import AuditEntry, DeadLetter, ReplayJob
+from dlq.models import DeadLetter
 from dlq.reading import letter_row
-from dlq.replay import steps
 from dlq.terminal import safe
 from failures.intake import accept_batch
 from tests.web import letters, reports
@@ -31,14 +29,6 @@ def told(*arguments: str) -> str:
     out = StringIO()
     call_command("dlq", *arguments, stdout=out, stderr=StringIO())
     return out.getvalue()
-
-
-@pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs that a worker was told of."""
-    told_of: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told_of.append(job))
-    return told_of
 
 
 @pytest.fixture
@@ -110,108 +100,6 @@ def test_what_is_wrong_is_said_in_one_line(orders: LaunchSetting, arguments: lis
     with pytest.raises(CommandError, match=why) as refused:
         told(*arguments)
     assert refused.value.returncode == 1 and "\n" not in str(refused.value)
-
-
-# -- replay ---------------------------------------------------------------------------------------------------------
-
-
-def replay(*arguments: str, person: str = "operator") -> str:
-    return told("replay", "--setting", "orders", "--reason", "mended in 1.4", "--as", person, *arguments)
-
-
-def test_chosen_letters_are_given_back_in_the_name_of_a_person(
-    three: list[DeadLetter], sent: list[str], django_capture_on_commit_callbacks: Any
-) -> None:
-    with django_capture_on_commit_callbacks(execute=True):
-        job = json.loads(replay(str(three[0].pk), str(three[2].pk), "--json"))
-    assert (job["state"], job["scope"], job["total"], job["by"]) == ("planned", "selection", 2, "operator")
-    assert sent == [job["id"]]
-    entry = AuditEntry.objects.get()
-    assert (entry.by_name, entry.reason) == ("operator", "mended in 1.4")
-
-
-class Queue:
-    """The dead-letter queue of orders, at a broker that does what it is told; `stuck` stay."""
-
-    def __init__(self, *numbers: int, stuck: frozenset[int] = frozenset()) -> None:
-        self.numbers, self.stuck = set(numbers), stuck
-
-    def node_id(self) -> str:
-        return letters.NODE
-
-    def count(self, key: str) -> int:
-        return len(self.numbers)
-
-    def walk(self, key: str) -> set[int]:
-        return set(self.numbers)
-
-    def move_back(self, key: str, numbers: list[int]) -> int:
-        self.numbers -= set(numbers) - self.stuck
-        return len(numbers)
-
-
-def work_while_asleep(monkeypatch: pytest.MonkeyPatch, queue: Any) -> None:
-    """A worker does one step whenever the command sleeps."""
-
-    def step(_seconds: float) -> None:
-        job = ReplayJob.objects.get()
-        steps.claim(job.pk, timezone.now())
-        steps.run_step(job.pk, queue)
-
-    monkeypatch.setattr("dlq.management.commands.dlq.time.sleep", step)
-
-
-def test_waiting_tells_the_progress_until_the_job_is_done(
-    three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work_while_asleep(monkeypatch, Queue(10, 12))
-    out, errors = StringIO(), StringIO()
-    how = ("--setting", "orders", "--all", "--reason", "mended", "--as", "operator", "--wait", "--json")
-    call_command("dlq", "replay", *how, stdout=out, stderr=errors)
-    job = json.loads(out.getvalue())
-    assert (job["state"], job["letters"]["given_back"], job["letters"]["not_found"]) == ("done", 2, 1)
-    told_lines = errors.getvalue().splitlines()
-    assert told_lines[0] == "planned: 0 of 3 given back"
-    assert told_lines[-1] == "done: 2 of 3 given back, 2 waiting, 1 not found"
-    assert len(told_lines) == len(set(told_lines))
-
-
-def test_a_job_that_fails_is_exit_1(three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
-    work_while_asleep(monkeypatch, Queue(10, 11, 12, stuck=frozenset({11})))
-    with pytest.raises(CommandError, match="failed: 1 letters stayed where they were"):
-        replay("--all", "--wait")
-
-
-def test_ending_the_command_ends_only_the_waiting(three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dlq.management.commands.dlq.time.sleep", interrupted)
-    with pytest.raises(CommandError, match="goes on") as ended:
-        replay("--all", "--wait")
-    assert ended.value.returncode == 130
-    assert ReplayJob.objects.get().state == "planned"
-
-
-def test_who_may_not_gives_nothing_back(three: list[DeadLetter]) -> None:
-    reports.person("viewer", "dlq.view_deadletter")
-    with pytest.raises(CommandError, match=r"viewer may not .* dlq\.give_back"):
-        replay("--all", person="viewer")
-    with pytest.raises(CommandError, match="no active user 'nobody'"):
-        replay("--all", person="nobody")
-    assert not ReplayJob.objects.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [([], "one of the two"), (["7", "--all"], "one of the two"), (["x"], "letters: A valid integer"),
-     (["0"], "letters: "), (["7", "--reason", " "], "--reason is empty"),
-     (["7", "--setting", "ordres"], "no setting 'ordres'"), (["999999"], "not dead letters of this setting.*999999")],
-)  # fmt: skip
-def test_a_question_that_means_nothing_is_refused(three: list[DeadLetter], arguments: list[str], why: str) -> None:
-    with pytest.raises(CommandError, match=why):
-        replay(*arguments)
-    assert not ReplayJob.objects.exists()
 
 
 # -- export ---------------------------------------------------------------------------------------------------------

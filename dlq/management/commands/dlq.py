@@ -1,9 +1,8 @@
-"""manage.py dlq list|show|replay|export: dead letters for scripts and for the night."""
+"""manage.py dlq: dead letters for scripts and for the night. Listing and exporting; the rest is in dlq.commands."""
 
 import json
 import os
 import sys
-import time
 from collections.abc import Generator, Iterable
 from typing import Any
 from urllib.parse import urlencode
@@ -12,29 +11,21 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 from django.db.models import QuerySet
-from django.utils import timezone
 from rest_framework.serializers import Serializer
 
 from agents.models import LaunchSetting
 from dlq import export, exporting, terminal
 from dlq.api.letters import LetterQuery
-from dlq.api.replays import AskSerializer, ReplaySerializer
+from dlq.commands import anything, imports, replays
 from dlq.export_limits import tell
 from dlq.letters_for import letters_for
 from dlq.masks import everybodys_masks, masks_for
-from dlq.models import DeadLetter, JobState, LetterState, ReplayJob
-from dlq.models.replay import OPEN_JOBS
-from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
+from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 
-# As the REST interface asks for.
-GIVING_BACK = ("dlq.view_deadletter", "dlq.give_back")
 LONGEST_LIST = 1000
 PROTOCOLS_SHOWN = 20
 PROTOCOL = ("id", "occurred_at", "server_name", "attempt", "outcome", "exception_type", "exception_text", "place")
-# Seconds between two looks at a job.
-LOOK_EVERY = 1.0
-INTERRUPTED = 130
 FILTERS = {
     "setting": "dead letters of this setting",
     "state": f"{', '.join(LetterState.values)} or every; dead unless said otherwise",
@@ -47,15 +38,20 @@ FILTERS = {
 
 
 class Command(BaseCommand):
-    help = "Lists, shows, gives back or exports dead letters. Exit code 1 where it is refused or fails."
+    help = (
+        "Lists, shows and exports dead letters, and does with them what the REST interface does. Exit codes: 1 "
+        "refused or failed, 3 a person has to decide, 130 no longer waiting."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        actions = parser.add_subparsers(dest="action", required=True)
+        actions = parser.add_subparsers(dest="command", required=True)
         _list_arguments(actions.add_parser("list", help="newest first"))
         show = actions.add_parser("show", help="one letter and its protocols")
         show.add_argument("id", type=int)
         show.add_argument("--json", action="store_true")
-        _replay_arguments(actions.add_parser("replay", help="give letters back to their setting"))
+        replays.add(actions)
+        anything.add(actions)
+        imports.add(actions)
         _export_arguments(
             actions.add_parser(
                 "export", help="as CSV or JSON lines, newest first; with --bodies JSON lines hold properties too"
@@ -63,9 +59,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        actions = {"list": self._list, "show": self._show, "replay": self._replay, "export": self._export}
+        actions = {"list": self._list, "show": self._show, "export": self._export}
         try:
-            actions[options["action"]](options)
+            if run := options.get("run"):
+                run(self, options)
+            else:
+                actions[options["command"]](options)
         except OperationalError as error:
             raise CommandError(f"The database does not do it: {' '.join(str(error).split())}") from error
 
@@ -95,44 +94,6 @@ class Command(BaseCommand):
             self._print(export.plain(shown) | {"protocols": [export.plain(row) for row in shown["protocols"]]})
         else:
             self.stdout.write("\n".join(terminal.whole(shown)))
-
-    def _replay(self, options: dict[str, Any]) -> None:
-        job = _begin(options)
-        told = dict(ReplaySerializer(job).data)
-        if options["wait"]:
-            told = self._wait(job)
-        if options["json"]:
-            self._print(told)
-        else:
-            self.stdout.write(f"replay {job.pk} {terminal.progress(told)}")
-        if told["state"] in (JobState.FAILED, JobState.CANCELLED):
-            raise CommandError(f"Replay {job.pk} {told['state']}: {terminal.safe(told['problem'] or '-', 500)}")
-
-    def _wait(self, job: ReplayJob) -> dict[str, Any]:
-        """Tells on stderr how far it is. Ending this command ends only the waiting: a worker does the job."""
-        shown = ""
-        try:
-            while True:
-                job.refresh_from_db()
-                told = dict(ReplaySerializer(job).data)
-                shown = self._tell(terminal.progress(told), shown)
-                if job.state not in OPEN_JOBS:
-                    self._tell("", shown)
-                    return told
-                time.sleep(LOOK_EVERY)
-        except KeyboardInterrupt:
-            raise CommandError(f"No longer waiting; replay {job.pk} goes on.", returncode=INTERRUPTED) from None
-
-    def _tell(self, line: str, before: str) -> str:
-        """On a terminal in one place, else a line for each change. An empty line ends it."""
-        if not self.stderr.isatty():
-            if line and line != before:
-                self.stderr.write(line)
-        elif line:
-            self.stderr.write(f"\r{line:<{len(before)}}", ending="")
-        else:
-            self.stderr.write("\n", ending="")
-        return line
 
     def _export(self, options: dict[str, Any]) -> None:
         """Piece by piece. A kill leaves a file that ends early: stderr's last line says that it is whole."""
@@ -181,16 +142,6 @@ def _list_arguments(parser: CommandParser) -> None:
     _filter_arguments(parser)
     parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"at most, up to {LONGEST_LIST}")
     parser.add_argument("--before", type=int, metavar="ID", help="only older ones: the next page")
-    parser.add_argument("--json", action="store_true")
-
-
-def _replay_arguments(parser: CommandParser) -> None:
-    parser.add_argument("--setting", required=True, metavar="KEY")
-    parser.add_argument("letters", nargs="*", metavar="ID")
-    parser.add_argument("--all", action="store_true", help="all that are dead now")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="for the audit")
-    parser.add_argument("--as", dest="person", required=True, metavar="USER", help="with the rights of this person")
-    parser.add_argument("--wait", action="store_true", help="until every letter is moved; tells what became of them")
     parser.add_argument("--json", action="store_true")
 
 
@@ -244,41 +195,6 @@ def _protocols(letter: dict[str, Any]) -> list[dict[str, Any]]:
     same = {"setting_key": letter["setting_key"], "message_key": letter["message_key"]}
     rows = FailureProtocol.objects.filter(**same).values(*PROTOCOL)[:PROTOCOLS_SHOWN]
     return [{**row, "id": str(row["id"])} for row in rows]
-
-
-def _begin(options: dict[str, Any]) -> ReplayJob:
-    if options["all"] == bool(options["letters"]):
-        raise CommandError("Name letters, or say --all, one of the two.")
-    if not options["reason"].strip():
-        raise CommandError("--reason is empty.")
-    scope = {"all": True} if options["all"] else {"letters": options["letters"]}
-    ask = AskSerializer(data={"setting": options["setting"], "reason": options["reason"], **scope})
-    _check(ask)
-    person, setting = _person(options["person"]), _setting(options["setting"])
-    how = {"by": person, "reason": ask.validated_data["reason"], "now": timezone.now()}
-    try:
-        if options["all"]:
-            return give_back_all(setting, **how)
-        return give_back_letters(setting, ask.validated_data["letters"], **how)
-    except ReplayRefused as refused:
-        which = [f"{name}: {terminal.safe(str(value), 300)}" for name, value in refused.more.items() if value]
-        raise CommandError(" ".join(filter(None, [refused.reason, refused.what_to_do, *which]))) from refused
-
-
-def _setting(key: str) -> LaunchSetting:
-    found = LaunchSetting.objects.filter(key=key).first()
-    if found is None:
-        raise CommandError(f"There is no setting {key!r}; manage.py settings list shows them.")
-    return found
-
-
-def _person(name: str) -> User:
-    person = User.objects.filter(username=name, is_active=True).first()
-    if person is None:
-        raise CommandError(f"There is no active user {name!r}.")
-    if missing := [each for each in GIVING_BACK if not person.has_perm(each)]:
-        raise CommandError(f"{name} may not do that; it needs the permission {' and '.join(missing)}.")
-    return person
 
 
 def _id(number: int) -> int:
