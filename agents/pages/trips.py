@@ -75,6 +75,7 @@ def trip_list(request: HttpRequest) -> HttpResponseBase:
     rows = BreakerTrip.objects.select_related("setting", "group", "ended_by").order_by("-at", "-id")
     filters = TripFilter(request.GET, rows.prefetch_related("interruptions__server"))
     listed = keyset_page(request, filters.qs, "at")
+    takers = panels.takers_of(request, listed.rows)
     return page(
         request,
         "agents/trips.html",
@@ -83,7 +84,10 @@ def trip_list(request: HttpRequest) -> HttpResponseBase:
         filters=filters,
         filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
-        rows=[(trip, shown(trip), trip_cause(trip, list(trip.interruptions.all()))) for trip in listed.rows],
+        rows=[
+            (trip, shown(trip), trip_cause(trip, list(trip.interruptions.all())), takers.get(trip.pk, ""))
+            for trip in listed.rows
+        ],
         told="",
     )
 

@@ -98,8 +98,15 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
         said.append(str(Outcome(item.outcome).label))
     changes = diff_of(edit, hidden) if edit else ()
     tone = "info" if state == ItemState.GIVEN_BACK else "warn"
+    # What left is known when its slice is checked; it left when that was moved, before all that became of it.
+    left_at = item.slice.moved_at if item.slice and state == ItemState.GIVEN_BACK else None
     return Event(
-        item.state_at, tone, what, " · ".join(filter(None, said)), link("replay", item.job_id), changes=changes
+        left_at or item.state_at,
+        tone,
+        what,
+        " · ".join(filter(None, said)),
+        link("replay", item.job_id),
+        changes=changes,
     )
 
 

@@ -79,7 +79,7 @@ def _step(job: ReplayJob, number: int, counts: Mapping[str, int], size: int) -> 
 def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: bool) -> Shown:
     if number < job.ladder_step and not onwards:
         return PASSED
-    if job.state == JobState.STOPPED:
+    if job.state == JobState.STOPPED and (number == job.ladder_step or onwards):
         return STOPPED
     if job.state in OPEN_JOBS:
         return HELD if at_rest else AT_HAND if moved or number <= job.ladder_step else TO_COME

@@ -1,11 +1,14 @@
-"""What the page of a trip shows: who has taken it."""
+"""What the pages of trips show: who has taken which."""
+
+from collections.abc import Sequence
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import BreakerTrip
 from agents.panels import Panel
-from dlq import remarks
+from agents.services.rights import settings_for
+from dlq import remarks, rights
 from dlq.pages.remarks import WHOLE, Choice, RemarkPanel
 from dlq.remarks.about import may_read, why_not_remark
 
@@ -28,3 +31,10 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
         trip=trip.pk,
     )
     return {"title": str(_("Who works on it")), "template": "dlq/remarks.html", "context": {"remarks": panel}}
+
+
+def takers_of_trips(request: HttpRequest, trips: Sequence[BreakerTrip]) -> dict[int, str]:
+    """In two queries, of the settings whose letters this person may see."""
+    taken = remarks.open_takings().filter(trip__in=[trip.pk for trip in trips])
+    seen = settings_for(request.user, rights.SEE).order_by().values("key")
+    return {trip: name for trip, name in taken.filter(setting_key__in=seen).values_list("trip", "by_name") if trip}

@@ -22,7 +22,7 @@ from dlq.pages import (
     whole,
 )
 from dlq.pages.panels import setting_panel
-from dlq.pages.trip_panel import trip_panel
+from dlq.pages.trip_panel import takers_of_trips, trip_panel
 
 
 def register() -> None:
@@ -61,3 +61,4 @@ def register() -> None:
     add_page("audit/", audit.audit_page, "audit")
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)
+    panels.register_takers(takers_of_trips)

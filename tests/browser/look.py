@@ -50,6 +50,18 @@ def pages() -> dict[str, str]:
         "protocols": "/protocols/",
         "dead-letters": "/dead-letters/",
         "letters": f"/dead-letters/{setting}/",
+        "letters-every": f"/dead-letters/{setting}/?state=every",
+        "all-letters": "/letters/",
+        "letter-groups": f"/dead-letters/{setting}/groups/",
+        "all-groups": "/letters/groups/",
+        "bin": "/dead-letters/bin/",
+        "unknown": "/dead-letters/unknown/",
+        "foreign": "/foreign-queues/",
+        "waiting": f"/settings/{setting}/waiting/",
+        "saved-filters": "/saved-filters/",
+        "audit": "/audit/",
+        "redirect": f"/dead-letters/{setting}/redirect/?all=1",
+        "discard": f"/dead-letters/{setting}/discard/?all=1",
         "give-back": f"/dead-letters/{setting}/give-back/?all=1",
         "replays": "/replays/",
         "health": "/health/",
@@ -73,10 +85,12 @@ def pages() -> dict[str, str]:
         found["hostile"] = f"/protocols/{hostile.pk}/"
     if first := letters.first():
         found["letter"] = f"/letters/{first.pk}/"
+        found["edit"] = f"/letters/{first.pk}/edit/"
     if binary := letters.filter(body_kind="data").first():
         found["bytes"] = f"/letters/{binary.pk}/"
     if job:
         found["replay"] = f"/replays/{job.pk}/"
+        found["replay-cancel"] = f"/replays/{job.pk}/cancel/"
     return found
 
 

@@ -225,3 +225,11 @@ def test_a_whole_selection_fits_into_one_form(world: World) -> None:
     answer = client.post("/dead-letters/mail-send/give-back/", {"letters": ids}, follow=True)
 
     assert "Some letters are not dead letters of this setting." in answer.content.decode()
+
+
+def test_a_letter_that_is_gone_says_so_and_what_of_it_is_kept(world: World) -> None:
+    letter = dead(world)[0]
+    DeadLetter.objects.filter(pk=letter.pk).update(state=LetterState.GONE)
+    text = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
+
+    assert "It is not in its queue any more:" in text and "outside of this console" in text

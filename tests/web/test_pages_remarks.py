@@ -72,6 +72,7 @@ def test_a_trip_is_taken_on_its_page(world: World) -> None:
     assert remarks.taking_of_trip(trip)
     assert "Taken by operator" in looked_at(client, f"/trips/{trip.pk}/").text
     assert "Taken by operator" in looked_at(signed_in(world, "viewer"), f"/trips/{trip.pk}/").text
+    assert "Taken by operator" in looked_at(signed_in(world, "viewer"), "/trips/").text
 
 
 @pytest.mark.parametrize("name", ["viewer", "outsider"])
