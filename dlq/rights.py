@@ -13,6 +13,7 @@ EDIT = "edit_letters"
 REDIRECT = "redirect"
 DISCARD = "discard"
 WAITING = "handle_waiting"
+IMPORT = "import_letters"
 
 
 def register() -> None:
@@ -23,3 +24,4 @@ def register() -> None:
     add_action(REDIRECT, "dlq.redirect", "may_redirect", _("Can redirect dead letters to another setting"))
     add_action(DISCARD, "dlq.discard", "may_discard", _("Can discard dead letters"))
     add_action(WAITING, "dlq.handle_waiting", "may_handle_waiting", _("Can handle waiting messages"))
+    add_action(IMPORT, "dlq.import_letters", "may_import_letters", _("Can send imported messages to a setting"))

@@ -167,6 +167,7 @@ class PoolGrantAdmin(admin.ModelAdmin):
                     "may_redirect",
                     "may_discard",
                     "may_handle_waiting",
+                    "may_import_letters",
                 )
             },
         ),

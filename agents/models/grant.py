@@ -22,6 +22,7 @@ class PoolGrant(models.Model):
     may_redirect = models.BooleanField(_("redirect"), default=False)
     may_discard = models.BooleanField(_("discard"), default=False)
     may_handle_waiting = models.BooleanField(_("handle waiting messages"), default=False)
+    may_import_letters = models.BooleanField(_("import messages"), default=False)
 
     class Meta:
         verbose_name = _("right in a pool")

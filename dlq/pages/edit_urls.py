@@ -1,7 +1,7 @@
-"""Registers the pages on which letters are edited, and exported to files."""
+"""Registers the pages on which letters are edited, exported to files, and messages imported."""
 
 from agents.pages.consoles import add_page
-from dlq.pages import edit, edit_rule, export
+from dlq.pages import edit, edit_rule, export, imports
 
 
 def register() -> None:
@@ -9,3 +9,4 @@ def register() -> None:
     add_page("letters/export/", export.export_page, "export_letters")
     add_page("dead-letters/<str:key>/edit/", edit_rule.edit_letters_page, "edit_letters")
     add_page("dead-letters/<str:key>/export/", export.export_page, "export_letters")
+    add_page("dead-letters/<str:key>/import/", imports.import_page, "import_letters")

@@ -28,6 +28,7 @@ from dlq.models import DeadLetter, LetterState, ReplayItem
 from dlq.pages.access import sees_letters
 from dlq.pages.groups import tabs
 from dlq.pages.letter_head import head_of, head_of_all
+from dlq.pages.letters_tools import tools_of
 from dlq.pages.saved_filters import bar_of
 from dlq.pages.shown import LETTERS
 from dlq.remarks.known import fault_of_row
@@ -140,6 +141,7 @@ def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed"
         key=key,
         tabs=tabs(key, None),
         offer=_offer(setting, listed.query, listed.found) if setting and offered else None,
+        tools=tools_of(request.user, key, setting, listed.query, dead=listed.is_of_dead and listed.filters.is_valid()),
         **head,
         **listed.context,
         **bar_of(request, key, listed.query),

@@ -1,0 +1,79 @@
+"""/api/v1/imports/: messages of JSON lines into the subscription of one setting, for tests."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.api.errors import ApiProblem, Conflict, Forbidden
+from agents.models import LaunchSetting
+from dlq.api.audited import Audited
+from dlq.import_sending import ImportRefused, plan, send, why_may_not
+from dlq.importing import LARGEST, NotImported, parcel_of
+
+
+class ImportSerializer(serializers.Serializer[Any]):
+    """`lines`: a text of JSON lines, each of an export of whole letters or `{"body": {"text": "…"}}`. Nothing is sent
+    unless `dry_run` is false."""
+
+    setting = serializers.CharField(max_length=61)
+    lines = serializers.CharField(trim_whitespace=False)
+    dry_run = serializers.BooleanField(required=False, default=True)
+    again = serializers.BooleanField(
+        required=False, default=False, help_text="The same lines were imported before, and shall be once more."
+    )
+    reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+
+
+class ImportedSerializer(serializers.Serializer[Any]):
+    messages = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    sent = serializers.BooleanField()
+    operation = serializers.UUIDField(help_text="Of its entries in the audit.")
+    imported_before = serializers.BooleanField()
+
+
+class ImportMessages(Audited, APIView):
+    """Needs the right to import to the setting. At most 1,000 messages. After an error or a kill the same question may
+    be asked again: nothing is sent twice."""
+
+    # JSON in JSON: every quote of a line is two characters.
+    body_limit = 2 * LARGEST
+    audit_action = "import"
+    action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
+
+    @extend_schema(request=ImportSerializer, responses={200: ImportedSerializer})
+    def post(self, request: Request) -> Response:
+        """What would be sent (`dry_run`), or what was. 400 with `problems` where one line is no message: then nothing
+        is sent."""
+        ask = ImportSerializer(data=request.data)
+        ask.is_valid(raise_exception=True)
+        asked = ask.validated_data
+        setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=asked["setting"])
+        if why := why_may_not(request.user, setting):
+            raise Forbidden(why, where="setting")
+        try:
+            wanted = plan(setting, parcel_of(asked["lines"].encode("utf-8", "replace")))
+            if not asked["dry_run"]:
+                how = {"reason": asked["reason"], "again": asked["again"]}
+                send(wanted, by=request.user, now=timezone.now(), **how)
+        except NotImported as wrong:
+            raise ApiProblem(wrong.reason, code=wrong.code, where="lines", problems=wrong.problems) from wrong
+        except ImportRefused as refused:
+            error: Any = Conflict(refused.reason, code=refused.code, where="setting", what_to_do=refused.what_to_do)
+            error.in_audit = getattr(refused, "in_audit", False)
+            raise error from refused
+        return Response(
+            {
+                "messages": len(wanted.parcel.messages),
+                "bytes": wanted.parcel.size,
+                "sent": not asked["dry_run"],
+                "operation": wanted.operation,
+                "imported_before": wanted.done is not None,
+            }
+        )

@@ -1,0 +1,130 @@
+"""Importing messages into the subscription of one setting, for tests: a file, what is in it, then it is sent."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+
+from agents.models import LaunchSetting
+from agents.pages.amounts import number
+from agents.pages.consoles import link, page
+from broker.port import Message
+from contract.properties import dead_letter_queue
+from dlq.editing.bodies import text_of_body
+from dlq.import_sending import ImportRefused, plan, send, why_may_not
+from dlq.importing import MOST, NotImported, Parcel, parcel_of
+from dlq.pages.audited import audited
+from dlq.pages.flight_form import LONGEST_REASON
+
+# Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command line.
+LARGEST = 1024 * 1024
+SHOWN = 10
+LOOK, CONFIRM = "look", "confirm"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@audited("import")
+def import_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    """`step` of a POST: `look` at what the file holds, `confirm` what was looked at."""
+    setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
+    if why := why_may_not(request.user, setting):
+        raise PermissionDenied(why)
+    if request.method != "POST":
+        return _form(request, setting)
+    text = ""
+    try:
+        text = _content(request)
+        parcel = parcel_of(text.encode())
+    except NotImported as wrong:
+        return _form(request, setting, text, wrong)
+    if request.POST.get("step") != CONFIRM:
+        return _check(request, setting, text, parcel)
+    if not request.POST.get("known"):
+        return _check(request, setting, text, parcel, unticked=True)
+    return _send(request, setting, text, parcel)
+
+
+def _content(request: HttpRequest) -> str:
+    """Raises NotImported."""
+    file = request.FILES.get("file")
+    content = bytes(file.read(LARGEST + 1)) if file else request.POST.get("lines", "").encode("utf-8", "replace")
+    if len(content) > LARGEST:
+        reason = _("A page takes at most %(n)s bytes: use REST, or manage.py dlq import.")
+        raise NotImported("too_large", reason % {"n": number(LARGEST)})
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotImported("bad_lines", _("The file is no UTF-8.")) from error
+
+
+def _form(
+    request: HttpRequest, setting: LaunchSetting, text: str = "", wrong: NotImported | None = None
+) -> HttpResponseBase:
+    return page(
+        request,
+        "dlq/import.html",
+        title=_("Import messages into %(key)s") % {"key": setting.key},
+        section="dead_letters",
+        crumbs=_crumbs(setting),
+        setting=setting,
+        text=text,
+        most=number(MOST),
+        problem=wrong.reason if wrong else "",
+        problems=wrong.problems if wrong else [],
+    )
+
+
+def _check(
+    request: HttpRequest, setting: LaunchSetting, text: str, parcel: Parcel, *, unticked: bool = False
+) -> HttpResponseBase:
+    wanted = plan(setting, parcel)
+    return page(
+        request,
+        "dlq/import_check.html",
+        title=_("Send these messages to %(key)s?") % {"key": setting.key},
+        section="dead_letters",
+        crumbs=[*_crumbs(setting), (_("Import"), link("import_letters", setting.key))],
+        setting=setting,
+        text=text,
+        count=len(parcel.messages),
+        size=parcel.size,
+        shown=[_row(n, message) for n, message in enumerate(parcel.messages[:SHOWN], 1)],
+        more=max(0, len(parcel.messages) - SHOWN),
+        done=wanted.done,
+        unticked=unticked,
+        reason=request.POST.get("reason", ""),
+        longest=LONGEST_REASON,
+    )
+
+
+def _row(n: int, message: Message) -> tuple[int, str, int, str]:
+    text = text_of_body(message)
+    return n, text if text is not None else _("bytes"), len(message.properties), message.body.type
+
+
+def _send(request: HttpRequest, setting: LaunchSetting, text: str, parcel: Parcel) -> HttpResponseBase:
+    how: dict[str, Any] = {
+        "reason": request.POST.get("reason", "").strip()[:LONGEST_REASON],
+        "again": bool(request.POST.get("again")),
+    }
+    try:
+        sent = send(plan(setting, parcel), by=request.user, now=timezone.now(), **how)
+    except ImportRefused as refused:
+        if refused.code == "permission_denied":
+            raise PermissionDenied(refused.reason) from refused
+        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        return _check(request, setting, text, parcel)
+    words = ngettext("%(n)s message was sent to %(key)s.", "%(n)s messages were sent to %(key)s.", sent)
+    messages.success(request, words % {"n": number(sent), "key": setting.key})
+    return HttpResponseRedirect(link("setting", setting.key))
+
+
+def _crumbs(setting: LaunchSetting) -> list[Any]:
+    queue = dead_letter_queue(setting.key)
+    return [(_("Dead letters"), link("dead_letters")), (queue, link("dead_letters_of", setting.key))]
