@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from bench import Bound, Delay, Line, Measure
 from bench.place import Place, find_place, from_environment
 
-PARTS = ("index", "pages", "giveback")
+PARTS = ("index", "pages", "giveback", "heap")
 DATABASES = ("sqlite", "postgresql")
 DLA = "MA.DLA"
 _LINES: dict[str, type[Line]] = {kind.__name__: kind for kind in (Measure, Delay, Bound)}
@@ -28,14 +28,15 @@ _LINES: dict[str, type[Line]] = {kind.__name__: kind for kind in (Measure, Delay
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What a part is given. `letters` are dead letters at the broker, `rows` letters in the index; `broker_pid` is the
-    broker's process (0: somebody else's)."""
+    """What a part is given. `letters` are dead letters at the broker, `many` those of the part `heap`, `rows` letters
+    in the index; `broker_pid` is the broker's process (0: somebody else's)."""
 
     database: str
     place: Place
     folder: Path
     letters: int
     rows: int
+    many: int
     broker_pid: int
 
 
@@ -48,6 +49,8 @@ def run(arguments: Sequence[str]) -> list[Line]:
     with find_place() as place:
         for database in options.database or DATABASES:
             for part in options.part or PARTS:
+                if part == "heap" and database != (options.database or DATABASES)[0]:
+                    continue  # which database it is does not matter to the broker
                 found += _in_a_process(part, database, place, options)
     return found
 
@@ -58,6 +61,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--database", action="append", choices=DATABASES)
     parser.add_argument("--letters", type=int, default=100_000, help="dead letters at the broker (index, giveback)")
     parser.add_argument("--rows", type=int, default=1_000_000, help="letters in the index (pages)")
+    parser.add_argument("--many", type=int, default=1_000_000, help="dead letters at the broker (heap)")
     parser.add_argument("--only", choices=DATABASES, help=argparse.SUPPRESS)
     parser.add_argument("--broker-pid", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -68,7 +72,7 @@ def _in_a_process(part: str, database: str, place: Place, options: argparse.Name
     with TemporaryDirectory(prefix="bench-dlq-") as name, _database(database, Path(name)) as url:
         environment = {**os.environ, **place.environment(), **_environment(Path(name), place, url)}
         command = [sys.executable, "-m", "bench", "dlq", "--only", database, "--part", part]
-        command += ["--letters", str(options.letters), "--rows", str(options.rows)]
+        command += ["--letters", str(options.letters), "--rows", str(options.rows), "--many", str(options.many)]
         command += ["--broker-pid", str(place.pid or 0)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return [_unpacked(line) for line in json.loads(done.stdout.splitlines()[-1])]
@@ -123,6 +127,7 @@ def _measured(options: argparse.Namespace) -> Sequence[Line]:
         folder=Path(os.environ["MA_DATA"]),
         letters=options.letters,
         rows=options.rows,
+        many=options.many,
         broker_pid=options.broker_pid,
     )
     part = importlib.import_module(f"bench.dlq_{options.part[0]}")
