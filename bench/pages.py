@@ -127,13 +127,13 @@ def _measured(options: argparse.Namespace) -> list[dict[str, Any]]:
 
     call_command("migrate", verbosity=0)
     make(options.activations)
-    _give_it_a_broker()
-    reference = _times(_bare_query, options.rounds)
+    give_it_a_broker()
+    reference = times(_bare_query, options.rounds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [
         {
             "name": f"{options.only} · {name}",
-            "product": percentile_95(_times(step, options.rounds)),
+            "product": percentile_95(times(step, options.rounds)),
             "reference": percentile_95(reference),
             "goal": GOAL,
             "peak_memory_mb": peak,
@@ -232,7 +232,7 @@ def _bare_query() -> object:
         return cursor.fetchall()
 
 
-def _times(step: Callable[[], object], rounds: int) -> list[float]:
+def times(step: Callable[[], object], rounds: int) -> list[float]:
     step()  # what is read once per process
     found = []
     for _ in range(rounds):
@@ -242,7 +242,7 @@ def _times(step: Callable[[], object], rounds: int) -> list[float]:
     return found
 
 
-def _give_it_a_broker() -> None:
+def give_it_a_broker() -> None:
     from agents.models import LaunchSetting
     from agents.services import broker as service
     from broker.memory_adapter import MemoryBroker

@@ -62,13 +62,13 @@ def _places() -> tuple[list[int], list[int]]:
 def _ended(count: int, settings: list[int], servers: list[int]) -> None:
     from agents.models import Activation, Run, StateChange
 
-    started, ended = _instant("i", count), _instant("i + 0.5", count)
+    started, ended = instant("i", count), instant("i + 0.5", count)
     setting = f"{settings[0]} + i % {len(settings)}"
-    _fill(
+    fill(
         Activation,
         count,
         {
-            "id": _uuid("i"),
+            "id": uuid_of("i"),
             "setting_id": setting,
             "state": "case i % 1000 when 0 then 'failed' when 1 then 'interrupted' when 2 then 'stopped' "
             "else 'succeeded' end",
@@ -77,11 +77,11 @@ def _ended(count: int, settings: list[int], servers: list[int]) -> None:
             "last_epoch": "1",
         },
     )
-    _fill(
+    fill(
         Run,
         count,
         {
-            "activation_id": _uuid("i"),
+            "activation_id": uuid_of("i"),
             "server_id": f"{servers[0]} + i % {len(servers)}",
             "epoch": "1",
             "wanted": _false(),
@@ -91,12 +91,12 @@ def _ended(count: int, settings: list[int], servers: list[int]) -> None:
             "handled": "i % 5000",
         },
     )
-    _fill(
+    fill(
         StateChange,
         count,
         {
             "setting_id": setting,
-            "activation_id": _uuid("i"),
+            "activation_id": uuid_of("i"),
             "what": "'activation'",
             "old": "'running'",
             "new": "'succeeded'",
@@ -129,7 +129,7 @@ def _open(settings: list[int], servers: list[int]) -> None:
 # -- SQL of both databases ------------------------------------------------------------------------------------------
 
 
-def _fill(model: Any, count: int, values: Mapping[str, str]) -> None:
+def fill(model: Any, count: int, values: Mapping[str, str]) -> None:
     """`values`: column → expression of `i`, from 1; every other column has the model's own default."""
     from django.db import connection
 
@@ -154,7 +154,7 @@ def _fill(model: Any, count: int, values: Mapping[str, str]) -> None:
         )
 
 
-def _uuid(number: str) -> str:
+def uuid_of(number: str) -> str:
     from django.db import connection
 
     if connection.vendor == "postgresql":
@@ -162,7 +162,7 @@ def _uuid(number: str) -> str:
     return f"printf('%032x', {number})"
 
 
-def _instant(number: str, count: int) -> str:
+def instant(number: str, count: int) -> str:
     """The last one is a minute ago."""
     from django.db import connection
 
