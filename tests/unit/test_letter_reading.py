@@ -104,3 +104,12 @@ def test_properties_keep_their_types_in_json() -> None:
         {"name": "f", "type": "double", "value": "nan"},
     ]
     assert found.jms_kind == 5
+
+
+def test_a_row_is_made_as_the_model_makes_it() -> None:
+    row = letter_row(encode(Message(body=Typed("string", "x"))), "node", NOW)
+    fields = [field.attname for field in DeadLetter._meta.concrete_fields]
+    usual = DeadLetter(**{name: getattr(row, name) for name in fields})
+    assert {name: getattr(row, name) for name in fields} == {name: getattr(usual, name) for name in fields}
+    assert row._state.adding and row._state.db is None and row.setting is None and row.pk is None
+    assert DeadLetter().state == row.state and DeadLetter().chapter == row.chapter
