@@ -36,6 +36,7 @@ def pages() -> dict[str, str]:
         "settings": "/settings/",
         "setting": f"/settings/{setting}/",
         "setting-failed": "/settings/prices-import/",
+        "waiting": f"/settings/{setting}/waiting/",
         "switch": f"/settings/{setting}/disable/",
         "what-if": f"/settings/{setting}/what-if/?m=6",
         "activations": "/activations/",

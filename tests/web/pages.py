@@ -75,6 +75,7 @@ def every_page(world: World) -> dict[str, str]:
         **{f"letter {letter.pk}": f"/letters/{letter.pk}/" for letter in (world.letters[0], *world.letters[-4:])},
         "audit": "/audit/",
         "filtered audit": f"/audit/?setting={key}&result=refused",
+        "waiting messages": f"/settings/{key}/waiting/?part=delayed",
         "replays": "/replays/",
         "replay": f"/replays/{world.job.pk}/",
         "replay, handled": f"/replays/{world.job.pk}/?show=handled",
