@@ -6,7 +6,6 @@ from typing import Any
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.pages.consoles import link, needs, page
@@ -15,6 +14,7 @@ from agents.pages.lists import BEFORE, PAGE, counted, page_of
 from agents.pages.shown import Shown
 from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry, AuditResult
+from dlq.pages.audit_words import action_words, count_words, scope_words
 
 VIEW = "dlq.view_auditentry"
 
@@ -22,32 +22,6 @@ RESULTS: dict[str, Shown] = {
     AuditResult.DONE: Shown(AuditResult.DONE.label, "ok", "ok"),
     AuditResult.REFUSED: Shown(AuditResult.REFUSED.label, "warn", "warn"),
     AuditResult.FAILED: Shown(AuditResult.FAILED.label, "bad", "bad"),
-}
-# Words for what is done most; everything else is shown as it is stored.
-WORDS: dict[str, str | Promise] = {
-    "give_back": gettext_lazy("give back"),
-    "redirect": gettext_lazy("redirect"),
-    "discard": gettext_lazy("discard"),
-    "put_back": gettext_lazy("put back from the bin"),
-    "edit": gettext_lazy("edit and give back"),
-    "edit_rule": gettext_lazy("rule of an edit"),
-    "export": gettext_lazy("export"),
-    "import": gettext_lazy("import"),
-    "import_begun": gettext_lazy("begin of an import"),
-    "replay_paused": gettext_lazy("pause"),
-    "replay_resumed": gettext_lazy("resume"),
-    "replay_cancelled": gettext_lazy("cancel"),
-    "replay_approved": gettext_lazy("approve"),
-    "replay_refused": gettext_lazy("refuse"),
-    "bin_expired": gettext_lazy("removed from the bin for good"),
-    "waiting_try_now": gettext_lazy("try waiting messages now"),
-    "waiting_to_dlq": gettext_lazy("waiting messages to the dead letters"),
-    "waiting_hold": gettext_lazy("hold waiting messages back"),
-    "waiting_release": gettext_lazy("release waiting messages"),
-    "waiting_stop": gettext_lazy("stop an action on waiting messages"),
-    "waiting_done": gettext_lazy("action on waiting messages: done"),
-    "waiting_stopped": gettext_lazy("action on waiting messages: stopped"),
-    "waiting_failed": gettext_lazy("action on waiting messages: failed"),
 }
 # Kept out of the details: columns tell them.
 TOLD = ("setting", "counts", "reason", "scope")
@@ -57,9 +31,10 @@ TOLD = ("setting", "counts", "reason", "scope")
 class Row:
     entry: AuditEntry
     action: str | Promise
+    scope: str | Promise
     result: Shown
     url: str
-    counts: list[tuple[str, Any]]
+    counts: list[tuple[Any, Any]]
     detail: list[tuple[str, Any]]
 
 
@@ -90,10 +65,11 @@ def audit_page(request: HttpRequest) -> HttpResponseBase:
 def row_of(entry: AuditEntry) -> Row:
     return Row(
         entry,
-        WORDS.get(entry.action, entry.action),
+        action_words(entry.action),
+        scope_words(entry.scope),
         RESULTS[entry.result],
         _url(entry),
-        list(entry.counts.items()) if isinstance(entry.counts, dict) else [],
+        count_words(entry.counts),
         [(name, value) for name, value in _pairs(entry.detail) if value not in ("", None, [], {}) and name not in TOLD],
     )
 

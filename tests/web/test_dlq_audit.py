@@ -13,6 +13,7 @@ from dlq.audit_filter import AuditFilter
 from dlq.auditing import attempt, record, record_refused
 from dlq.models import AuditEntry, AuditResult
 from dlq.models.audit import AuditChanged
+from dlq.pages.audit_words import action_words, count_words, scope_words
 from dlq.replay.jobs import ReplayRefused
 from tests.web import letters, reports
 
@@ -118,3 +119,10 @@ def test_the_page_shows_who_did_what_and_is_for_those_who_may(some: list[AuditEn
         assert client.get(f"/audit/?{nonsense}").status_code == 200
     client.force_login(reports.person("outsider"))
     assert client.get("/audit/").status_code == 403
+
+
+def test_stable_words_are_shown_as_people_read_them() -> None:
+    assert str(action_words("replay_stopped")) == "replay: stopped by itself" and action_words("new_one") == "new_one"
+    assert str(scope_words("selection")) == "selected letters"
+    counts = {"planned": 0, "given_back": 3, "dead_again": 1, "odd": 2}
+    assert [(str(name), n) for name, n in count_words(counts)] == [("given back", 3), ("dead again", 1), ("odd", 2)]
