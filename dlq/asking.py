@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
@@ -18,7 +19,7 @@ from dlq.auditing import Person, attempt
 from dlq.models import Action, DeadLetter, ReplayJob, Scope
 from dlq.preflight import Flight, skipping
 from dlq.preflight.words import reason, sentence
-from dlq.replay.jobs import LARGEST_SELECTION, create_job
+from dlq.replay.jobs import APPROVED, LARGEST_SELECTION, create_job
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
@@ -97,6 +98,12 @@ def look(wish: Wish, *, by: Person, now: datetime) -> Flight:
         ladder=wish.options.ladder,
     )
     return preflight.fly(asked, now)
+
+
+def second_above(wish: Wish, flight: Flight) -> int:
+    """The limit of the site above which another person approves; 0: nobody has to."""
+    limit: int = settings.MA_SECOND_PERSON_ABOVE
+    return limit if limit and wish.action in APPROVED and flight.going > limit else 0
 
 
 def begin(wish: Wish, *, by: Person, now: datetime) -> ReplayJob:

@@ -35,6 +35,7 @@ class FlightSerializer(serializers.Serializer[Any]):
     reasons = serializers.DictField(child=serializers.CharField(), help_text="The reasons for people.")
     examples = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
     warnings = WarningSerializer(many=True)
+    typed = serializers.BooleanField(help_text="So many that a page asks for the number.")
 
 
 def flight_json(flight: Flight) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def flight_json(flight: Flight) -> dict[str, Any]:
         "reasons": {code: reason(code) for code in flight.skipped},
         "examples": {code: list(letters) for code, letters in flight.examples.items()},
         "warnings": [asdict(warning) | {"text": sentence(warning)} for warning in flight.warnings],
+        "typed": flight.typed,
     }
 
 

@@ -192,6 +192,7 @@ def _shown(
             for each in flight.warnings
         ],
         unticked=unticked,
+        second=asking.second_above(wish, flight),
         form=form,
         filters=_filter_words(request, what.query) if what.query else [],
         figures=figures_of(setting),

@@ -20,9 +20,16 @@ def buttons_of(user: Any, letter: DeadLetter) -> list[Button]:
         refusal = (why_not(user, right, letter.setting) if letter.setting else "") or stays or also
         return Button(name, text, "" if refusal else url, icon, tone, refusal)
 
-    of_setting = f"?letter={letter.pk}"
-    where = link("give_back", key) + of_setting if letter.setting else ""
-    return [button("give-back", _("Give back…"), where, "back", rights.GIVE_BACK, "primary")]
+    def where(name: str) -> str:
+        return link(name, key) + f"?letter={letter.pk}" if letter.setting else ""
+
+    if letter.queue == dead_letter_queue(BIN):
+        return [button("put-back", _("Put back…"), where("put_back"), "back", rights.DISCARD, "primary")]
+    return [
+        button("give-back", _("Give back…"), where("give_back"), "back", rights.GIVE_BACK, "primary"),
+        button("redirect", _("Redirect…"), where("redirect"), "back", rights.REDIRECT),
+        button("discard", _("Discard…"), where("discard"), "trash", rights.DISCARD, "danger"),
+    ]
 
 
 def not_now(letter: DeadLetter) -> str:

@@ -146,6 +146,37 @@ def test_letters_are_discarded_with_a_reason(world: World, client: Client) -> No
     assert AuditEntry.objects.get(action="discard", result="done").operation == job.pk
 
 
+def test_above_the_limit_of_the_site_it_waits_for_another_person(world: World, client: Client, settings: Any) -> None:
+    settings.MA_SECOND_PERSON_ABOVE = 2
+    few, many = letters(world, 2), letters(world, 3)
+    allow(world, "discard", "approve")
+    path = f"/dead-letters/{KEY}/discard/?letters="
+    assert "another person" not in looked_at(client, path + ",".join(map(str, few))).text
+    page = looked_at(client, path + ",".join(map(str, many)))
+    assert "Above 2 letters another person has to approve" in page.text
+    client.post(path, hidden(page) | {"reason": "test data"})
+    [job] = jobs()
+    assert (job.state, job.needs_second) == ("awaiting", True)
+    assert client.post(f"/replays/{job.pk}/approve/").status_code in (200, 302, 403)
+    job.refresh_from_db()
+    assert job.state == "awaiting", "never by who asked"
+
+
+def test_one_letter_and_a_list_lead_to_every_action(world: World, client: Client) -> None:
+    [letter] = letters(world, 1)
+    allow(world, "discard", "redirect")
+    shown = client.get(f"/letters/{letter}/").content.decode()
+    for action in ("give-back", "redirect", "discard"):
+        assert f"/dead-letters/{KEY}/{action}/?letter={letter}" in shown, action
+    shown = client.get(f"/dead-letters/{KEY}/").content.decode()
+    for action in ("redirect", "discard"):
+        assert f'formaction="/dead-letters/{KEY}/{action}/"' in shown, action
+        assert f"/dead-letters/{KEY}/{action}/?all=1" in shown, action
+    DeadLetter.objects.filter(pk=letter).update(queue="DLQ.bin", orig_queue=f"DLQ.{KEY}")
+    shown = client.get(f"/letters/{letter}/").content.decode()
+    assert f"/dead-letters/{KEY}/put-back/?letter={letter}" in shown and "/give-back/" not in shown
+
+
 def test_what_is_refused_is_in_the_audit(world: World, client: Client) -> None:
     [letter] = letters(world, 1)
     client.post(f"/dead-letters/{KEY}/discard/", {"letter": str(letter), "reason": "no"})
