@@ -42,7 +42,7 @@ class Processes:
         return [sys.executable, str(ROOT / "manage.py"), *arguments]
 
     def manage(self, *arguments: str) -> str:
-        done = subprocess.run(self.command(*arguments), env=self.environ, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(self.command(*arguments), env=self.environ, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

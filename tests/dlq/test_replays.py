@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from dlq.models import AuditEntry, DeadLetter, JobState, LetterState, Outcome, R
 from dlq.replay import steps
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
 from failures.intake import accept_batch
-from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.web import reports
 
@@ -92,12 +90,21 @@ def test_all_go_to_the_subscription_of_the_setting_only(stage: Stage) -> None:
 
 
 def test_more_letters_than_one_slice_holds(stage: Stage) -> None:
-    scene = Scene(stage, 430)
+    scene = Scene(stage, 530)
     job = scene.run(scene.all())
-    assert scene.counts() == (430, 0)
+    assert scene.counts() == (530, 0)
     assert list(job.slices.order_by("number").values_list("size", "moved", "state")) == [
-        (200, 200, SliceState.CHECKED), (200, 200, SliceState.CHECKED), (30, 30, SliceState.CHECKED),
+        (500, 500, SliceState.CHECKED), (30, 30, SliceState.CHECKED),
     ]  # fmt: skip
+
+
+def test_every_second_letter_goes_by_its_id_and_the_others_stay(stage: Stage) -> None:
+    scene = Scene(stage, 430)
+    job = scene.run(scene.some(*scene.letters[::2]))
+    assert scene.counts() == (215, 215)
+    sizes = job.slices.order_by("number").values_list("size", "moved", "left", "by_range", "state")
+    assert list(sizes) == [(200, 200, 200, False, SliceState.CHECKED), (15, 15, 15, False, SliceState.CHECKED)]
+    assert {row.state for row in scene.rows().order_by("orig_message_id")[::2]} == {LetterState.GIVEN_BACK}
 
 
 def test_chosen_letters_go_and_the_others_stay(stage: Stage) -> None:
@@ -176,7 +183,7 @@ def test_an_action_is_in_the_audit(stage: Stage) -> None:
     assert [(entry.action, entry.by) for entry in entries] == [
         ("give_back", scene.person), ("replay_done", scene.person),
     ]  # fmt: skip
-    assert entries[0].detail["reason"] == "mended" and entries[0].detail["letters_in_all"] == 1
+    assert (entries[0].reason, entries[0].counts) == ("mended", {"letters": 1})
 
 
 # -- outcomes -------------------------------------------------------------------------------------------------------
@@ -213,15 +220,18 @@ def test_outcomes_are_what_the_kmas_say_and_what_dies_again(stage: Stage) -> Non
     assert second.items.get().state == "given_back"
 
 
-def test_a_letter_that_dies_again_before_the_walk_is_joined_all_the_same(stage: Stage) -> None:
+def test_a_letter_that_dies_again_before_its_move_is_told_is_joined_all_the_same(
+    stage: Stage,
+) -> None:
     scene = Scene(stage, 1)
     job = scene.all()
+    broken: Any = Broken(stage.queues, "after")
     assert steps.claim(job.pk, timezone.now())
-    steps.run_step(job.pk, stage.queues)  # plan
-    steps.run_step(job.pk, stage.queues)  # move
+    with pytest.raises(BrokerUnavailable):
+        steps.run_step(job.pk, broken)
     (again,) = scene.fail(1)
-    while steps.run_step(job.pk, stage.queues):
-        pass
+    steps.release(job.pk)
+    scene.run(job)
     item = job.items.get()
     assert (item.state, item.outcome, item.died_as) == ("given_back", Outcome.DEAD_AGAIN, again)
 
@@ -230,7 +240,7 @@ def test_a_letter_that_dies_again_before_the_walk_is_joined_all_the_same(stage: 
 
 
 class Broken:
-    """Queues where a move breaks: before the broker hears of it, or after it has done it."""
+    """Queues where each move breaks: before the broker hears of it, after it has done it, or its answer is lost."""
 
     def __init__(self, queues: LetterQueues, when: str) -> None:
         self.queues, self.when = queues, when
@@ -238,69 +248,60 @@ class Broken:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.queues, name)
 
-    def move_back(self, key: str, numbers: list[int]) -> int:
+    def move_between(self, *arguments: Any) -> int:
         if self.when == "before":
             raise BrokerUnavailable("the connection is lost")
-        self.queues.move_back(key, numbers)
-        raise BrokerTimeout("no answer")
+        self.queues.move_between(*arguments)
+        raise BrokerTimeout("no answer") if self.when == "unheard" else BrokerUnavailable("the connection is lost")
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_broken_move_is_found_out_by_the_walk(stage: Stage, when: str) -> None:
+@pytest.mark.parametrize(("when", "left"), [("before", (0, 3)), ("after", (3, 0)), ("unheard", (3, 0))])
+def test_a_broken_move_is_told_by_the_next_try(stage: Stage, when: str, left: tuple[int, int]) -> None:
     scene = Scene(stage, 3)
     job = scene.all()
     assert steps.claim(job.pk, timezone.now())
-    steps.run_step(job.pk, stage.queues)
     broken: Any = Broken(stage.queues, when)
-    if when == "before":
+    if when == "unheard":
+        steps.run_step(job.pk, broken)
+    else:
         with pytest.raises(BrokerUnavailable):
             steps.run_step(job.pk, broken)
-        assert scene.counts() == (0, 3)
-    else:
-        steps.run_step(job.pk, broken)
-        assert scene.counts() == (3, 0)
+    assert (scene.counts(), job.items.filter(state="planned").count()) == (left, 3)
     steps.release(job.pk)
-    scene.run(job)
-    assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
-
-
-@pytest.mark.parametrize("steps_before", [0, 1, 2, 3])
-def test_a_worker_that_dies_after_any_step_is_followed_by_another(stage: Stage, steps_before: int) -> None:
-    scene = Scene(stage, 3)
-    job = scene.all()
-    now = timezone.now()
-    assert steps.claim(job.pk, now)
-    for _ in range(steps_before):
-        steps.run_step(job.pk, stage.queues)
-    assert not steps.claim(job.pk, timezone.now())
-    ReplayJob.objects.filter(pk=job.pk).update(lease_until=now - timedelta(seconds=1))  # it is silent too long
     scene.run(job)
     assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
     assert list(job.items.values_list("state", flat=True)) == ["given_back"] * 3
 
 
-def test_two_workers_at_the_same_step_move_each_letter_once(stage: Stage) -> None:
+def test_a_worker_that_is_silent_too_long_is_followed_by_another(stage: Stage) -> None:
     scene = Scene(stage, 3)
     job = scene.all()
-    steps.claim(job.pk, timezone.now())
-    for step in (steps._plan, steps._plan, steps.move_next):
-        step(job, stage.queues)
-    job.slices.update(state=SliceState.PLANNED)
-    steps.move_next(job, stage.queues)
-    steps.check(job, stage.queues)
-    steps.check(job, stage.queues)
-    job.planned_at = timezone.now()
-    job.save()
-    steps.release(job.pk)
+    now = timezone.now()
+    assert steps.claim(job.pk, now)
+    assert not steps.claim(job.pk, timezone.now())
+    ReplayJob.objects.filter(pk=job.pk).update(lease_until=now - timedelta(seconds=1))
     scene.run(job)
-    assert (job.items.count(), scene.counts()) == (3, (3, 0))
+    assert (job.state, scene.counts()) == (JobState.DONE, (3, 0))
 
 
-def test_a_walk_that_did_not_see_everything_is_no_walk(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_never_move_letters_of_one_queue_at_once(stage: Stage) -> None:
+    scene = Scene(stage, 2)
+    first, second = scene.some(scene.letters[0]), scene.some(scene.letters[1])
+    assert steps.claim(first.pk, timezone.now())
+    assert not steps.claim(second.pk, timezone.now())
+    second.refresh_from_db()
+    assert second.wait_reason == "another_job"
+    steps.release(first.pk)
+    assert scene.run(second).state == JobState.DONE
+    assert scene.run(first).state == JobState.DONE
+    assert scene.counts() == (2, 0)
+
+
+def test_a_walk_that_did_not_see_everything_is_no_walk(stage: Stage) -> None:
     scene = Scene(stage, 3)
     queues = LetterQueues(stage.management, Blind(stage.queues.browser), "MA.DLA")
     with pytest.raises(WalkIncomplete):
-        queues.walk(scene.key)
+        list(queues.numbers(f"DLQ.{scene.key}"))
 
 
 class Blind:
@@ -309,8 +310,9 @@ class Blind:
     def __init__(self, browser: Any) -> None:
         self.browser = browser
 
-    def browse(self, address: str, queue: str, *, limit: int) -> Iterator[Any]:
-        yield from list(self.browser.browse(address, queue, limit=limit))[:-1]
+    def walk(self, address: str, queue: str) -> Iterator[list[bytes]]:
+        for piece in self.browser.walk(address, queue):
+            yield piece[:-1]
 
     def close(self) -> None: ...
 
@@ -343,71 +345,3 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(stage: Stage, m
     tasks.run_replay(str(job.pk))
     job.refresh_from_db()
     assert (job.state, job.problem, scene.counts()) == (JobState.DONE, "", (2, 0))
-
-
-# -- a process that is really killed ----------------------------------------------------------------------------------
-
-KILLED = """
-import os, signal
-from django.conf import settings
-from django.utils import timezone
-from agents.models import Destination, LaunchSetting, Pool
-from agents.services.broker import management
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
-from dlq import letter_queues, tasks
-from dlq.feed import Feed, Inbox
-from dlq.models import DeadLetter
-from dlq.replay import jobs, steps
-
-pool, destination = Pool.objects.create(name="p"), Destination.objects.create(name="t.{key}")
-setting = LaunchSetting.objects.create(key="{key}", agent="a", pool=pool, destination=destination)
-inbox, account = Inbox(), settings.MA_BROKER_AMQP
-consumer = AmqpConsumer(account, "MA.DLA", "DLQ.feed", inbox)
-feed = Feed(consumer, inbox, management(), AmqpPublisher(account), "MA.DLA")
-feed.start()
-while DeadLetter.objects.count() < 3:
-    feed.step()
-feed.stop()
-jobs.send = lambda *_, **__: True
-job = jobs.give_back_all(setting, by=None, now=timezone.now())
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-move = letter_queues.LetterQueues.move_back
-def move_and_die(self, key, numbers):
-    move(self, key, numbers)
-    die()
-
-where = "{where}"
-if where == "planned":
-    letter_queues.LetterQueues.move_back = die
-elif where == "moved":
-    letter_queues.LetterQueues.move_back = move_and_die
-elif where == "walked":
-    steps._check_slice = die
-elif where == "marked":
-    steps.finish = die
-tasks.run_replay(str(job.pk))
-"""
-RESUME = """
-from dlq import tasks
-from dlq.models import ReplayItem, ReplayJob
-ReplayJob.objects.update(lease_until=None)
-tasks.run_replay(str(ReplayJob.objects.get().pk))
-job = ReplayJob.objects.get()
-print(job.state, job.total, sorted(ReplayItem.objects.values_list("state", flat=True)))
-"""
-
-
-@pytest.mark.parametrize("where", ["planned", "moved", "walked", "marked"])
-def test_a_worker_killed_anywhere_leaves_each_letter_exactly_once(stage: Stage, tmp_path: Path, where: str) -> None:
-    processes = Processes(tmp_path, stage)
-    key = stage.key("k")
-    ids = [f"{key}-{n}" for n in range(3)]
-    stage.publish(f"t.{key}", *[Message(body=Typed("string", id_), message_id=Typed("string", id_)) for id_ in ids])
-    stage.consume(key, 3, Settle.REJECT)
-    processes.dies(KILLED.format(key=key, where=where))
-    assert processes.python(RESUME).splitlines()[-1] == "done 3 ['given_back', 'given_back', 'given_back']"
-    assert sorted(stage.ids(key, f"t.{key}")) == ids
-    assert stage.count(f"DLQ.{key}") == 0
