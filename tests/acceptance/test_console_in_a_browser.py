@@ -18,6 +18,9 @@ PICTURES = cache() / "pictures"
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Refused to")
 SAID = {"en": ("Dead letters", "handled"), "ru": ("Мёртвые письма", "обработано")}
 POISONED, OTHERS = 3, 2
+# What the job page says of the letters that were handled.
+HANDLED = "const link = document.querySelector('a[href*=\"show=handled\"]'); "
+HANDLED += "return link ? link.closest('span').nextElementSibling.value : 0"
 
 
 class Operator:
@@ -40,6 +43,11 @@ class Operator:
         self.browser.click(selector)
         ready = "return document.readyState == 'complete' && window.performance.timeOrigin"
         wait_for(lambda: self.browser.run(ready) not in (False, before))
+
+    def goes_back(self) -> None:
+        before = self.browser.url()
+        self.browser.run("history.back()")
+        wait_for(lambda: self.browser.url() != before and self.browser.run("return document.readyState") == "complete")
 
     def sees(self, *texts: str) -> None:
         for text in texts:
@@ -81,31 +89,34 @@ def dead_ones(house: House, key: str) -> None:
 def test_find_understand_give_back_and_see_the_outcome(house: House, language: str) -> None:
     key = f"seen-{language}"
     dead_ones(house, key)
+    walk_through(house, language, key)
+
+
+def walk_through(house: House, language: str, key: str) -> None:
     with at_a_browser(house, language) as operator:
         _find(operator, key)
         _understand(operator)
         _give_back(operator, key)
-        assert house.count(key, f"DLQ.{key}") == [POISONED, OTHERS], "what the filter found, and nothing else"
+        assert house.count(key, f"DLQ.{key}") == [POISONED, OTHERS], "the group, and nothing else"
+        operator.keeps_a_picture("job")
         house.enable(key)
+        wait_for(lambda: operator.browser.run(HANDLED) == POISONED, 180)
         operator.sees(SAID[language][1])
-        handled = "const link = document.querySelector('a[href*=\"show=handled\"]');"
-        handled += "return link ? link.nextElementSibling.value : 0"
-        wait_for(lambda: operator.browser.run(handled) == POISONED, 180)
         operator.keeps_a_picture("outcome")
     assert house.count(key, f"DLQ.{key}") == [0, OTHERS]
     print(f"pictures: {operator.folder}")
-    assert len(list(Path(operator.folder).glob("*.png"))) == 5
+    assert len(list(Path(operator.folder).glob("*.png"))) == 7
 
 
 def _find(operator: Operator, key: str) -> None:
+    """From the overview of all settings over the groups of one to the letters of a group."""
     operator.opens("/dead-letters/")
     operator.sees(SAID[operator.language][0], key)
     operator.keeps_a_picture("overview")
-    operator.clicks(f'a.btn[href$="/dead-letters/{key}/"]')
-    operator.browser.run(
-        "const field = document.querySelector('[name=exception]'); field.value = 'RuntimeError'; field.form.submit()"
-    )
-    wait_for(lambda: "exception=RuntimeError" in operator.browser.url())
+    operator.clicks(f"#row-{key}")
+    operator.sees("RuntimeError", "InvalidMessage")
+    operator.keeps_a_picture("groups")
+    operator.clicks("#group-1")
     operator.sees("RuntimeError")
     assert "InvalidMessage" not in operator.browser.run("return document.querySelector('table').innerText")
     operator.keeps_a_picture("found")
@@ -115,13 +126,16 @@ def _understand(operator: Operator) -> None:
     operator.clicks('table a[href*="/letters/"]')
     operator.sees("RuntimeError", "poisoned", "srv-")
     operator.keeps_a_picture("letter")
-    operator.browser.run("history.back()")
-    wait_for(lambda: "exception=RuntimeError" in operator.browser.url())
+    for _ in range(2):
+        operator.goes_back()
 
 
 def _give_back(operator: Operator, key: str) -> None:
-    operator.clicks('a[href*="give-back"][href*="match=1"]')
-    operator.sees("RuntimeError", str(POISONED))
+    """Every warning has to be ticked before anything begins."""
+    operator.clicks('a[href*="give-back"][href*="group=1"]')
+    operator.sees(str(POISONED))
+    operator.clicks("button.primary")
+    assert not operator.house.call("GET", f"replays/?setting={key}")["results"], "nothing began unticked"
     operator.browser.run("document.querySelectorAll('[name=acknowledge]').forEach(box => box.click())")
     operator.browser.run("document.querySelector('[name=reason]').value = 'mended in version 2'")
     operator.keeps_a_picture("what-will-happen")
@@ -130,4 +144,5 @@ def _give_back(operator: Operator, key: str) -> None:
     job = operator.browser.url().rstrip("/").rpartition("/")[2]
     house = operator.house
     house.until("all left", lambda: house.call("GET", f"replays/{job}/")["letters"]["given_back"] == POISONED)
-    assert house.call("GET", f"replays/{job}/")["reason"] == "mended in version 2"
+    told = house.call("GET", f"replays/{job}/")
+    assert (told["reason"], told["scope"], told["total"]) == ("mended in version 2", "group", POISONED)
