@@ -136,7 +136,7 @@ def _sized_one(kind: Kind, each: Counted, part: Part, *, in_time: bool) -> Part:
         count = rows[: lists.COUNTED + 1].count()
         if count <= lists.COUNTED:
             return replace(part, count=count)
-    estimate = rounded(rows, each.first, each.last)
+    estimate = rounded(each.queue, DEAD, each.first, each.last, column=kind.column, value=each.value)
     least = lists.COUNTED if in_time else COARSE
     return replace(part, count=max(estimate, least), about=True)
 
@@ -149,9 +149,9 @@ def _of_day(each: Counted) -> Part:
     """Numbers grow with time: between the first and the last one of a day lie hardly any others."""
     if each.count <= lists.COUNTED:
         return _exact(each)
-    rows = DeadLetter.objects.filter(queue=each.queue, state=DEAD).order_by()
     first, last = sorted((each.first, each.last))
-    return Part(each.queue, max(rounded(rows, first, last), lists.COUNTED), first, last, about=True)
+    estimate = rounded(each.queue, DEAD, first, last)
+    return Part(each.queue, max(estimate, lists.COUNTED), each.first, each.last, about=True)
 
 
 def _merged(kind: Kind, parts: Iterable[tuple[Any | date, Part]], key: Any) -> list[Group]:

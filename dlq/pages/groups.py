@@ -22,7 +22,7 @@ from dlq.pages.access import sees_letters
 from dlq.pages.letter_head import head_of, head_of_all
 from dlq.remarks.about import may_remark
 
-PAGE = 50
+PAGE = 25
 # Settings of a group that are named; the others are counted.
 NAMED = 4
 
