@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.models import LaunchSetting
+from agents.models import LaunchSetting, Server
 from agents.pages.consoles import Text, link, page
 from agents.pages.figures import figures_of
 from agents.services.broker import management
@@ -130,10 +130,22 @@ def _tabs(key: str, here: str, found: Look | None) -> list[PartTab]:
     ]
 
 
-def _rows(found: Look, user: Any) -> list[tuple[Line, str]]:
-    """Each message with the address of its case file, where there may be one and this person may see it."""
+def _rows(found: Look, user: Any) -> list[tuple[Line, str, str]]:
+    """Each message with the addresses of its case file, where there may be one and this person may see it, and of its
+    server: a connection may call itself anything."""
     sees = user.has_perm(SEE_PROTOCOLS)
-    return [(line, case_url(line.key, found.setting_key) if sees and line.key else "") for line in found.lines]
+    names = {line.held.server for line in found.lines if line.held}
+    servers = {
+        name: link("server", name) for name in Server.objects.filter(name__in=names).values_list("name", flat=True)
+    }
+    return [
+        (
+            line,
+            case_url(line.key, found.setting_key) if sees and line.key else "",
+            servers.get(line.held.server, "") if line.held else "",
+        )
+        for line in found.lines
+    ]
 
 
 def _acts(key: str, part: str, found: Look) -> list[Act]:

@@ -93,6 +93,15 @@ def test_nothing_hostile_runs_and_nothing_masked_is_told(house: WaitingHouse, vi
     assert "<script>alert" not in html and "\u202e" not in html and "4111" not in html and "•••" in html
 
 
+def test_a_connection_may_call_itself_anything(house: WaitingHouse, viewer: Client) -> None:
+    house.publish("m", "n")
+    house.deliver(1, "../a b<script>")
+    reports.server("srv-9")
+    house.deliver(1, "srv-9")
+    page = looked_at(viewer, f"{PAGE}?part=in_delivery")
+    assert "no server of ours" in page.text and "/servers/srv-9/" in page.links()
+
+
 def test_the_broker_that_is_away_is_said_and_nothing_is_begun(
     house: WaitingHouse, operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
