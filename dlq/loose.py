@@ -67,7 +67,7 @@ def counted(queues_: Sequence[str], state: str, column: str, *, most: int, up_to
         f"ORDER BY {column} LIMIT 1) FROM places UNION ALL "
         f"SELECT q, (SELECT {column} {here} AND {column} > step.v ORDER BY {column} LIMIT 1) "
         f"FROM step WHERE v IS NOT NULL) "
-        f"SELECT q, v, (SELECT count(*) FROM (SELECT 1 {with_value} LIMIT %s) AS some), "
+        f"SELECT q, v, (SELECT count(*) FROM (SELECT 1 {with_value} LIMIT %s) AS few), "
         f"(SELECT id {with_value} ORDER BY {column}, id LIMIT 1), "
         f"(SELECT id {with_value} ORDER BY {column} DESC, id DESC LIMIT 1) "
         f"FROM step WHERE v IS NOT NULL LIMIT %s"
@@ -104,7 +104,7 @@ def _counted_where(
     place = "(CAST(%s AS varchar(300)))"
     sql = (
         f"WITH places(q) AS (VALUES {', '.join([place] * len(queues_))}) "
-        f"SELECT q, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS some), "
+        f"SELECT q, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), "
         f"(SELECT id {here} ORDER BY {column}, id LIMIT 1), "
         f"(SELECT id {here} ORDER BY {column} DESC, id DESC LIMIT 1) FROM places"
     )

@@ -21,7 +21,7 @@ def rounded(queue: str, state: str, first: int, last: int, *, column: str = "", 
     which = "" if not column else f" AND {column} IS NULL" if value is None else f" AND {column} = %s"
     one = (
         f"SELECT %s, count(*), max(id) FROM (SELECT id FROM {TABLE} WHERE queue = %s AND state = %s{which} "
-        f"AND id >= %s AND id < %s ORDER BY id LIMIT {READ}) AS some"
+        f"AND id >= %s AND id < %s ORDER BY id LIMIT {READ}) AS few"
     )
     given = [value] if column and value is not None else []
     values: list[Any] = []

@@ -55,7 +55,7 @@ def _counted(queues: Sequence[str], begin: datetime, end: datetime, day: date) -
     here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND seen_at >= %s AND seen_at < %s"
     sql = (
         f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}) "
-        f"SELECT q, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS some), "
+        f"SELECT q, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), "
         f"(SELECT id {here} ORDER BY seen_at LIMIT 1), (SELECT id {here} ORDER BY seen_at DESC LIMIT 1) FROM places"
     )
     where: list[Any] = [DEAD, _adapted(begin), _adapted(end)]
