@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from bench import Bound, Line, Measure
 from bench.dlq import DLA, Here
@@ -60,15 +61,16 @@ def _give_back(setting: Any, every: int | None) -> float:
     from django.utils import timezone
 
     from dlq.models import Action, DeadLetter, ReplayJob, Scope
-    from dlq.replay import jobs
+    from dlq.replay.jobs import create_job
     from dlq.tasks import run_replay
 
-    jobs.send = lambda *_, **__: True  # type: ignore[assignment]  # no Redis here: this process is the worker
     person = User.objects.get_or_create(username="bench")[0]
     rows = DeadLetter.objects.filter(setting_key=setting.key).order_by("pk")
     chosen = list(rows.values_list("pk", flat=True))[::every] if every else None
     scope = Scope.SELECTION if every else Scope.ALL
-    job = jobs.create_job(setting, action=Action.GIVE_BACK, scope=scope, letters=chosen, by=person, now=timezone.now())
+    how: dict[str, Any] = {"action": Action.GIVE_BACK, "scope": scope, "letters": chosen, "by": person}
+    with patch("dlq.replay.jobs.send"):  # no Redis here: this process is the worker
+        job = create_job(setting, now=timezone.now(), **how)
     began = time.monotonic()
     while not ReplayJob.objects.filter(pk=job.pk).exclude(finished_at=None).exists():
         run_replay(str(job.pk))
