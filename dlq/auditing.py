@@ -17,6 +17,8 @@ from dlq.models import AuditEntry, AuditResult
 Person = User | AbstractBaseUser | AnonymousUser | None
 # Statuses of an answer that say: this person, or this state of things, does not allow it.
 REFUSALS = (403, 409)
+# Why, where somebody acted on what is not there, or not for them.
+HIDDEN = "not there, or not for this person"
 LONGEST_REASON = 2000
 
 
@@ -86,8 +88,11 @@ def attempt(
     try:
         yield
     except Exception as error:
-        if refuses(error) and not getattr(error, "in_audit", False):
+        kept = getattr(error, "in_audit", False) or getattr(error.__cause__, "in_audit", False)
+        if refuses(error) and not kept:
             record_refused(action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error))
+            kept = True
+        if kept:
             error.in_audit = True  # type: ignore[attr-defined]
         raise
 

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dlq.auditing import REFUSALS, record_refused, words_of
+from dlq.auditing import HIDDEN, REFUSALS, record_refused, words_of
 
 if TYPE_CHECKING:
     Base = APIView
@@ -14,10 +14,12 @@ else:
     Base = object
 
 LOOKS = ("GET", "HEAD", "OPTIONS")
+# What others may see is not there for this person.
+NOT_THERE = 404
 
 
 class Audited(Base):
-    """First among the bases of a view that does something: an answer 403 or 409 leaves an entry with result=refused.
+    """First among the bases of a view that does something: a refusal (403, 404, 409) leaves an entry.
 
     `audit_action` is the action of the entry; a view with several sets it before it acts."""
 
@@ -26,12 +28,13 @@ class Audited(Base):
     def handle_exception(self, exc: Exception) -> Response:
         response = super().handle_exception(exc)
         request = self.request
-        if request.method not in LOOKS and response.status_code in REFUSALS and not getattr(exc, "in_audit", False):
+        refused = (*REFUSALS, NOT_THERE)
+        if request.method not in LOOKS and response.status_code in refused and not getattr(exc, "in_audit", False):
             record_refused(
                 self.audit_action or type(self).__name__,
                 by=request.user,
                 target=f"rest:{request.path}",
-                why=words_of(exc),
+                why=HIDDEN if response.status_code == NOT_THERE else words_of(exc),
                 **_named(request, self.kwargs),
             )
         return response

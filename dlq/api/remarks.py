@@ -21,6 +21,7 @@ from agents.api.pagination import KeysetPages
 from agents.models import BreakerTrip, LaunchSetting
 from agents.services.rights import settings_for
 from dlq import remarks, rights
+from dlq.api.audited import Audited
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.remark import Remark
 from dlq.remarks.about import LONGEST, LONGEST_TICKET
@@ -140,7 +141,9 @@ def refused_as(work: Callable[[], AnyRemark | None]) -> AnyRemark | None:
     except remarks.RemarkRefused as refused:
         kinds: dict[str, type[ApiProblem]] = {"not_allowed": Forbidden, "exists": Conflict, "ended": Conflict}
         kind = kinds.get(refused.code, ApiProblem)
-        raise kind(refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do) from refused
+        problem = kind(refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do)
+        problem.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]
+        raise problem from refused
 
 
 class Notes(generics.ListAPIView[Note]):
@@ -200,8 +203,9 @@ class Faults(generics.ListAPIView[KnownFault]):
         return Response(FaultSerializer(fault).data, status=status.HTTP_201_CREATED)
 
 
-class EndFault(APIView):
+class EndFault(Audited, APIView):
     action_permissions = ANYBODY
+    audit_action = "fault_end"
 
     @extend_schema(request=None, responses=FaultSerializer)
     def post(self, request: Request, pk: int) -> Response:
@@ -241,8 +245,9 @@ class Takings(generics.ListAPIView[Taking]):
         return Response(TakingSerializer(taken).data, status=status.HTTP_201_CREATED)
 
 
-class HandOver(APIView):
+class HandOver(Audited, APIView):
     action_permissions = ANYBODY
+    audit_action = "taking_hand_over"
 
     @extend_schema(request=HandOverAsk, responses=TakingSerializer)
     def post(self, request: Request, pk: int) -> Response:
@@ -258,8 +263,9 @@ class HandOver(APIView):
         return Response(TakingSerializer(given).data)
 
 
-class EndTaking(APIView):
+class EndTaking(Audited, APIView):
     action_permissions = ANYBODY
+    audit_action = "taking_end"
 
     @extend_schema(request=None, responses=TakingSerializer)
     def post(self, request: Request, pk: int) -> Response:

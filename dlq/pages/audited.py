@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 
+from agents.pages import consoles
 from agents.pages.consoles import View
-from dlq.auditing import REFUSALS, attempt, record_refused
+from dlq.auditing import HIDDEN, REFUSALS, attempt, record_refused
 
 # A look is no attempt: only what would change something is.
 LOOKS = ("GET", "HEAD", "OPTIONS")
@@ -24,15 +25,27 @@ def audited(action: str) -> Callable[[View], View]:
             if request.method in LOOKS:
                 return view(request, *args, **kwargs)
             about: dict[str, Any] = {"by": request.user, "target": f"page:{request.path}", **_named(kwargs)}
-            with attempt(action, **about):
-                response = view(request, *args, **kwargs)
-            if response.status_code in REFUSALS:
+            try:
+                with attempt(action, **about):
+                    response = view(request, *args, **kwargs)
+            except Http404 as error:  # what others may see is not there for this person
+                if not getattr(error, "in_audit", False):
+                    record_refused(action, why=HIDDEN, **about)
+                    error.in_audit = True  # type: ignore[attr-defined]
+                raise
+            if response.status_code in REFUSALS and not getattr(response, "in_audit", False):
                 record_refused(action, why=response.reason_phrase, **about)
+                response.in_audit = True  # type: ignore[attr-defined]
             return response
 
         return watched
 
     return decorate
+
+
+def add_page(route: str, view: View, name: str) -> None:
+    """Every page of dlq is registered with this: whatever is checked where, a refused POST is kept once."""
+    consoles.add_page(route, audited(name)(view), name)
 
 
 def _named(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class BinTable(tables.Table):
     def render_body(self, value: str) -> SafeString | str:
         return visible(value, limit=120) if value else "—"
 
-    def render_expires(self, value: datetime) -> SafeString:
+    def render_expires(self, value: datetime) -> SafeString | str:
         return ago(value)
 
 
@@ -153,5 +153,5 @@ def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
     letters = DeadLetter.objects.filter(pk__in=numbers).defer("encoded", "properties", "annotations").order_by("-pk")
     masks = masks_for(request.user)
     return [
-        Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in told(letters)
+        Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in told(list(letters))
     ]

@@ -1,7 +1,7 @@
 """Registers the pages of the bin."""
 
-from agents.pages.consoles import add_page
 from dlq.pages import bin, giveback
+from dlq.pages.audited import add_page
 
 
 def register() -> None:

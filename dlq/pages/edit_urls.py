@@ -1,7 +1,7 @@
 """Registers the pages on which letters are edited, exported to files, and messages imported."""
 
-from agents.pages.consoles import add_page
 from dlq.pages import edit, edit_rule, export, imports
+from dlq.pages.audited import add_page
 
 
 def register() -> None:

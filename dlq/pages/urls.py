@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 
 from agents import panels
-from agents.pages.consoles import Tab, add_page, add_tab
+from agents.pages.consoles import Tab, add_tab
 from dlq.pages import (
     audit,
     case,
@@ -21,6 +21,7 @@ from dlq.pages import (
     saved_filters,
     whole,
 )
+from dlq.pages.audited import add_page
 from dlq.pages.panels import setting_panel
 from dlq.pages.trip_panel import takers_of_trips, trip_panel
 

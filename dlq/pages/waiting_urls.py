@@ -1,7 +1,7 @@
 """Registers the pages of waiting messages."""
 
-from agents.pages.consoles import add_page
 from dlq.pages import waiting, waiting_action, waiting_ask
+from dlq.pages.audited import add_page
 
 
 def register() -> None:

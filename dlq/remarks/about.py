@@ -93,7 +93,9 @@ def check(action: str, about: About, by: Any, now: datetime) -> None:
         return
     why = why_not_remark(by, about.setting_key) or _("You may not see these letters.")
     told(action, about, by, now, result=AuditResult.REFUSED, detail={"why": why})
-    raise RemarkRefused("not_allowed", why)
+    refused = RemarkRefused("not_allowed", why)
+    refused.in_audit = True  # type: ignore[attr-defined]
+    raise refused
 
 
 def told(action: str, about: About, by: Any, now: datetime, **more: Any) -> None:

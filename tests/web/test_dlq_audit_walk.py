@@ -1,0 +1,127 @@
+"""No action on dead letters or waiting messages misses the audit: every route of dlq that takes a POST is tried by
+somebody who may not, and each of them has to leave an entry."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, reverse
+from rest_framework.test import APIClient
+
+from agents.models import LaunchSetting
+from agents.pages import consoles
+from dlq.api.urls import urlpatterns
+from dlq.models import AuditEntry, DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
+from dlq.models.waiting import WaitingAction
+from tests.web import letters, reports
+
+pytestmark = pytest.mark.django_db
+# What changes nothing of letters: a look before, and the filters that somebody keeps for themselves.
+NO_ACTION = frozenset(
+    {
+        "preflight", "saved-filters", "saved-filter", "saved_filters", "saved_filter_save", "saved_filter_change",
+        "saved_filter_delete",
+    }
+)  # fmt: skip
+METHODS = ("post", "put", "patch", "delete")
+NOT_TAKEN = 405
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """One of each thing that an address may name, by the begin of the route's name."""
+    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
+    setting = reports.setting()
+    letter = letters.dead("orders", 10, "ID:10")
+    job = ReplayJob.objects.create(setting=setting, setting_key="orders", scope="all", state="running")
+    action = WaitingAction.objects.create(setting=setting, setting_key="orders", kind="try_now", part="delayed")
+    fault, taking = KnownFault.objects.create(setting_key="orders"), Taking.objects.create(setting_key="orders")
+    foreign = LetterQueue.objects.create(queue="OTHER.DLQ", address="OTHER.DLQ", foreign=True)
+    return {
+        "replay": job.pk, "waiting-action": action.pk, "waiting_action": action.pk, "waiting_stop": action.pk,
+        "known-fault": fault.pk, "fault": fault.pk, "taking": taking.pk, "foreign": foreign.pk, "forget": foreign.pk,
+        "": letter.pk,
+    }  # fmt: skip
+
+
+def arguments(pattern: URLPattern, known: dict[str, Any]) -> dict[str, Any]:
+    """For the names in its address."""
+    begin = max((each for each in known if str(pattern.name).startswith(each)), key=len)
+    values = {"key": "orders", "pk": known[begin]}
+    names = pattern.pattern.converters
+    if "pk" in names and type(names["pk"]).__name__ == "UUIDConverter" and not hasattr(values["pk"], "hex"):
+        values["pk"] = uuid4()
+    return {name: values[name] for name in names}
+
+
+def pages(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for pattern in consoles.urls(lambda view: view):
+        if getattr(pattern.callback, "__module__", "").startswith("dlq."):
+            yield str(pattern.name), reverse(f"admin:{pattern.name}", kwargs=arguments(pattern, known))
+
+
+def addresses(known: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for pattern in urlpatterns:
+        view = pattern.callback.view_class
+        for method in METHODS:
+            if hasattr(view, method):
+                yield str(pattern.name), method, reverse(str(pattern.name), kwargs=arguments(pattern, known))
+
+
+def refused_by(person: User) -> int:
+    return AuditEntry.objects.filter(by=person, result="refused").count()
+
+
+SAID: dict[str, Any] = {
+    "reason": "x", "letters": "1", "letter": "1", "setting": "orders", "of": "setting", "text": "x", "to": "x",
+}  # fmt: skip
+
+
+def test_every_page_that_does_something_keeps_who_was_refused(known: dict[str, Any]) -> None:
+    outsider = reports.person("outsider")
+    client = Client(raise_request_exception=True)
+    client.force_login(outsider)
+    tried, missed = [], []
+    for name, url in pages(known):
+        before = refused_by(outsider)
+        answer = client.post(url, SAID)
+        if answer.status_code == NOT_TAKEN or name in NO_ACTION:
+            continue
+        tried.append(name)
+        if answer.status_code not in (403, 404) or refused_by(outsider) != before + 1:
+            missed.append((name, answer.status_code, refused_by(outsider) - before))
+    assert not missed, "\n".join(map(str, missed))
+    assert {"give_back", "redirect", "discard", "put_back", "edit_letter", "waiting_ask", "replay_approve"} <= {*tried}
+
+
+def test_every_address_that_does_something_keeps_who_was_refused(known: dict[str, Any]) -> None:
+    outsider = reports.person("outsider")
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(outsider)["Authorization"])
+    said: dict[str, dict[str, Any]] = {
+        "replays": {"setting": "orders", "all": True},
+        "dead-letters-edit": {"setting": "orders", "all": True, "rule": [{"op": "remove_property", "name": "x"}]},
+        "waiting": {"action": "try_now", "part": "delayed", "all": True},
+        "foreign-queues": {"queue": "X.DLQ", "address": "X.DLQ"},
+        "imports": {"setting": "orders", "lines": "{}"},
+        "notes": {"setting": "orders", "text": "x"},
+        "known-faults": {"setting": "orders", "ticket": "x"},
+        "takings": {"setting": "orders"},
+        "taking-hand-over": {"to": "outsider"},
+    }
+    tried, missed = [], []
+    for name, method, url in addresses(known):
+        if name in NO_ACTION:
+            continue
+        before = refused_by(outsider)
+        answer = getattr(client, method)(url, said.get(name, {}), format="json")
+        tried.append(name)
+        if answer.status_code not in (403, 404) or refused_by(outsider) != before + 1:
+            missed.append((name, method, answer.status_code, refused_by(outsider) - before, answer.content[:200]))
+    assert not missed, "\n".join(map(str, missed))
+    assert {"replays", "replay-approve", "dead-letter-edit", "waiting", "foreign-queues"} <= {*tried}
+    assert ReplayJob.objects.get().state == "running" and DeadLetter.objects.get().state == "dead"
+    assert LaunchSetting.objects.count() == 1 and not AuditEntry.objects.filter(result="done").exists()
