@@ -72,7 +72,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         problem=words.problem(job),
         pace=_pace(job, words.to_move(job, counts), now),
         waits=words.why_it_waits(job) if job.wait_reason else "",
-        how=words.how(job),
+        how=[*words.how(job), *words.rule(job, masks)],
         acknowledged=[words.acknowledged(code) for code in job.acknowledged],
         left_out=words.left_out(job),
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),

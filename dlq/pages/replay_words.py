@@ -12,7 +12,11 @@ from django.utils.translation import ngettext
 from agents.pages.amounts import number
 from agents.pages.consoles import Text
 from agents.pages.fact import Fact
+from agents.pages.visible import visible
+from dlq.editing.rules import rule_of, told
+from dlq.masking import Masks
 from dlq.models import Action, ItemState, Outcome, ReplayItem, ReplayJob
+from dlq.pages.edit_rule_form import WORDS
 from dlq.preflight import judgement
 from dlq.preflight.words import reason
 from dlq.replay.ladder import step_size
@@ -170,6 +174,19 @@ def how(job: ReplayJob) -> list[Fact]:
         stops = _("Stops by itself when more than %(n)s %% of a step fail again.") % {"n": number(job.ladder_percent)}
         facts.append(Fact(_("Ladder"), now_at, stops))
     return facts
+
+
+def rule(job: ReplayJob, masks: Masks) -> list[Fact]:
+    """What an edit does to each letter; masked values are not told."""
+    if not job.edit_rule:
+        return []
+    names = masks.names_of([job.setting_key])
+    return [
+        Fact(str(WORDS[each["op"]]), visible(f"{each['place']} = {each['value']}", limit=200))
+        if each["value"]
+        else Fact(str(WORDS[each["op"]]), visible(each["place"], limit=200))
+        for each in told(rule_of(job.edit_rule), names)
+    ]
 
 
 def _step(step: int) -> str:

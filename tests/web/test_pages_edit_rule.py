@@ -87,6 +87,7 @@ def test_from_the_rule_over_the_trial_to_the_job(
     assert job.edit_rule == {
         "operations": [{"op": "set_json", "pointer": "/sum", "json": "2.50"}], "locked": ["card"],
     }  # fmt: skip
+    assert "/sum = 2.50" in client.get(f"/replays/{job.pk}/").content.decode()
     entries = AuditEntry.objects.filter(operation=job.pk).order_by("pk")
     assert [entry.action for entry in entries] == ["edit", "edit_rule"]
     assert entries[1].detail == {"rule": [{"op": "set_json", "place": "/sum", "value": "2.50"}]}
