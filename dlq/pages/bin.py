@@ -152,6 +152,5 @@ def _newest(request: HttpRequest, filters: Any, key: str) -> Newest:
 def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
     letters = DeadLetter.objects.filter(pk__in=numbers).defer("encoded", "properties", "annotations").order_by("-pk")
     masks = masks_for(request.user)
-    return [
-        Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in told(list(letters))
-    ]
+    rows = told(list(letters))
+    return [Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in rows]
