@@ -28,7 +28,7 @@ from dlq.pages.waiting_words import PARTS, STATES, KindWords, bars, kind_words
 from dlq.waiting.asking import POSSIBLE
 from dlq.waiting.bodies import heads_for
 from dlq.waiting.counting import counts_of
-from dlq.waiting.doing import may_look, why_not
+from dlq.waiting.doing import NotAllowed, may_look, why_not
 from dlq.waiting.looking import IN_DELIVERY, PAGE, Line, Look, ask_broker, bodies_of, look
 
 log = structlog.get_logger(__name__)
@@ -62,6 +62,13 @@ def setting_for(request: HttpRequest, key: str) -> LaunchSetting:
     if not setting.takes_messages or not may_look(user, setting):
         raise Http404
     return setting
+
+
+def denied(refused: NotAllowed) -> PermissionDenied:
+    """403 for what stands in the audit already."""
+    error = PermissionDenied(refused.reason)
+    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]
+    return error
 
 
 def waiting_url(key: str, part: str = "", **more: Any) -> str:

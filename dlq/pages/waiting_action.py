@@ -18,7 +18,7 @@ from dlq import rights
 from dlq.letters_for import letters_for
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind
 from dlq.pages.case import SEE_PROTOCOLS, case_url
-from dlq.pages.waiting import waiting_url
+from dlq.pages.waiting import denied, waiting_url
 from dlq.pages.waiting_words import PARTS, STATES, bars, fate_shown, kind_words
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.counting import counts_of
@@ -102,7 +102,7 @@ def waiting_stop_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     try:
         end(action, by=request.user, now=timezone.now())
     except NotAllowed as refused:
-        raise PermissionDenied(refused.reason) from refused
+        raise denied(refused) from refused
     except WaitingRefused as refused:
         messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
     else:

@@ -22,7 +22,7 @@ from broker import waiting
 from broker.errors import BrokerError
 from dlq.auditing import LONGEST_REASON
 from dlq.models.waiting import WaitingKind, WaitingPart
-from dlq.pages.waiting import setting_for, waiting_url
+from dlq.pages.waiting import denied, setting_for, waiting_url
 from dlq.pages.waiting_words import PARTS, kind_words
 from dlq.preflight.judgement import TYPED_ABOVE
 from dlq.waiting.asking import LARGEST_SELECTION, NEED_REASON, POSSIBLE, WaitingRefused
@@ -127,7 +127,7 @@ def _begun(request: HttpRequest, setting: LaunchSetting, chosen: Chosen, form: A
             most=said["asked"],
         )
     except NotAllowed as refused:
-        raise PermissionDenied(refused.reason) from refused
+        raise denied(refused) from refused
     except WaitingRefused as refused:
         messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
         running = refused.more.get("action")
