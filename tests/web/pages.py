@@ -79,6 +79,8 @@ def every_page(world: World) -> dict[str, str]:
         "replays": "/replays/",
         "replay": f"/replays/{world.job.pk}/",
         "replay, handled": f"/replays/{world.job.pk}/?show=handled",
+        "bin": "/dead-letters/bin/",
+        "foreign queues": "/foreign-queues/",
         "health": "/health/",
         "records": "/records/",
         "destinations": reverse("admin:agents_destination_changelist"),
