@@ -58,7 +58,6 @@ def pages() -> dict[str, str]:
         "bin": "/dead-letters/bin/",
         "unknown": "/dead-letters/unknown/",
         "foreign": "/foreign-queues/",
-        "waiting": f"/settings/{setting}/waiting/",
         "saved-filters": "/saved-filters/",
         "audit": "/audit/",
         "redirect": f"/dead-letters/{setting}/redirect/?all=1",

@@ -1,0 +1,27 @@
+"""How fast a replay goes and how long it takes, from its latest slices."""
+
+from datetime import UTC, datetime, timedelta
+
+from dlq.pages.pace import STALE, Moved, pace
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def moved(size: int, begun: float, checked: float) -> Moved:
+    """Seconds before now."""
+    return Moved(size, NOW - timedelta(seconds=begun), NOW - timedelta(seconds=checked))
+
+
+def test_the_pace_is_that_of_all_looked_at_with_the_waiting_between_them() -> None:
+    found = pace([moved(100, 2, 1), moved(100, 11, 10)], 500, NOW)
+
+    assert found and found.per_second == 20 and found.left == timedelta(seconds=25)
+
+
+def test_nothing_is_said_before_the_first_and_long_after_the_last() -> None:
+    assert pace([], 500, NOW) is None
+    assert pace([moved(100, 2, 1)], 500, NOW + STALE) is None
+
+
+def test_nothing_is_left_when_nothing_remains_and_one_instant_is_no_division_by_zero() -> None:
+    assert (found := pace([moved(100, 1, 1)], 0, NOW)) and found.left is None and found.per_second > 0
