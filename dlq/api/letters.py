@@ -26,6 +26,8 @@ from dlq.letters_for import found, letters_for, newest_found, queues_for
 from dlq.masking import Masks
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
+from dlq.pages.bodies import body_of
+from dlq.pages.masked_bodies import told
 from failures.api.protocols import ProtocolHeadSerializer
 from failures.models import FailureProtocol
 
@@ -137,7 +139,7 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         rows = {row.pk: row for row in self.get_queryset().filter(pk__in=some.numbers[:size])}
         letters = [rows[number] for number in some.numbers[:size] if number in rows]
         older = some.numbers[size - 1] if len(some.numbers) > size else some.stopped_at
-        told = {
+        answer = {
             "next": replace_query_param(request.build_absolute_uri(), "before", older) if older is not None else None,
             "count": some.count,
             "more": some.more,
@@ -147,8 +149,8 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         queues = filters.asked.queues or ()
         mine = queues_for(request.user)
         if len(queues) == 1 and (mine is None or queues[0] in mine):
-            told |= figures_of(queues[0])
-        return Response(told)
+            answer |= figures_of(queues[0])
+        return Response(answer)
 
 
 def _number(request: Request, name: str, most: int) -> int | None:
@@ -190,7 +192,7 @@ class LetterReplaySerializer(serializers.ModelSerializer[ReplayItem]):
 class WholeLetterSerializer(LetterSerializer):
     body = serializers.SerializerMethodField(
         help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and single values, or "
-        "`masked` for bytes that are no message and may hold masked properties."
+        "`masked` for what may hold masked fields and cannot be taken apart. Masked fields of JSON are not told."
     )
     case = serializers.SerializerMethodField(
         help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, newest first."
@@ -201,20 +203,24 @@ class WholeLetterSerializer(LetterSerializer):
         exclude = ("setting", "encoded")
 
     def get_body(self, letter: DeadLetter) -> dict[str, Any]:
-        return body_json(bytes(letter.encoded), hidden=self.masks.hides_bytes(letter))
+        return body_json(letter, self.masks)
 
     def get_case(self, letter: DeadLetter) -> dict[str, Any]:
         return case_json(letter, self.context)
 
 
-def body_json(encoded: bytes, *, hidden: bool = False) -> dict[str, Any]:
-    """`hidden`: of what is no message nothing is told."""
+def body_json(letter: DeadLetter, masks: Masks) -> dict[str, Any]:
+    """As this person may see it: `masked` alone where nothing of it may be told."""
     try:
-        body = decode(encoded).body
+        message = decode(bytes(letter.encoded))
     except MessageUndecodable:
-        if hidden:
-            return {"masked": True}
-        return {"base64": base64.b64encode(encoded).decode("ascii")}
+        return {"masked": True} if masks.hides_bytes(letter) else _base64(bytes(letter.encoded))
+    whole, body = body_of(message, letter.jms_kind), message.body
+    seen = told(whole, letter, masks)
+    if seen is None:
+        return {"masked": True}
+    if seen is not whole:
+        return {"text": storable(seen.text or "")}
     if isinstance(body.value, str):
         return {"text": storable(body.value)}
     if not isinstance(body.value, bytes):
@@ -223,7 +229,11 @@ def body_json(encoded: bytes, *, hidden: bool = False) -> dict[str, Any]:
         text = body.value.decode()
     except UnicodeDecodeError:
         text = "\0"
-    return {"base64": base64.b64encode(body.value).decode("ascii")} if "\0" in text else {"text": text}
+    return _base64(body.value) if "\0" in text else {"text": text}
+
+
+def _base64(content: bytes) -> dict[str, Any]:
+    return {"base64": base64.b64encode(content).decode("ascii")}
 
 
 def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:

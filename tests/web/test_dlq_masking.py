@@ -96,6 +96,22 @@ def test_the_api_says_what_is_masked_and_tells_the_rest(operator: User, trusted:
     assert {"name": "card", "type": "string", "value": SECRET} in api(trusted, f"{row.pk}/")["properties"]
 
 
+@pytest.mark.parametrize("kind", ["string", "binary"])
+def test_the_api_masks_fields_of_a_whole_body_too(kind: str, operator: User, trusted: User) -> None:
+    orders("card")
+    text = f'{{"region": "north", "card": "{SECRET}"}}'
+    row = letters.dead("orders", 10, "ID:10", body=Typed(kind, text if kind == "string" else text.encode()))
+    assert api(trusted, f"{row.pk}/")["body"] == {"text": text}
+    assert api(operator, f"{row.pk}/")["body"] == {"text": f'{{"region": "north", "card": "{MASK}"}}'}
+
+
+def test_the_api_tells_nothing_of_a_body_that_cannot_be_taken_apart(operator: User, trusted: User) -> None:
+    orders("card")
+    row = letters.dead("orders", 10, "ID:10", body=Typed("string", f'{{"card": "{SECRET}"'))
+    assert SECRET in api(trusted, f"{row.pk}/")["body"]["text"]
+    assert api(operator, f"{row.pk}/")["body"] == {"masked": True}
+
+
 def test_the_row_keeps_the_value_for_the_way_back(operator: User) -> None:
     orders("card")
     row = letter()
