@@ -1,5 +1,6 @@
 """Distinct values by a loose index scan: one step into the index per value, however many rows there are."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from dlq.models import DeadLetter
 TABLE = DeadLetter._meta.db_table
 # Each has an index (queue, state, column).
 COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid", "delivery_count", "chapter"})
+# Queries of one statement: SQLite takes no more than 500.
+AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +88,80 @@ def counted(queues_: Sequence[str], state: str, column: str, *, most: int, up_to
 def counted_values(
     queues_: Sequence[str], state: str, column: str, values: Sequence[Any], *, up_to: int
 ) -> list[Counted]:
-    """The same of these values only."""
+    """The same of these values only, none of which is None."""
     _check(column)
-    found = []
-    for value in values:
-        found += _counted_where(queues_, state, f"{column} = %s", [_adapted(column, value)], column, value, up_to)
+    if not queues_ or not values:
+        return []
+    adapted = [_adapted(column, value) for value in values]
+    sql = (
+        f"WITH {_places(queues_)}, wanted(v) AS (VALUES {', '.join(['(%s)'] * len(values))}) "
+        f"SELECT q, v, {_facts(f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*queues_, *adapted, state, up_to, state, state])
+        return [Counted(*row) for row in cursor.fetchall() if row[2] and row[3] is not None and row[4] is not None]
+
+
+def count_each(wanted: Sequence[tuple[str, Any]], state: str, column: str, *, up_to: int) -> list[int]:
+    """How many letters each of these queues has with this value (None: without one), up to `up_to`."""
+    _check(column)
+    counts = [0] * len(wanted)
+    for known in (True, False):
+        some = [(place, queue, value) for place, (queue, value) in enumerate(wanted) if (value is not None) is known]
+        if not some:
+            continue
+        which = f"{column} = wanted.v" if known else f"{column} IS NULL"
+        sql = (
+            f"WITH wanted(place, q, v) AS (VALUES {', '.join(['(%s, %s, %s)'] * len(some))}) "
+            f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE queue = wanted.q AND state = %s "
+            f"AND {which} LIMIT %s) AS few) FROM wanted"
+        )
+        values = [each for place, queue, value in some for each in (place, queue, _adapted(column, value))]
+        with connection.cursor() as cursor:
+            cursor.execute(sql, [*values, state, up_to])
+            for place, count in cursor.fetchall():
+                counts[place] = count
+    return counts
+
+
+def of_latest(queues_: Sequence[str], state: str, column: str, *, each: int) -> Counter[Any]:
+    """How often each value is among the latest `each` letters of every queue; None is no value."""
+    _check(column)
+    found: Counter[Any] = Counter()
+    one = (
+        f"SELECT v, count(*) FROM (SELECT {column} AS v FROM {TABLE} WHERE queue = %s AND state = %s "
+        f"ORDER BY id DESC LIMIT %s) AS latest WHERE v IS NOT NULL GROUP BY v"
+    )
+    for begin in range(0, len(queues_), AT_ONCE):
+        some = queues_[begin : begin + AT_ONCE]
+        with connection.cursor() as cursor:
+            cursor.execute(
+                " UNION ALL ".join([one] * len(some)), [value for queue in some for value in (queue, state, each)]
+            )
+            for value, count in cursor.fetchall():
+                found[value] += count
     return found
 
 
 def _without(queues_: Sequence[str], state: str, column: str, up_to: int) -> list[Counted]:
-    return _counted_where(queues_, state, f"{column} IS NULL", [], column, None, up_to)
-
-
-def _counted_where(
-    queues_: Sequence[str], state: str, which: str, parameters: Sequence[Any], column: str, value: Any, up_to: int
-) -> list[Counted]:
-    here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND {which}"
-    place = "(CAST(%s AS varchar(300)))"
-    sql = (
-        f"WITH places(q) AS (VALUES {', '.join([place] * len(queues_))}) "
-        f"SELECT q, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), "
-        f"(SELECT id {here} ORDER BY {column}, id LIMIT 1), "
-        f"(SELECT id {here} ORDER BY {column} DESC, id DESC LIMIT 1) FROM places"
-    )
-    once = [state, *parameters]
+    sql = f"WITH {_places(queues_)} SELECT q, {_facts(f'{column} IS NULL', column)} FROM places"
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, *once, up_to, *once, *once])
+        cursor.execute(sql, [*queues_, state, up_to, state, state])
         rows = cursor.fetchall()
-    return [Counted(q, value, count, first, last) for q, count, first, last in rows if count and first and last]
+    return [Counted(q, None, count, first, last) for q, count, first, last in rows if count and first and last]
+
+
+def _places(queues_: Sequence[str]) -> str:
+    return f"places(q) AS (VALUES {', '.join(['(CAST(%s AS varchar(300)))'] * len(queues_))})"
+
+
+def _facts(which: str, column: str) -> str:
+    """Count, first and last number of the letters of `places.q`. Values: state, bound, state, state."""
+    here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND {which}"
+    return (
+        f"(SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), (SELECT id {here} ORDER BY {column}, id LIMIT 1), "
+        f"(SELECT id {here} ORDER BY {column} DESC, id DESC LIMIT 1)"
+    )
 
 
 def _adapted(column: str, value: Any) -> Any:

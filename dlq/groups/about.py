@@ -1,5 +1,7 @@
 """How many letters there are about, where counting each would take too long."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
@@ -8,33 +10,55 @@ from django.utils.translation import gettext as _
 from agents.pages.amounts import number
 from dlq.loose import TABLE
 
-# Windows over the numbers of the letters, and how many letters are read in each.
-WINDOWS, READ = 20, 50
+# Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one statement.
+WINDOWS, FEWEST_WINDOWS, READ, READ_OF_ALL = 20, 4, 50, 40_000
+# Windows of one statement: databases bound its parameters.
+AT_ONCE = 5000
 
 
-def rounded(queue: str, state: str, first: int, last: int, *, column: str = "", value: Any = None) -> int:
-    """An estimate to two digits, by one statement. An index (queue, state, `column`, id) holds the letters; `first` and
-    `last` are the lowest and the highest of their numbers: in each window between them so many numbers are letters as
-    among the first READ there."""
-    width = max(1, -(-(last - first + 1) // WINDOWS))
-    windows = [(start, min(start + width, last + 1)) for start in range(first, last + 1, width)]
-    which = "" if not column else f" AND {column} IS NULL" if value is None else f" AND {column} = %s"
-    one = (
-        f"SELECT %s, count(*), max(id) FROM (SELECT id FROM {TABLE} WHERE queue = %s AND state = %s{which} "
-        f"AND id >= %s AND id < %s ORDER BY id LIMIT {READ}) AS few"
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Letters of a queue with one value of a column, as the database has it. `first` and `last` are the lowest and the
+    highest of their numbers."""
+
+    queue: str
+    value: Any
+    first: int
+    last: int
+
+
+def rounded(ranges: Sequence[Range], state: str, *, column: str = "") -> list[int]:
+    """Estimates to two digits, by a few statements. An index (queue, state, `column`, id) holds the letters: in each
+    window between first and last so many numbers are letters as among the first READ there."""
+    totals = [0.0] * len(ranges)
+    windows = max(FEWEST_WINDOWS, min(WINDOWS, READ_OF_ALL // (READ * max(1, len(ranges)))))
+    for known in (True, False):
+        some = [(place, each) for place, each in enumerate(ranges) if (each.value is not None) is known]
+        wide = [(place, each, *ends) for place, each in some for ends in _windows(each, windows)]
+        for begin in range(0, len(wide), AT_ONCE):
+            for place, start, end, read, highest in _read(wide[begin : begin + AT_ONCE], state, column, known):
+                totals[place] += read if read < READ else READ * (end - start) / (highest - start + 1)
+    return [two_digits(round(total)) for total in totals]
+
+
+def _windows(each: Range, windows: int) -> Iterator[tuple[int, int]]:
+    width = max(1, -(-(each.last - each.first + 1) // windows))
+    for start in range(each.first, each.last + 1, width):
+        yield start, min(start + width, each.last + 1)
+
+
+def _read(wide: Sequence[tuple[int, Range, int, int]], state: str, column: str, known: bool) -> list[tuple[Any, ...]]:
+    which = "" if not column else f" AND {column} = wide.v" if known else f" AND {column} IS NULL"
+    here = f"FROM {TABLE} WHERE queue = wide.q AND state = %s{which} AND id >= wide.lo AND id < wide.hi ORDER BY id"
+    sql = (
+        f"WITH wide(place, lo, hi, q, v) AS (VALUES {', '.join(['(%s, %s, %s, %s, %s)'] * len(wide))}) "
+        f"SELECT place, lo, hi, (SELECT count(*) FROM (SELECT id {here} LIMIT {READ}) AS few), "
+        f"(SELECT id {here} LIMIT 1 OFFSET {READ - 1}) FROM wide"
     )
-    given = [value] if column and value is not None else []
-    values: list[Any] = []
-    for place, (start, end) in enumerate(windows):
-        values += [place, queue, state, *given, start, end]
+    values = [value for place, each, lo, hi in wide for value in (place, lo, hi, each.queue, each.value)]
     with connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join([one] * len(windows)), values)
-        rows = cursor.fetchall()
-    total = 0.0
-    for place, read, highest in rows:
-        start, end = windows[int(place)]
-        total += read if read < READ else READ * (end - start) / (highest - start + 1)
-    return two_digits(round(total))
+        cursor.execute(sql, [*values, state, state])
+        return list(cursor.fetchall())
 
 
 def two_digits(count: int) -> int:

@@ -1,13 +1,13 @@
 """The groups of what is dead, the largest first, in bounded time.
 
-Each group of a queue is a range of an index: a loose scan finds the groups, and each is counted up to COARSE, the large
-ones exactly up to COUNTED as long as BUDGET lasts. What is larger is estimated from windows spread over its numbers.
-Where there are more than MOST groups, those are shown whose letters are among the latest.
+Each group of a queue is a range of an index: a loose scan finds the groups, and each is counted up to COARSE. The large
+ones are estimated from windows spread over their numbers, and those that may be no larger than COUNTED are counted
+exactly, the smallest first, until EXACT letters are read. Where there are more than MOST groups, those are shown whose
+letters are among the latest. It is a few statements, however many groups there are, and tells the same under any load.
 """
 
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -16,16 +16,18 @@ from agents.pages.amounts import number
 from dlq import loose
 from dlq.finding.quick import quick
 from dlq.groups import days
-from dlq.groups.about import about, rounded
+from dlq.groups.about import Range, about, rounded
 from dlq.groups.kinds import Kind
 from dlq.loose import Counted
-from dlq.models import DeadLetter, LetterState
+from dlq.models import LetterState
 
 DEAD = LetterState.DEAD.value
-# Groups that are counted, of all queues together.
-MOST = 600
-COARSE = 1_000
-BUDGET = 0.1  # seconds
+# Groups that are counted, of all queues together, each part in a queue by itself.
+MOST = 5_000
+COARSE = 200
+EXACT = 150_000
+# An estimate that is larger by less may be of no more than COUNTED.
+DOUBT = 1.2
 # Where there are too many groups: so many of the latest letters say which ones are shown.
 LATEST = 2_000
 LARGEST_OF_LATEST = 100
@@ -90,11 +92,12 @@ class Groups:
 
 def groups_of(kind: Kind, queues: Sequence[str]) -> Groups:
     """Of the dead letters in these queues."""
+    if not queues:
+        return Groups([])
     with quick():
         if not kind.column:
-            found, more = days.by_day(queues)
-            parts = [(day, _of_day(each)) for day, each in found]
-            return Groups(_merged(kind, parts, key=lambda group: group.value), more)
+            counted, more = days.by_day(queues, up_to=COARSE)
+            return Groups(_merged(kind, _sized(kind, counted), key=lambda group: group.value), more)
         counted, more = _counted(kind, queues)
         return Groups(_merged(kind, _sized(kind, counted), key=lambda group: group.count), more)
 
@@ -103,55 +106,53 @@ def _counted(kind: Kind, queues: Sequence[str]) -> tuple[list[Counted], bool]:
     found = loose.counted(queues, DEAD, kind.column, most=MOST + 1, up_to=COARSE)
     if len(found) <= MOST:
         return found, False
-    values = _among_latest(queues, kind.column)
+    latest = loose.of_latest(queues, DEAD, kind.column, each=max(20, LATEST // len(queues)))
+    most = min(LARGEST_OF_LATEST, max(10, MOST // len(queues)))
+    values = [value for value, _count in latest.most_common(most)]
     return loose.counted_values(queues, DEAD, kind.column, values, up_to=COARSE), True
 
 
-def _among_latest(queues: Sequence[str], column: str) -> list[Any]:
-    """The most frequent values of the latest letters."""
-    each = max(20, LATEST // len(queues))
-    counts: dict[Any, int] = {}
-    for queue in queues:
-        rows = DeadLetter.objects.filter(queue=queue, state=DEAD).order_by("-pk")
-        for value in rows.values_list(column, flat=True)[:each]:
-            if value is not None:
-                counts[value] = counts.get(value, 0) + 1
-    return sorted(counts, key=lambda value: -counts[value])[:LARGEST_OF_LATEST]
-
-
-def _sized(kind: Kind, counted: Iterable[Counted]) -> list[tuple[Any, Part]]:
-    """Those that were counted to the end, and the others as exactly as there is time for."""
-    ends, found = time.monotonic() + BUDGET, []
-    for each in counted:
-        part = _exact(each)
-        if each.count >= COARSE:
-            part = _sized_one(kind, each, part, in_time=time.monotonic() < ends)
-        found.append((kind.value(each.value), part))
+def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
+    """Those that were counted to the end, and the others as exactly as EXACT allows."""
+    sizes = {place: each.count for place, each in enumerate(counted) if each.count >= COARSE}
+    large = [counted[place] for place in sizes]
+    # Numbers grow with time: between the first and the last one of a day lie hardly any others.
+    ranges = [
+        Range(each.queue, each.value if kind.column else None, *sorted((each.first, each.last))) for each in large
+    ]
+    sizes = {
+        place: max(estimate, COARSE)
+        for place, estimate in zip(sizes, rounded(ranges, DEAD, column=kind.column), strict=True)
+    }
+    exact = _exactly(kind, counted, sizes)
+    found = []
+    for place, each in enumerate(counted):
+        count = exact.get(place, sizes.get(place, each.count))
+        part = Part(each.queue, count, each.first, each.last, about=place in sizes and place not in exact)
+        found.append((kind.value(each.value) if kind.column else each.value, part))
     return found
 
 
-def _sized_one(kind: Kind, each: Counted, part: Part, *, in_time: bool) -> Part:
-    rows = DeadLetter.objects.filter(queue=each.queue, state=DEAD, **{kind.column: each.value}).order_by()
-    if in_time:
-        count = rows[: lists.COUNTED + 1].count()
-        if count <= lists.COUNTED:
-            return replace(part, count=count)
-    estimate = rounded(each.queue, DEAD, each.first, each.last, column=kind.column, value=each.value)
-    least = lists.COUNTED if in_time else COARSE
-    return replace(part, count=max(estimate, least), about=True)
-
-
-def _exact(each: Counted) -> Part:
-    return Part(each.queue, each.count, each.first, each.last)
-
-
-def _of_day(each: Counted) -> Part:
-    """Numbers grow with time: between the first and the last one of a day lie hardly any others."""
-    if each.count <= lists.COUNTED:
-        return _exact(each)
-    first, last = sorted((each.first, each.last))
-    estimate = rounded(each.queue, DEAD, first, last)
-    return Part(each.queue, max(estimate, lists.COUNTED), each.first, each.last, about=True)
+def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> dict[int, int]:
+    """By place, of those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the estimate of one
+    that turns out to be larger than COUNTED."""
+    chosen, room = [], EXACT
+    for place in sorted(sizes, key=lambda place: sizes[place]):
+        room -= sizes[place]
+        if room < 0 or sizes[place] > lists.COUNTED * DOUBT:
+            break
+        chosen.append(place)
+    some = [counted[place] for place in chosen]
+    if not some:
+        return {}
+    if kind.column:
+        wanted = [(each.queue, each.value) for each in some]
+        counts = loose.count_each(wanted, DEAD, kind.column, up_to=lists.COUNTED + 1)
+    else:
+        counts = days.count_each([(each.queue, each.value) for each in some], up_to=lists.COUNTED + 1)
+    found = dict(zip(chosen, counts, strict=True))
+    sizes |= {place: max(sizes[place], lists.COUNTED) for place, count in found.items() if count > lists.COUNTED}
+    return {place: count for place, count in found.items() if 0 < count <= lists.COUNTED}
 
 
 def _merged(kind: Kind, parts: Iterable[tuple[Any | date, Part]], key: Any) -> list[Group]:

@@ -8,27 +8,29 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from agents.pages import lists
 from dlq.loose import TABLE, Counted
 from dlq.models import LetterState
 
-# Days with letters that are shown.
-MOST = 31
+# Days with letters that are shown, and how many days of the calendar are looked at together.
+MOST = AT_ONCE = 31
 DEAD = LetterState.DEAD.value
 _PLACE = "(CAST(%s AS varchar(300)))"
 
 
-def by_day(queues: Sequence[str]) -> tuple[list[tuple[date, Counted]], bool]:
-    """Per day and queue, each counted up to COUNTED + 1; and whether there are older days."""
-    found: list[tuple[date, Counted]] = []
+def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[Counted], bool]:
+    """Per day and queue, each counted up to `up_to`; and whether there are older days. Two statements, and as many more
+    for each month without any."""
+    found: list[Counted] = []
+    shown: set[date] = set()
     latest = _latest(queues, None)
-    for _step in range(MOST):
-        if latest is None:
-            return found, False
-        day = timezone.localtime(latest).date()
-        begin, end = begin_of(day), begin_of(day + timedelta(days=1))
-        found += [(day, each) for each in _counted(queues, begin, end, day)]
-        latest = _latest(queues, begin)
+    while latest is not None and len(shown) < MOST:
+        last = timezone.localtime(latest).date()
+        days = [last - timedelta(days=back) for back in range(AT_ONCE)]
+        counted = _counted(queues, days, up_to)
+        kept = sorted({each.value for each in counted} | {last}, reverse=True)[: MOST - len(shown)]
+        found += [each for each in counted if each.value in kept]
+        shown.update(kept)
+        latest = _latest(queues, begin_of(kept[-1] if len(shown) == MOST else days[-1]))
     return found, latest is not None
 
 
@@ -36,10 +38,22 @@ def begin_of(day: date) -> datetime:
     return timezone.make_aware(datetime.combine(day, time()))
 
 
+def count_each(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
+    """How many letters each of these queues has of this day, up to `up_to`."""
+    at = _parameter()
+    sql = (
+        f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, %s, {at}, {at})'] * len(wanted))}) "
+        f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE queue = wanted.q AND state = %s "
+        f"AND seen_at >= wanted.since AND seen_at < wanted.until LIMIT %s) AS few) FROM wanted ORDER BY place"
+    )
+    values = [value for place, (queue, day) in enumerate(wanted) for value in (place, queue, *_ends(day))]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [*values, DEAD, up_to])
+        return [count for _place, count in cursor.fetchall()]
+
+
 def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
     """When the last one died, of those that died `before`: one step into the index per queue."""
-    if not queues:
-        return None
     then = " AND seen_at < %s" if before else ""
     sql = (
         f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}) "
@@ -51,18 +65,32 @@ def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
         return _instant((cursor.fetchone() or (None,))[0])
 
 
-def _counted(queues: Sequence[str], begin: datetime, end: datetime, day: date) -> list[Counted]:
-    here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND seen_at >= %s AND seen_at < %s"
+def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
+    at = _parameter()
+    here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND seen_at >= days.since AND seen_at < days.until"
     sql = (
-        f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}) "
-        f"SELECT q, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), "
-        f"(SELECT id {here} ORDER BY seen_at LIMIT 1), (SELECT id {here} ORDER BY seen_at DESC LIMIT 1) FROM places"
+        f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}), "
+        f"days(place, since, until) AS (VALUES {', '.join([f'(%s, {at}, {at})'] * len(days))}) "
+        f"SELECT q, place, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), "
+        f"(SELECT id {here} ORDER BY seen_at LIMIT 1), (SELECT id {here} ORDER BY seen_at DESC LIMIT 1) "
+        f"FROM places CROSS JOIN days"
     )
-    where: list[Any] = [DEAD, _adapted(begin), _adapted(end)]
+    values = [value for place, day in enumerate(days) for value in (place, *_ends(day))]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues, *where, lists.COUNTED + 1, *where, *where])
+        cursor.execute(sql, [*queues, *values, DEAD, up_to, DEAD, DEAD])
         rows = cursor.fetchall()
-    return [Counted(queue, day, count, first, last) for queue, count, first, last in rows if count and first and last]
+    return [
+        Counted(queue, days[place], count, first, last) for queue, place, count, first, last in rows if count and last
+    ]
+
+
+def _parameter() -> str:
+    """Of an instant. SQLite keeps one as a text, which a cast would make a number of."""
+    return "CAST(%s AS timestamptz)" if connection.vendor == "postgresql" else "%s"
+
+
+def _ends(day: date) -> tuple[Any, Any]:
+    return _adapted(begin_of(day)), _adapted(begin_of(day + timedelta(days=1)))
 
 
 def _adapted(at: datetime | None) -> Any:

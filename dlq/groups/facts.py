@@ -1,32 +1,26 @@
 """What is told of a group beside its size: since when, an example, versions, who works on it, what replays did.
 
-Bounded questions for the groups of one page: some for all of them, three for each.
+Bounded questions, some for all the groups of one page.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from agents.pages.amounts import number
 from contract.properties import DEAD_LETTER_PREFIX
 from dlq import remarks
 from dlq.finding.quick import quick
-from dlq.groups.counting import COARSE, DEAD, Group
-from dlq.groups.days import begin_of
+from dlq.groups.counting import Group
+from dlq.groups.stories import replays_of, versions_of
 from dlq.masking import Masks
-from dlq.models import DeadLetter, KnownFault, LetterState, Outcome, ReplayItem, Taking
+from dlq.models import DeadLetter, KnownFault, Taking
 from failures.models import FailureProtocol
 
-# Of the latest letters of a group: whose versions are told, and whose replays are looked at.
-VERSIONS_OF, REPLAYS_OF = 20, 200
 # Protocols of the examples; one message has some of them.
 PROTOCOLS = 1000
-FAILED_AGAIN = (Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +52,28 @@ def key_of(queue: str) -> str:
 def facts_of(groups: Sequence[Group], masks: Masks) -> list[Facts]:
     """In the order of the groups."""
     with quick():
-        letters = _letters(number for group in groups for number in (group.first, group.last))
+        firsts = _instants({group.first for group in groups})
+        letters = _letters(group.last for group in groups)
         texts = _texts([letters[group.last] for group in groups if group.last in letters])
         faults, takings = _remarks(groups)
-        return [_facts(group, letters, texts, faults, takings, masks) for group in groups]
+        versions, replays = versions_of(groups), replays_of(groups)
+        return [
+            Facts(
+                since=firsts.get(group.first),
+                **_of_last(letters.get(group.last), texts, masks),
+                versions=versions[place],
+                given_back=replays[place].given_back,
+                judged=replays[place].judged,
+                failed_again=replays[place].failed_again,
+                faults=[each for each in faults if _is_about(each, group)],
+                takings=[each for each in takings if _is_about(each, group)],
+            )
+            for place, group in enumerate(groups)
+        ]
+
+
+def _instants(numbers: set[int]) -> dict[int, datetime]:
+    return dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
 
 
 def _letters(numbers: Iterable[int]) -> dict[int, DeadLetter]:
@@ -77,68 +89,17 @@ def _texts(letters: Sequence[DeadLetter]) -> dict[tuple[str, str], str]:
     return {(setting, key): text.strip() for setting, key, text in wanted[:PROTOCOLS]}
 
 
-def _facts(
-    group: Group,
-    letters: dict[int, DeadLetter],
-    texts: dict[tuple[str, str], str],
-    faults: Sequence[KnownFault],
-    takings: Sequence[Taking],
-    masks: Masks,
-) -> Facts:
-    first, last = letters.get(group.first), letters.get(group.last)
-    given, judged, failed = _replays(group)
-    return Facts(
-        since=first.seen_at if first else None,
-        latest=last.seen_at if last else None,
-        example=last.pk if last else None,
-        exception=last.exception_type if last else "",
-        place=last.place if last else "",
-        text=texts.get((last.setting_key, last.message_key), "") if last else "",
-        body=masks.head_of_body(last) if last else "",
-        versions=_versions(group),
-        given_back=given,
-        judged=judged,
-        failed_again=failed,
-        faults=[each for each in faults if _is_about(each, group)],
-        takings=[each for each in takings if _is_about(each, group)],
-    )
-
-
-def rows_of(group: Group, state: str, queues: Sequence[str]) -> QuerySet[DeadLetter]:
-    """Letters of the group in these queues, by an index."""
-    places = Q(queue=queues[0]) if len(queues) == 1 else Q(queue__in=queues)
-    rows = DeadLetter.objects.filter(places, state=state).order_by()
-    if not group.kind.column:
-        return rows.filter(seen_at__gte=begin_of(group.value), seen_at__lt=begin_of(group.value + timedelta(days=1)))
-    return rows.filter(**_value(group))
-
-
-def _value(group: Group) -> dict[str, Any]:
-    if group.value or group.kind.name != "activation":
-        return {group.kind.column: group.value}
-    return {f"{group.kind.column}__isnull": True}
-
-
-def _versions(group: Group) -> list[str]:
-    rows = rows_of(group, DEAD, [group.parts[0].queue])
-    rows = rows.order_by("-pk" if group.kind.column else "-seen_at")
-    counts = Counter(filter(None, rows.values_list("agent_version", flat=True)[:VERSIONS_OF]))
-    return [version for version, _count in counts.most_common()]
-
-
-def _replays(group: Group) -> tuple[str, int, int]:
-    """How many were given back, for people; how many of the latest of them are known, and of these failed again."""
-    rows = rows_of(group, LetterState.GIVEN_BACK, [part.queue for part in group.parts])
-    count = rows[: COARSE + 1].count()
-    if not count:
-        return "", 0, 0
-    if len(group.parts) == 1:
-        rows = rows.order_by("-pk" if group.kind.column else "-seen_at")
-    latest = list(rows.values_list("pk", flat=True)[:REPLAYS_OF])
-    ended = ReplayItem.objects.filter(letter__in=latest).order_by().values_list("outcome", flat=True)
-    outcomes = Counter(filter(None, ended))
-    failed = sum(outcomes[outcome] for outcome in FAILED_AGAIN)
-    return f"{number(COARSE)}+" if count > COARSE else number(count), sum(outcomes.values()), failed
+def _of_last(last: DeadLetter | None, texts: dict[tuple[str, str], str], masks: Masks) -> dict[str, Any]:
+    if last is None:
+        return {}
+    return {
+        "latest": last.seen_at,
+        "example": last.pk,
+        "exception": last.exception_type,
+        "place": last.place,
+        "text": texts.get((last.setting_key, last.message_key), ""),
+        "body": masks.head_of_body(last),
+    }
 
 
 def _remarks(groups: Sequence[Group]) -> tuple[list[KnownFault], list[Taking]]:

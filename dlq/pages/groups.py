@@ -127,12 +127,10 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
     named = {key_of(part.queue) for group in groups for part in group.parts}
     mine = settings_for(user, rights.GIVE_BACK).filter(key__in=named).order_by()
     can_go = set(mine.values_list("key", flat=True))
-    remarkable = {each for each in named if each in can_go or (not _exists(each) and may_remark(user, each))}
+    gone = named - set(LaunchSetting.objects.filter(key__in=named).order_by().values_list("key", flat=True))
+    # Of settings that are gone the permission decides, which is the same for all.
+    remarkable = can_go | (gone if gone and may_remark(user, min(gone)) else set())
     return [_row(group, each, key, can_go, remarkable) for group, each in zip(groups, facts, strict=True)]
-
-
-def _exists(key: str) -> bool:
-    return LaunchSetting.objects.filter(key=key).exists()
 
 
 def _row(group: Group, facts: Facts, key: str, can_go: set[str], remarkable: set[str]) -> GroupRow:

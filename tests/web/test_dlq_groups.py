@@ -86,7 +86,7 @@ def test_what_is_too_many_to_count_is_told_about(monkeypatch: pytest.MonkeyPatch
     died(151, OTHER, server_name="srv-2")
     monkeypatch.setattr(lists, "COUNTED", 100)
     monkeypatch.setattr(counting, "COARSE", 20)
-    monkeypatch.setattr(counting, "BUDGET", 60 if patient else -1)
+    monkeypatch.setattr(counting, "EXACT", 10_000 if patient else 0)
 
     first, *_others = groups.groups_of(KINDS[by], ["DLQ.orders"]).found
 
