@@ -13,9 +13,10 @@ from django.db import transaction
 from django.db.models import Max, QuerySet, Sum
 from django.utils import timezone
 
-from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice, Scope
+from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayJob, ReplaySlice, Scope
 from dlq.preflight import skipping
 from dlq.replay import counting, ladder, planning
+from dlq.replay.item_rows import write_items
 from dlq.replay.pacing import largest_slice
 from dlq.replay.planning import Candidate
 from dlq.replay.scopes import LISTED, frozen
@@ -148,8 +149,7 @@ class Planner:
     def _write(self, job: ReplayJob, letters: Sequence[Candidate], by_range: bool, now: datetime) -> int:
         """The slice with its items; how many. What another job took meanwhile is not in it: then it is no range."""
         piece = self._slice(job, letters, by_range, now)
-        items = [ReplayItem(job=job, letter_id=letter.letter, state_at=now, slice=piece) for letter in letters]
-        ReplayItem.objects.bulk_create(items, ignore_conflicts=True)
+        write_items(job, [letter.letter for letter in letters], now, piece=piece)
         held = piece.items.count()
         if not held:
             piece.delete()
@@ -171,12 +171,13 @@ class Planner:
         return [letter for letter in letters if letter.number in self._present]
 
     def _write_missing(self, job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
-        how = {"state": ItemState.NOT_FOUND, "why": skipping.GONE, "state_at": now}
+        state, why = ItemState.NOT_FOUND, skipping.GONE
         if job.scope in LISTED:
-            number = job.items.filter(letter__in=letters, state=ItemState.PLANNED).update(**how)
+            planned = job.items.filter(letter__in=letters, state=ItemState.PLANNED)
+            number = planned.update(state=state, why=why, state_at=now)
             counting.add(job.pk, {ItemState.PLANNED: -number, ItemState.NOT_FOUND: number})
         else:
-            ReplayItem.objects.bulk_create([ReplayItem(job=job, letter_id=pk, **how) for pk in letters])
+            write_items(job, letters, now, state=state, why=why)
             counting.add(job.pk, {ItemState.NOT_FOUND: len(letters)})
         dead = DeadLetter.objects.filter(pk__in=letters, state=LetterState.DEAD)
         dead.update(state=LetterState.GONE, state_at=now)

@@ -1,5 +1,6 @@
 """Which letters a job is about: the rows of its scope, frozen, and the list that people chose."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from contract.properties import dead_letter_queue
 from dlq.models import Action, DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.preflight import skipping
 from dlq.replay import counting
+from dlq.replay.item_rows import write_items
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
 
@@ -85,14 +87,9 @@ def _freeze_piece(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
 
 
 def _write(job: ReplayJob, why: dict[int, str], now: datetime) -> None:
-    items = [
-        ReplayItem(
-            job=job,
-            letter_id=pk,
-            state=ItemState.SKIPPED if reason else ItemState.PLANNED,
-            why=reason,
-            state_at=now,
-        )
-        for pk, reason in sorted(why.items())
-    ]
-    ReplayItem.objects.bulk_create(items, ignore_conflicts=True)
+    by_reason: dict[str, list[int]] = defaultdict(list)
+    for pk, reason in sorted(why.items()):
+        by_reason[reason].append(pk)
+    for reason, letters in by_reason.items():
+        state = ItemState.SKIPPED if reason else ItemState.PLANNED
+        write_items(job, letters, now, state=state, why=reason)
