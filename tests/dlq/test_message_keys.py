@@ -8,6 +8,7 @@ import pytest
 from broker.amqp_codec import decode
 from broker.port import BodyKind, Message, Outgoing, Settle
 from contract.identity import MessageKey, message_key
+from contract.properties import dead_letter_queue
 from contract.typed import Typed
 from dlq.models import DeadLetter
 from dlq.reading import origin_of
@@ -69,7 +70,7 @@ def dies_and_returns(stage: Stage, key: str) -> DeadLetter:
     row = DeadLetter.objects.get(setting_key=key)
     assert (row.message_key, row.message_key_weak) == (key_of(delivered).text, key_of(delivered).weak)
     assert decode(bytes(row.encoded)).body.type == decode(delivered).body.type
-    assert stage.queues.move_back(key, [row.orig_message_id]) == 1
+    assert stage.queues.move_ids(dead_letter_queue(key), [row.orig_message_id], key) == 1
     (returned,) = stage.consume(key, 1, Settle.ACCEPT)
     assert key_of(returned) == key_of(delivered)
     origin = origin_of(decode(returned))
