@@ -14,6 +14,11 @@ KEY_SHOWN = 40
 HEAD_SHOWN = 2000
 SENTENCE_SHOWN = 160
 
+# What is said of letters that a job moved; of every other action: given back.
+MOVED = {"redirect": "redirected", "discard": "put into the bin", "put_back": "put back"}
+# Moved, and nothing becomes of them by that.
+NO_OUTCOME = ("discard", "put_back")
+
 Row = Mapping[str, Any]
 
 
@@ -66,8 +71,10 @@ def protocol(row: Row) -> str:
 
 def progress(job: Row) -> str:
     """One line; `job` as in the REST interface."""
-    parts = [f"{job['state']}: {job['letters']['given_back']} of {job['total']} given back"]
-    parts += _counted(job["outcomes"].items())
+    moved = MOVED.get(job["action"], "given back")
+    parts = [f"{job['state']}: {job['letters']['given_back']} of {job['total']} {moved}"]
+    if job["action"] not in NO_OUTCOME:
+        parts += _counted(job["outcomes"].items())
     parts += _counted((name, job["letters"][name]) for name in ("not_found", "failed_to_move"))
     return ", ".join(parts)
 

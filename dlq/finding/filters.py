@@ -70,7 +70,9 @@ class LetterFilter(django_filters.FilterSet):
         choices=UNKNOWN_ONES, empty_label=gettext_lazy("known or not"), label=gettext_lazy("Not known is the")
     )
     # Shown only where they are set: links lead there, nobody types them.
-    quiet = ("fingerprint", "exception_type", "message_key", "without", "queue")
+    quiet: tuple[str, ...] = ("fingerprint", "exception_type", "message_key", "without", "queue")
+    # Folded until one of them is set, or until somebody looks for more.
+    rarely = ("prop", "since", "until", "activation", "delivered_from", "delivered_to", "replays_from", "replays_to")
 
     class Meta:
         model = DeadLetter
@@ -87,6 +89,8 @@ class LetterFilter(django_filters.FilterSet):
     ) -> None:
         super().__init__(data, queryset, request=request)
         self.user, self.queue = user, queue
+        if queue:  # its setting and destination are known
+            self.quiet = (*self.quiet, "setting", "destination")
         self.asked = Asked()
 
     def get_form_class(self) -> type[forms.Form]:
@@ -104,6 +108,14 @@ class LetterFilter(django_filters.FilterSet):
     def filter_queryset(self, queryset: QuerySet[DeadLetter]) -> QuerySet[DeadLetter]:
         self.asked = self.form.asked
         return queryset.filter(self.asked.q)
+
+    @property
+    def rare(self) -> list[str]:
+        return [name for name in self.rarely if name in self.form.fields]
+
+    @property
+    def rare_is_set(self) -> bool:
+        return any(self.form[name].value() for name in self.rare)
 
     @property
     def problem(self) -> str:

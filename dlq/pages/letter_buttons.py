@@ -27,6 +27,7 @@ def buttons_of(user: Any, letter: DeadLetter) -> list[Button]:
         return [button("put-back", _("Put back…"), where("put_back"), "back", rights.DISCARD, "primary")]
     return [
         button("give-back", _("Give back…"), where("give_back"), "back", rights.GIVE_BACK, "primary"),
+        button("edit", _("Edit and give back…"), link("edit_letter", letter.pk), "edit", rights.EDIT),
         button("redirect", _("Redirect…"), where("redirect"), "back", rights.REDIRECT),
         button("discard", _("Discard…"), where("discard"), "trash", rights.DISCARD, "danger"),
     ]

@@ -49,6 +49,7 @@ class Row:
 class LetterTable(tables.Table):
     tick = tables.Column(accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}})
     seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
+    setting = tables.Column(accessor="letter__setting_key", verbose_name=gettext_lazy("Setting"), empty_values=())
     cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
     body = tables.Column(
         accessor="body", empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}}
@@ -71,10 +72,15 @@ class LetterTable(tables.Table):
     def render_seen(self, value: DeadLetter) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago(value.seen_at))
 
+    def render_setting(self, value: str, record: Row) -> SafeString | str:
+        key = value or record.letter.queue.removeprefix("DLQ.")
+        return format_html('<a href="{}">{}</a>', link("dead_letters_of", key), visible(key))
+
     def render_cause(self, value: DeadLetter) -> SafeString:
         words = visible(value.exception_type) if value.exception_type else _("no protocol")
         kept = "" if value.durable else format_html(' <span class="tag">{}</span>', _("not durable"))
-        return format_html('<a href="{}"><b>{}</b></a>{}', link("letter", value.pk), words, kept)
+        muted = format_html(' <span class="tag">{}</span>', _("known")) if getattr(value, "is_muted", False) else ""
+        return format_html('<a href="{}"><b>{}</b></a>{}{}', link("letter", value.pk), words, kept, muted)
 
     def render_body(self, value: str, record: Row) -> SafeString | str:
         if record.letter.problem:
@@ -172,7 +178,8 @@ class Listed:
             "problem": self.filters.problem,
             "filtered": bool(self.query),
             "filter_query": self.query,
-            "table": LetterTable(self.page.rows),
+            # One setting: said above. Several: nothing can be done with a selection of them.
+            "table": LetterTable(self.page.rows, exclude=("setting",) if self.filters.queue else ("tick",)),
             "listed": self.page,
             "total": self.found.words,
             "stopped": self.found.stopped_at is not None,

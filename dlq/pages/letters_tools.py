@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from agents.models import LaunchSetting
-from agents.pages.consoles import link
+from agents.pages.consoles import Text, link
 from agents.services.rights import may
 from dlq import rights
 
@@ -13,7 +15,7 @@ class Tools:
     """Addresses; empty: not offered. `edit` is of all that the list shows, `edit_chosen` of those that are ticked, and
     so on."""
 
-    files: list[tuple[str, str]]
+    files: list[tuple[str, str, Text]]
     edit: str = ""
     edit_chosen: str = ""
     redirect: str = ""
@@ -27,10 +29,14 @@ def tools_of(user: object, key: str, setting: LaunchSetting | None, query: str, 
     """`query` is the filter of the list as in an address, `dead`: it is one of dead letters."""
     base = link("export_letters", key) if key else link("export_letters")
     more = f"&{query}" if query else ""
-    files = [
-        ("CSV", f"{base}?file=csv{more}"),
-        ("JSON lines", f"{base}?file=jsonl{more}"),
-        ("JSON lines +", f"{base}?file=jsonl&bodies=1{more}"),
+    files: list[tuple[str, str, Text]] = [
+        ("CSV", f"{base}?file=csv{more}", _("one row each, for a spreadsheet")),
+        ("JSON lines", f"{base}?file=jsonl{more}", _("one object each, without properties")),
+        (
+            _("JSON lines with properties"),
+            f"{base}?file=jsonl&bodies=1{more}",
+            _("whole letters with their properties, which can be imported again"),
+        ),
     ]
     if setting is None:
         return Tools(files)

@@ -21,7 +21,7 @@ from dlq.pages.pace import LATEST, Moved, Pace, pace
 from dlq.pages.replay_control import buttons_of
 from dlq.pages.replay_rights import job_for
 from dlq.pages.replay_steps import steps_of
-from dlq.pages.shown import ITEMS, JOBS, OUTCOMES
+from dlq.pages.shown import JOBS, OUTCOMES
 from dlq.preflight.words import reason
 
 # How often the page looks again: while letters move, and while only agents have something to say.
@@ -78,7 +78,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,
         items=[
-            (item, masks.head_of_body(item.letter), ITEMS[item.state], _outcome(item), reason(item.why))
+            (item, masks.head_of_body(item.letter), words.item_shown(job, item.state), _outcome(item), reason(item.why))
             for item in listed.rows
         ],
         show=show if show in SHOWS else "",

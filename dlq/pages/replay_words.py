@@ -12,11 +12,13 @@ from django.utils.translation import ngettext
 from agents.pages.amounts import number
 from agents.pages.consoles import Text
 from agents.pages.fact import Fact
+from agents.pages.shown import Shown
 from agents.pages.visible import visible
 from dlq.editing.rules import rule_of, told
 from dlq.masking import Masks
 from dlq.models import Action, ItemState, Outcome, ReplayItem, ReplayJob
 from dlq.pages.edit_rule_form import WORDS
+from dlq.pages.shown import ITEMS
 from dlq.preflight import judgement
 from dlq.preflight.words import reason
 from dlq.replay.ladder import step_size
@@ -77,6 +79,12 @@ def moved_word(job: ReplayJob) -> str:
         Action.PUT_BACK: _("put back"),
         Action.EDIT: _("edited and given back"),
     }[Action(job.action)]
+
+
+def item_shown(job: ReplayJob, state: str) -> Shown:
+    """How the state of one letter of this job looks: what is moved into the bin was not given back."""
+    icon = "trash" if job.action == Action.DISCARD else "back"
+    return Shown(moved_word(job), "info", icon) if state == ItemState.GIVEN_BACK else ITEMS[state]
 
 
 def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:

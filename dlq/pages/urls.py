@@ -29,6 +29,7 @@ from dlq.pages.trip_panel import takers_of_trips, trip_panel
 def register() -> None:
     add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, letters.VIEW))
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
+    add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
     add_page("dead-letters/", overview.overview, "dead_letters")
     add_page("letters/", letters.all_letters, "all_dead_letters")
     add_page("letters/groups/", groups.all_groups, "all_letter_groups")

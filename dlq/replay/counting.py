@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Count
 
-from dlq.models import ItemState, Outcome, ReplayItem, ReplayJob
+from dlq.models import Action, ItemState, Outcome, ReplayItem, ReplayJob
 
 OUTCOMES = (Outcome.HANDLED, Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN)
 
@@ -45,5 +45,7 @@ def moved(job: ReplayJob) -> int:
 
 def waiting(job: ReplayJob) -> int:
     """Of these, the ones of which no KMA has said anything yet. Never below 0: an outcome may be known before the check
-    of its slice."""
+    of its slice. What goes into the bin or out of it goes before no agent: nobody will say anything."""
+    if job.action in (Action.DISCARD, Action.PUT_BACK):
+        return 0
     return max(0, moved(job) - sum(int(job.counts.get(outcome, 0)) for outcome in OUTCOMES))

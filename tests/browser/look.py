@@ -63,6 +63,8 @@ def pages() -> dict[str, str]:
         "redirect": f"/dead-letters/{setting}/redirect/?all=1",
         "discard": f"/dead-letters/{setting}/discard/?all=1",
         "give-back": f"/dead-letters/{setting}/give-back/?all=1",
+        "edit-rule": f"/dead-letters/{setting}/edit/?all=1",
+        "import": f"/dead-letters/{setting}/import/",
         "replays": "/replays/",
         "health": "/health/",
         "records": "/records/",

@@ -16,7 +16,7 @@ from tests.web.factories import World
 
 
 def every_page(world: World) -> dict[str, str]:
-    """Addresses that an operator may open."""
+    """Addresses that somebody with every permission may open."""
     key = "orders-export"
     setting, activation = world.settings[key], world.activations[key]
     hostile = next(each for each in world.protocols if each.exception_type == "ValueError")
@@ -73,6 +73,11 @@ def every_page(world: World) -> dict[str, str]:
         "give back all": f"/dead-letters/{key}/give-back/?all=1",
         "give back some": f"/dead-letters/{key}/give-back/?letter={world.letters[-5].pk}&letter={world.letters[0].pk}",
         **{f"letter {letter.pk}": f"/letters/{letter.pk}/" for letter in (world.letters[0], *world.letters[-4:])},
+        "redirect all": f"/dead-letters/{key}/redirect/?all=1",
+        "discard some": f"/dead-letters/{key}/discard/?letter={world.letters[-5].pk}",
+        "edit by a rule": f"/dead-letters/{key}/edit/?all=1",
+        "edit a letter": f"/letters/{world.letters[-5].pk}/edit/",
+        "import": f"/dead-letters/{key}/import/",
         "audit": "/audit/",
         "filtered audit": f"/audit/?setting={key}&result=refused",
         "waiting messages": f"/settings/{key}/waiting/?part=delayed",

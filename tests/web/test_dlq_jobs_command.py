@@ -284,3 +284,14 @@ def test_any_address_of_the_interface_can_be_asked(three: list[DeadLetter], tmp_
     reports.person("outsider")
     with pytest.raises(CommandError, match="permission"):
         told("ask", "GET", "replays/", "--as", "outsider")
+
+
+def test_what_goes_into_the_bin_is_not_said_to_be_given_back(
+    three: list[DeadLetter], asleep: Callable[..., None]
+) -> None:
+    job = begun("discard", "--all")["id"]
+    asleep({"state": JobState.DONE, "counts": {"given_back": 3}})
+    errors = StringIO()
+    told("follow", job, "--outcomes", "--as", "operator", errors=errors)
+
+    assert errors.getvalue().splitlines()[-1] == "done: 3 of 3 put into the bin"

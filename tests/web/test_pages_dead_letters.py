@@ -233,3 +233,45 @@ def test_a_letter_that_is_gone_says_so_and_what_of_it_is_kept(world: World) -> N
     text = looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
 
     assert "It is not in its queue any more:" in text and "outside of this console" in text
+
+
+def test_a_list_of_several_settings_names_them_and_offers_no_selection(world: World) -> None:
+    client = signed_in(world, "operator")
+    several, one = looked_at(client, "/letters/"), looked_at(client, f"/dead-letters/{KEY}/")
+
+    assert f"/dead-letters/{KEY}/" in several.links() and not ticks(several) and ticks(one)
+    assert {"setting", "destination"} <= inputs(several) and not {"setting", "destination"} & inputs(one)
+
+
+def ticks(page: Elements) -> bool:
+    return any(attrs.get("name") == "letter" for _tag, attrs in page.found)
+
+
+def inputs(page: Elements) -> set[str | None]:
+    return {attrs.get("name") for tag, attrs in page.found if tag == "input"}
+
+
+def test_what_is_seldom_asked_for_is_folded_until_it_is_set(world: World) -> None:
+    client = signed_in(world, "viewer")
+
+    def folds(path: str) -> list[bool]:
+        found = looked_at(client, path).found
+        return ["open" in attrs for tag, attrs in found if tag == "details" and attrs.get("class") == "rare"]
+
+    assert folds(f"/dead-letters/{KEY}/") == [False]
+    assert folds(f"/dead-letters/{KEY}/?delivered_from=1") == [True]
+
+
+def test_a_letter_leads_to_its_editing_and_the_navigation_to_the_audit(world: World) -> None:
+    letter = dead(world)[-1]
+    links = looked_at(signed_in(world, "chief"), f"/letters/{letter.pk}/").links()
+
+    assert f"/letters/{letter.pk}/edit/" in links and "/audit/" in links
+
+
+def test_letters_of_a_job_that_discards_are_not_said_to_be_given_back(world: World) -> None:
+    assert world.job
+    ReplayJob.objects.filter(pk=world.job.pk).update(action="discard")
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{world.job.pk}/").text
+
+    assert "put into the bin" in text and "given back" not in text
