@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import connection
@@ -61,28 +61,20 @@ def counted(queues_: Sequence[str], state: str, column: str, *, most: int, up_to
     if not queues_:
         return []
     here = f"FROM {TABLE} WHERE queue = step.q AND state = %s"
-    with_value = f"{here} AND {column} = step.v"
-    place = "(CAST(%s AS varchar(300)))"
     sql = (
-        f"WITH RECURSIVE places(q) AS (VALUES {', '.join([place] * len(queues_))}), "
+        f"WITH RECURSIVE {_places(queues_)}, "
         f"step(q, v) AS ("
         f"SELECT q, (SELECT {column} FROM {TABLE} WHERE queue = places.q AND state = %s AND {column} IS NOT NULL "
         f"ORDER BY {column} LIMIT 1) FROM places UNION ALL "
         f"SELECT q, (SELECT {column} {here} AND {column} > step.v ORDER BY {column} LIMIT 1) "
         f"FROM step WHERE v IS NOT NULL) "
-        f"SELECT q, v, (SELECT count(*) FROM (SELECT 1 {with_value} LIMIT %s) AS few), "
-        f"(SELECT id {with_value} ORDER BY {column}, id LIMIT 1), "
-        f"(SELECT id {with_value} ORDER BY {column} DESC, id DESC LIMIT 1) "
-        f"FROM step WHERE v IS NOT NULL LIMIT %s"
+        f"SELECT q, v, {_looked('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT %s"
     )
-    values: list[Any] = [*queues_, state, state, state, up_to, state, state, most]
     with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        found = [Counted(*row) for row in cursor.fetchall()]
-    # A letter may go between the count and the look at its number.
-    found = [each for each in found if each.count and each.first is not None and each.last is not None]
-    nulls = _without(queues_, state, column, up_to) if DeadLetter._meta.get_field(column).null else []
-    return [*found, *nulls]
+        cursor.execute(sql, [*queues_, state, state, state, up_to, most])
+        rows = cursor.fetchall()
+    found = _with_ends(rows, state, column, up_to)
+    return [*found, *(_without(queues_, state, column, up_to) if DeadLetter._meta.get_field(column).null else [])]
 
 
 def counted_values(
@@ -95,33 +87,40 @@ def counted_values(
     adapted = [_adapted(column, value) for value in values]
     sql = (
         f"WITH {_places(queues_)}, wanted(v) AS (VALUES {', '.join(['(%s)'] * len(values))}) "
-        f"SELECT q, v, {_facts(f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
+        f"SELECT q, v, {_looked('places.q', f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, *adapted, state, up_to, state, state])
-        return [Counted(*row) for row in cursor.fetchall() if row[2] and row[3] is not None and row[4] is not None]
+        cursor.execute(sql, [*queues_, *adapted, state, up_to])
+        rows = cursor.fetchall()
+    return _with_ends(rows, state, column, up_to)
 
 
 def count_each(wanted: Sequence[tuple[str, Any]], state: str, column: str, *, up_to: int) -> list[int]:
     """How many letters each of these queues has with this value (None: without one), up to `up_to`."""
+    answers = _of_each(wanted, state, column, f"SELECT count(*) FROM (SELECT 1 {{here}} LIMIT {int(up_to)}) AS few")
+    return [int(answer or 0) for answer in answers]
+
+
+def _of_each(wanted: Sequence[tuple[str, Any]], state: str, column: str, question: str) -> list[Any]:
+    """The answer of each, where `{here}` is from where its letters come."""
     _check(column)
-    counts = [0] * len(wanted)
+    answers: list[Any] = [None] * len(wanted)
     for known in (True, False):
         some = [(place, queue, value) for place, (queue, value) in enumerate(wanted) if (value is not None) is known]
         if not some:
             continue
         which = f"{column} = wanted.v" if known else f"{column} IS NULL"
+        here = f"FROM {TABLE} WHERE queue = wanted.q AND state = %s AND {which}"
         sql = (
             f"WITH wanted(place, q, v) AS (VALUES {', '.join(['(%s, %s, %s)'] * len(some))}) "
-            f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE queue = wanted.q AND state = %s "
-            f"AND {which} LIMIT %s) AS few) FROM wanted"
+            f"SELECT place, ({question.format(here=here)}) FROM wanted"
         )
         values = [each for place, queue, value in some for each in (place, queue, _adapted(column, value))]
         with connection.cursor() as cursor:
-            cursor.execute(sql, [*values, state, up_to])
-            for place, count in cursor.fetchall():
-                counts[place] = count
-    return counts
+            cursor.execute(sql, [*values, state])
+            for place, answer in cursor.fetchall():
+                answers[place] = answer
+    return answers
 
 
 def of_latest(queues_: Sequence[str], state: str, column: str, *, each: int) -> Counter[Any]:
@@ -144,24 +143,35 @@ def of_latest(queues_: Sequence[str], state: str, column: str, *, each: int) -> 
 
 
 def _without(queues_: Sequence[str], state: str, column: str, up_to: int) -> list[Counted]:
-    sql = f"WITH {_places(queues_)} SELECT q, {_facts(f'{column} IS NULL', column)} FROM places"
+    sql = f"WITH {_places(queues_)} SELECT q, NULL, {_looked('places.q', f'{column} IS NULL', column)} FROM places"
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, state, up_to, state, state])
+        cursor.execute(sql, [*queues_, state, up_to])
         rows = cursor.fetchall()
-    return [Counted(q, None, count, first, last) for q, count, first, last in rows if count and first and last]
+    return _with_ends(rows, state, column, up_to)
 
 
 def _places(queues_: Sequence[str]) -> str:
     return f"places(q) AS (VALUES {', '.join(['(CAST(%s AS varchar(300)))'] * len(queues_))})"
 
 
-def _facts(which: str, column: str) -> str:
-    """Count, first and last number of the letters of `places.q`. Values: state, bound, state, state."""
-    here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND {which}"
+def _looked(queue: str, which: str, column: str) -> str:
+    """How many letters there are, and the lowest and highest number of those that were counted, as one text: one look
+    into the index instead of three. Values: state, bound."""
     return (
-        f"(SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), (SELECT id {here} ORDER BY {column}, id LIMIT 1), "
-        f"(SELECT id {here} ORDER BY {column} DESC, id DESC LIMIT 1)"
+        f"(SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM (SELECT id FROM {TABLE} WHERE queue = {queue} "
+        f"AND state = %s AND {which} ORDER BY {column}, id LIMIT %s) AS few)"
     )
+
+
+def _with_ends(rows: Iterable[tuple[Any, ...]], state: str, column: str, up_to: int) -> list[Counted]:
+    """Of those that were not counted to the end the highest number is asked for."""
+    found = [Counted(queue, value, *map(int, looked.split())) for queue, value, looked in rows if looked]
+    large = [place for place, each in enumerate(found) if each.count >= up_to]
+    wanted = [(found[place].queue, found[place].value) for place in large]
+    last = _of_each(wanted, state, column, f"SELECT id {{here}} ORDER BY {column} DESC, id DESC LIMIT 1")
+    for place, number in zip(large, last, strict=True):
+        found[place] = replace(found[place], last=max(found[place].last, number or 0))
+    return found
 
 
 def _adapted(column: str, value: Any) -> Any:

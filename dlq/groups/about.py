@@ -52,13 +52,13 @@ def _read(wide: Sequence[tuple[int, Range, int, int]], state: str, column: str, 
     here = f"FROM {TABLE} WHERE queue = wide.q AND state = %s{which} AND id >= wide.lo AND id < wide.hi ORDER BY id"
     sql = (
         f"WITH wide(place, lo, hi, q, v) AS (VALUES {', '.join(['(%s, %s, %s, %s, %s)'] * len(wide))}) "
-        f"SELECT place, lo, hi, (SELECT count(*) FROM (SELECT id {here} LIMIT {READ}) AS few), "
-        f"(SELECT id {here} LIMIT 1 OFFSET {READ - 1}) FROM wide"
+        f"SELECT place, lo, hi, (SELECT count(*) || ' ' || max(id) FROM (SELECT id {here} LIMIT {READ}) AS few) "
+        f"FROM wide"
     )
     values = [value for place, each, lo, hi in wide for value in (place, lo, hi, each.queue, each.value)]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*values, state, state])
-        return list(cursor.fetchall())
+        cursor.execute(sql, [*values, state])
+        return [(*where, *map(int, read.split())) for *where, read in cursor.fetchall() if read]
 
 
 def two_digits(count: int) -> int:

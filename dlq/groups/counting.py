@@ -24,8 +24,8 @@ from dlq.models import LetterState
 DEAD = LetterState.DEAD.value
 # Groups that are counted, of all queues together, each part in a queue by itself.
 MOST = 5_000
-COARSE = 200
-EXACT = 150_000
+COARSE = 400
+EXACT = 100_000
 # An estimate that is larger by less may be of no more than COUNTED.
 DOUBT = 1.2
 # Where there are too many groups: so many of the latest letters say which ones are shown.

@@ -136,16 +136,16 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
 def _row(group: Group, facts: Facts, key: str, can_go: set[str], remarkable: set[str]) -> GroupRow:
     of = [
         Place(key_of(part.queue), part.words, f"{link('dead_letters_of', key_of(part.queue))}?{group.query}")
-        for part in group.parts
+        for part in group.parts[:NAMED]
     ]
-    one = of[0].key if len(of) == 1 else ""
+    one = of[0].key if len(group.parts) == 1 else ""
     return GroupRow(
         group=group,
         facts=facts,
         title=_title(group, facts),
         url=of[0].url if one else f"{link('all_dead_letters')}?{group.query}",
-        places=[] if key else of[:NAMED],
-        others=0 if key else max(0, len(of) - NAMED),
+        places=[] if key else of,
+        others=0 if key else max(0, len(group.parts) - NAMED),
         back=f"{link('give_back', one)}?group=1&{group.query}" if one in can_go else "",
         may_remark=bool(group.kind.name == "fingerprint" and group.value and one in remarkable),
     )

@@ -51,5 +51,5 @@ def _removed() -> list[str]:
     rows = DeadLetter.objects.filter(setting=None, state=LetterState.DEAD).order_by()
     rows = rows.exclude(queue__in=[dead_letter_queue(UNKNOWN), dead_letter_queue(BIN)])
     rows = rows.exclude(queue__in=LetterQueue.objects.filter(foreign=True).values("queue"))
-    keys = sorted(set(rows.values_list("setting_key", flat=True)[:COUNTED]))
-    return [key for key in keys if not LaunchSetting.objects.filter(key=key).exists()]
+    keys = set(rows.values_list("setting_key", flat=True)[:COUNTED])
+    return sorted(keys.difference(LaunchSetting.objects.order_by().values_list("key", flat=True)))

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils.safestring import SafeString
+
 STEP = 4
 BAR = 3
 HEIGHT = 20
+NOW = ' class="now"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,16 @@ class Spark:
     height: int
     most: int
     sum: int
+
+    @property
+    def drawn(self) -> SafeString:
+        """The bars; nothing but numbers. A template would take a third of a page's time for them."""
+        return SafeString(
+            "".join(
+                f'<rect x="{bar.x:d}" y="{bar.y:d}" width="{BAR:d}" height="{bar.height:d}"{NOW if bar.now else ""}/>'
+                for bar in self.bars
+            )
+        )
 
 
 def spark(counts: Sequence[int]) -> Spark:

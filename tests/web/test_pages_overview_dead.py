@@ -73,6 +73,9 @@ def test_a_sparkline_shows_what_is_little_beside_what_is_much() -> None:
     found = spark([0, 1, 1000])
 
     assert [(bar.x, bar.height, bar.now) for bar in found.bars] == [(4, 2, False), (8, HEIGHT, True)]
+    assert found.drawn == (
+        '<rect x="4" y="18" width="3" height="2"/><rect x="8" y="0" width="3" height="20" class="now"/>'
+    )
     assert spark([]).bars == [] and spark([0, 0]).most == 0
 
 
