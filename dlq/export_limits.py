@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from agents.pages.amounts import number
 from dlq.auditing import Person, record
 from dlq.finding.quick import quick
+from dlq.finding.told import query_for_all
 from dlq.models import AuditResult, DeadLetter
 
 # Letters of one file: heads of bodies, or whole letters of up to 1 MB.
@@ -103,5 +104,5 @@ def tell(
     record(
         "export", by=by, now=timezone.now(), target=f"setting:{key}" if key else "letters:all", setting_key=key,
         counts=None if count is None else {"letters": count}, result=result,
-        detail={"file": file, "bodies": bodies, "query": query},
+        detail={"file": file, "bodies": bodies, "query": query_for_all(query, key)},
     )  # fmt: skip

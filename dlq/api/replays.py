@@ -6,6 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
+from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -18,7 +19,10 @@ from dlq import rights
 from dlq.api.audited import Audited
 from dlq.api.wishes import AskSerializer, refuse, wish_of
 from dlq.asking import begin
+from dlq.finding.told import query_told
 from dlq.job_actions import act
+from dlq.masking import Masks
+from dlq.masks import everybodys_masks, masks_for
 from dlq.models import ItemState, ReplayItem, ReplayJob
 from dlq.replay.counting import OUTCOMES, waiting
 from dlq.replay.refusal import ReplayRefused
@@ -34,6 +38,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     by = serializers.CharField(source="by.username", default=None)
     approved_by = serializers.CharField(source="approved_by.username", default=None)
     paused_by = serializers.CharField(source="paused_by.username", default=None)
+    query = serializers.SerializerMethodField(help_text="The filter; values of masked properties are not told.")
     letters = serializers.SerializerMethodField(help_text="How many letters are planned, given_back, and so on.")
     outcomes = serializers.SerializerMethodField(
         help_text="Of the letters that were given back: handled, failed_again, dead_again, waiting."
@@ -47,6 +52,15 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
             "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder", "ladder_percent",
             "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at", "paused_by", "paused_at",
         )  # fmt: skip
+
+    def get_query(self, job: ReplayJob) -> str:
+        """Without a request as anybody may see it."""
+        return query_told(job.query, self.masks, job.setting_key) if job.query else ""
+
+    @cached_property
+    def masks(self) -> Masks:
+        asking = self.context.get("request")
+        return masks_for(asking.user) if asking else everybodys_masks()
 
     def get_letters(self, job: ReplayJob) -> dict[str, int]:
         return {state: int(job.counts.get(state, 0)) for state in ItemState.values}

@@ -13,6 +13,7 @@ from agents.pages.buttons import Button
 from agents.pages.consoles import link, page
 from agents.pages.lists import BEFORE, PAGE, page_of
 from agents.pages.shown import Shown
+from dlq.finding.told import query_told
 from dlq.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, ItemState, JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice
 from dlq.models.replay import OPEN_JOBS
@@ -64,6 +65,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         state=JOBS[job.state],
         open=job.state in OPEN_JOBS,
         unfinished=job.state in UNFINISHED_JOBS,
+        query=query_told(job.query, masks, job.setting_key),
         polls=job.state in UNFINISHED_JOBS or bool(to_come),
         buttons=_buttons(request, job),
         bars=words.bars(job, counts),

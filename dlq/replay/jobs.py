@@ -14,6 +14,7 @@ from agents.models import LaunchSetting
 from agents.services.looking import send
 from contract.text import storable
 from dlq.auditing import Person, record
+from dlq.finding.told import query_for_all
 from dlq.models import (
     UNFINISHED_JOBS,
     Action,
@@ -254,5 +255,10 @@ def audit(
         reason=reason,
         counts=counts,
         result=result,
-        detail={"from": job.source_queue, "to": job.target_queue, "query": job.query, **(detail or {})},
+        detail={
+            "from": job.source_queue,
+            "to": job.target_queue,
+            "query": query_for_all(job.query, job.setting_key),
+            **(detail or {}),
+        },
     )

@@ -12,10 +12,12 @@ from agents.services.roles import make_groups
 from broker.amqp_codec import decode
 from contract.typed import Typed
 from dlq import index
+from dlq.export_limits import tell
 from dlq.masking import MASK, Masks
 from dlq.masks import masks_for
-from dlq.models import DeadLetter
+from dlq.models import AuditEntry, DeadLetter
 from dlq.reading import raw_row
+from dlq.replay.jobs import create_job
 from tests.web import letters, reports
 
 pytestmark = pytest.mark.django_db
@@ -71,9 +73,13 @@ def page(user: User, path: str, status: int = 200) -> str:
 
 
 def api(user: User, path: str) -> Any:
+    return rest(user, f"dead-letters/{path}")
+
+
+def rest(user: User, path: str) -> Any:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(user)["Authorization"])
-    answer = client.get(f"/api/v1/dead-letters/{path}")
+    answer = client.get(f"/api/v1/{path}")
     assert answer.status_code == 200, answer.content
     return answer.json()
 
@@ -228,6 +234,23 @@ def test_a_search_by_a_masked_property_is_refused_with_its_name(operator: User, 
     assert masks.refusal("region", ["orders"]) == masks.refusal("card", ["open"]) == ""
     assert "“card” is masked" in masks.refusal("card", ["open", "orders"])
     assert masks_for(trusted).refusal("card") == ""
+
+
+def test_what_the_trusted_look_for_is_not_told_to_others(operator: User, trusted: User) -> None:
+    """A job says which filter it has: whoever reads the value there knows that a letter has it."""
+    setting = orders("card")
+    letter()
+    query = f"prop=region%3Dnorth&prop=card%3D{SECRET}"
+    job = create_job(setting, action="discard", scope="matching", by=trusted, now=reports.AT, query=query)
+    tell(trusted, key="orders", file="csv", bodies=False, query=query)
+    path = f"/replays/{job.pk}/"
+    assert SECRET in page(trusted, path) and SECRET in rest(trusted, f"replays/{job.pk}/")["query"]
+    told = [page(operator, path), rest(operator, f"replays/{job.pk}/")["query"]]
+    told += [str(entry.detail) for entry in AuditEntry.objects.all()]
+    assert len(told) == 4 and not any(SECRET in text for text in told)
+    assert all(MASK in text and "north" in text for text in told)
+    job.refresh_from_db()
+    assert job.query == query
 
 
 def test_operators_do_not_get_the_permission_and_administrators_have_it(operator: User) -> None:
