@@ -70,6 +70,12 @@ def _piece(numbers: Sequence[int], masks: Masks, bodies: bool) -> Iterator[Row]:
         yield _whole(letter, masks) if bodies else _head(letter, masks)
 
 
+def head_of(letters: QuerySet[DeadLetter], masks: Masks) -> Row | None:
+    """Of the only one of them, if there is one."""
+    letter = letters.only(*EXPORTED, HEAD).first()
+    return _head(letter, masks) if letter is not None else None
+
+
 def _head(letter: DeadLetter, masks: Masks) -> Row:
     return with_head({**_columns(letter), HEAD: masks.head_of_body(letter)})
 

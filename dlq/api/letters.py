@@ -237,14 +237,16 @@ def _base64(content: bytes) -> dict[str, Any]:
 
 
 def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
-    """A letter without a key has only itself."""
+    """A letter without a key has only itself; so has one that says that it is of a setting which this person may not
+    see."""
+    mine = queues_for(context["request"].user)
+    has_key = bool(letter.message_key) and (mine is None or dead_letter_queue(letter.setting_key) in mine)
     same = {"setting_key": letter.setting_key, "message_key": letter.message_key}
     protocols = FailureProtocol.objects.filter(**same).defer("traceback", "properties")
-    chapters = DeadLetter.objects.filter(**same) if letter.message_key else DeadLetter.objects.filter(pk=letter.pk)
+    chapters = DeadLetter.objects.filter(**same) if has_key else DeadLetter.objects.filter(pk=letter.pk)
     reports = LetterReport.objects.filter(**same)
     letters = list(chapters.defer(*WHOLE_ONLY)[:CASE])
     replays = ReplayItem.objects.filter(letter__in=letters).select_related("job__by").order_by("-pk")
-    has_key = bool(letter.message_key)
     return {
         "protocols": ProtocolHeadSerializer(protocols[:CASE] if has_key else [], many=True).data,
         "chapters": LetterSerializer(letters, many=True, context=context).data,

@@ -83,6 +83,19 @@ def test_one_letter_is_shown_with_its_protocols(orders: LaunchSetting) -> None:
     assert "DE-SECRET" not in text + json.dumps(shown)
 
 
+@pytest.mark.django_db
+def test_masked_fields_are_shown_to_whom_may_see_them() -> None:
+    reports.setting(masked_properties=["iban"])
+    row = letters.dead("orders", 10, "ID:1", Typed("string", '{"iban": "DE-SECRET", "sku": 7}'))
+    reports.person("trusted", "dlq.view_deadletter", "dlq.can_see_masked")
+    reports.person("stranger")
+    for hidden in (told("show", str(row.pk)), told("show", str(row.pk), "--json")):
+        assert "DE-SECRET" not in hidden and "sku" in hidden
+    assert "DE-SECRET" in told("show", str(row.pk), "--as", "trusted")
+    with pytest.raises(CommandError, match="no dead letter"):
+        told("show", str(row.pk), "--as", "stranger")
+
+
 def test_text_for_a_terminal_moves_nothing_on_it() -> None:
     assert safe("a\x1b\n\N{RIGHT-TO-LEFT OVERRIDE}\x9bб", 10) == "a\\x1b\\n\\u202e\\x9bб"
     assert safe("abcdef", 4) == "abcd … +2"

@@ -227,6 +227,21 @@ def test_rest_shows_a_teammate_the_letters_of_the_pool_only(groups: None, settin
     assert api_client(make_person("nobody")).get(LETTERS).status_code == 403
 
 
+def test_rest_tells_of_the_case_only_what_is_of_settings_of_the_pool(
+    groups: None, setting: LaunchSetting, pool: Pool
+) -> None:
+    """A letter may say that it is of another setting than its queue's."""
+    make_setting(Pool.objects.create(name="elsewhere"), "hidden")
+    other, row = letters.dead("hidden", 10, "ID:1"), letters.dead("hidden", 11, "ID:1")
+    DeadLetter.objects.filter(pk=row.pk).update(queue=f"DLQ.{setting.key}")
+    mate = teammate(pool, rights=("see_letters",))
+    mate.groups.remove(*mate.groups.filter(name="viewer"))
+    client = api_client(User.objects.get(pk=mate.pk))
+    assert client.get(f"{LETTERS}{other.pk}/").status_code == 404
+    chapters = client.get(f"{LETTERS}{row.pk}/").json()["case"]["chapters"]
+    assert [chapter["id"] for chapter in chapters] == [row.pk]
+
+
 def test_letters_of_which_nothing_is_known_are_found(orders: LaunchSetting, root: User) -> None:
     letter(1, fingerprint="f1", exception_type="shop.KeyError", server_name="srv-1")
     letter(2, fingerprint="f1", activation_uuid="00000000-0000-0000-0000-000000000007")

@@ -26,6 +26,7 @@ from failures.models import FailureProtocol
 LONGEST_LIST = 1000
 PROTOCOLS_SHOWN = 20
 PROTOCOL = ("id", "occurred_at", "server_name", "attempt", "outcome", "exception_type", "exception_text", "place")
+AS = "what this person may see; else masked for anybody"
 FILTERS = {
     "setting": "dead letters of this setting",
     "state": f"{', '.join(LetterState.values)} or every; dead unless said otherwise",
@@ -49,6 +50,7 @@ class Command(BaseCommand):
         show = actions.add_parser("show", help="one letter and its protocols")
         show.add_argument("id", type=int)
         show.add_argument("--json", action="store_true")
+        show.add_argument("--as", dest="person", metavar="USER", help=AS)
         replays.add(actions)
         anything.add(actions)
         imports.add(actions)
@@ -85,11 +87,13 @@ class Command(BaseCommand):
             self.stderr.write(f"There are older ones: --before {rows[-1]['id']}")
 
     def _show(self, options: dict[str, Any]) -> None:
-        pk = _id(options["id"])
-        letter = DeadLetter.objects.filter(pk=pk).values(*export.EXPORTED, export.HEAD).first()
+        pk, person = _id(options["id"]), _named(options["person"])
+        letters = letters_for(person) if person else DeadLetter.objects.all()
+        masks = masks_for(person) if person else everybodys_masks()
+        letter = exporting.head_of(letters.filter(pk=pk), masks)
         if letter is None:
             raise CommandError(f"There is no dead letter {pk}; manage.py dlq list shows them.")
-        shown = {**export.with_head(letter), "protocols": _protocols(letter)}
+        shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
             self._print(export.plain(shown) | {"protocols": [export.plain(row) for row in shown["protocols"]]})
         else:
@@ -152,7 +156,7 @@ def _export_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--bodies", action="store_true", help="whole letters as far as they are kept, as import takes them; else heads"
     )
-    parser.add_argument("--as", dest="person", metavar="USER", help="what this person may see; else masked for anybody")
+    parser.add_argument("--as", dest="person", metavar="USER", help=AS)
 
 
 def _filter_arguments(parser: CommandParser) -> None:
@@ -188,7 +192,7 @@ def _named(name: str | None) -> User | None:
     return person
 
 
-def _protocols(letter: dict[str, Any]) -> list[dict[str, Any]]:
+def _protocols(letter: export.Row) -> list[dict[str, Any]]:
     """The newest ones of its case; a letter without a key has none."""
     if not letter["message_key"]:
         return []
