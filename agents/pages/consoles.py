@@ -12,13 +12,16 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 
+from agents.services.rights import may_anywhere
+
 Text = str | Promise
 View = Callable[..., HttpResponseBase]
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end."""
+    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end. `action`: instead of a
+    permission, one of `agents.services.rights` that a grant in any pool allows as well."""
 
     section: str
     label: Text
@@ -26,6 +29,12 @@ class Tab:
     order: int
     permission: str = ""
     apart: bool = False
+    action: str = ""
+
+    def is_for(self, user: Any) -> bool:
+        if self.action:
+            return may_anywhere(user, self.action)
+        return not self.permission or bool(user.has_perm(self.permission))
 
     @property
     def url(self) -> str:
@@ -42,11 +51,7 @@ def add_tab(tab: Tab) -> None:
 
 def tabs_for(request: HttpRequest) -> list[Tab]:
     """The navigation of this person: what they may not see is left out."""
-    user = request.user
-    return sorted(
-        (tab for tab in _tabs.values() if not tab.permission or user.has_perm(tab.permission)),
-        key=lambda tab: tab.order,
-    )
+    return sorted((tab for tab in _tabs.values() if tab.is_for(request.user)), key=lambda tab: tab.order)
 
 
 def add_page(route: str, view: View, name: str) -> None:

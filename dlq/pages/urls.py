@@ -4,6 +4,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_tab
+from dlq import rights
 from dlq.pages import (
     audit,
     case,
@@ -27,7 +28,7 @@ from dlq.pages.trip_panel import takers_of_trips, trip_panel
 
 
 def register() -> None:
-    add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, letters.VIEW))
+    add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, action=rights.SEE))
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
     add_page("dead-letters/", overview.overview, "dead_letters")

@@ -2,8 +2,10 @@
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Group, User
+from django.test import RequestFactory
 
 from agents.models import LaunchSetting, Pool, PoolGrant, ScheduledGroup
+from agents.pages.consoles import tabs_for
 from agents.services import rights
 from tests.web.rows import make_person, make_setting
 
@@ -95,3 +97,15 @@ def test_grants_are_read_once_per_request(
     with django_assert_max_num_queries(0):  # type: ignore[operator]
         for _ in range(20):
             assert not rights.may(person, "run", other) and rights.may(person, "run", setting)
+
+
+def test_a_grant_in_a_pool_is_enough_for_the_tab_of_its_console(pool: Pool, other: LaunchSetting) -> None:
+    def sections(person: User) -> list[str]:
+        request = RequestFactory().get("/")
+        request.user = person
+        return [tab.section for tab in tabs_for(request)]
+
+    person = User.objects.create_user("mate", is_staff=True)
+
+    assert "dead_letters" in sections(grant(person, pool, "see_letters"))
+    assert "dead_letters" not in sections(grant(User.objects.create_user("other", is_staff=True), other.pool, "run"))
