@@ -260,6 +260,7 @@ def test_what_is_seldom_asked_for_is_folded_until_it_is_set(world: World) -> Non
 
     assert folds(f"/dead-letters/{KEY}/") == [False]
     assert folds(f"/dead-letters/{KEY}/?delivered_from=1") == [True]
+    assert folds("/replays/") == [] and "setting" in inputs(looked_at(client, "/replays/"))
 
 
 def test_a_letter_leads_to_its_editing_and_the_navigation_to_the_audit(world: World) -> None:
