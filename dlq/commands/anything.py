@@ -27,7 +27,8 @@ def add(actions: Any) -> None:
     waiting.add_argument("key", metavar="KEY")
     waiting.add_argument("--part", default="waiting", help="waiting, delayed, in_delivery or held")
     waiting.add_argument("--do", metavar="ACTION", help="try_now, to_dlq, hold or release")
-    waiting.add_argument("--message", type=int, action="append", metavar="N", help="this one; again for more; else all")
+    waiting.add_argument("--message", type=int, action="append", metavar="N", help="this one; again for more")
+    waiting.add_argument("--all", action="store_true", help="all of the part")
     waiting.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
     _person(waiting)
     waiting.set_defaults(run=_waiting)
@@ -74,6 +75,8 @@ def _waiting(command: BaseCommand, options: dict[str, Any]) -> None:
     data = {"action": options["do"], "part": options["part"], "reason": options["reason"]}
     if options["message"]:
         data["messages"] = options["message"]
+    if options["all"]:
+        data["all"] = True
     _print(command, ask(person, "POST", path, data))
 
 

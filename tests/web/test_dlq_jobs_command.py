@@ -295,3 +295,16 @@ def test_what_goes_into_the_bin_is_not_said_to_be_given_back(
     told("follow", job, "--outcomes", "--as", "operator", errors=errors)
 
     assert errors.getvalue().splitlines()[-1] == "done: 3 of 3 put into the bin"
+
+
+def test_all_waiting_messages_are_meant_only_when_that_is_said(
+    orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[Any] = []
+    monkeypatch.setattr("dlq.commands.anything.ask", lambda *args, **_: asked_for.append(args[-1]) or {})
+    how = ("waiting", "orders", "--do", "hold", "--part", "delayed", "--reason", "look", "--as", "operator")
+    told(*how, "--all")
+    told(*how, "--message", "7")
+
+    plain = {"action": "hold", "part": "delayed", "reason": "look"}
+    assert asked_for == [plain | {"all": True}, plain | {"messages": [7]}]
