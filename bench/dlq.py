@@ -140,4 +140,4 @@ def _packed(line: Line) -> dict[str, object]:
 
 
 def _unpacked(packed: dict[str, object]) -> Line:
-    return _LINES[str(packed.pop("kind"))](**packed)  # type: ignore[arg-type]
+    return _LINES[str(packed.pop("kind"))](**packed)  # type: ignore[arg-type]  # as `_packed` wrote it

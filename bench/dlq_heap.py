@@ -75,7 +75,7 @@ def _give_back(setting: object) -> None:
 
     setattr(jobs, "send", lambda *_, **__: True)  # noqa: B010  # this process is the worker
     by, queues = User.objects.create_user("bench-heap"), letter_queues()
-    job = jobs.give_back_all(setting, by=by, reason="bench", now=timezone.now())  # type: ignore[arg-type]
+    job = jobs.give_back_all(setting, by=by, reason="bench", now=timezone.now())  # type: ignore[arg-type]  # a LaunchSetting
     while ReplayJob.objects.filter(pk=job.pk, state__in=OPEN_JOBS).exists():
         if leases.claim(job.pk, timezone.now()):
             while steps.run_step(job.pk, queues):

@@ -93,7 +93,7 @@ def attempt(
             record_refused(action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error))
             kept = True
         if kept:
-            error.in_audit = True  # type: ignore[attr-defined]
+            error.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
         raise
 
 

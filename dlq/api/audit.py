@@ -55,5 +55,5 @@ class Audit(generics.ListAPIView[AuditEntry]):
         return found
 
     @extend_schema(parameters=PARAMETERS)
-    def get(self, request, *args, **kwargs):  # type: ignore[no-untyped-def]
+    def get(self, request, *args, **kwargs):  # type: ignore[no-untyped-def]  # DRF's own is untyped
         return super().get(request, *args, **kwargs)

@@ -30,8 +30,8 @@ class RuleSerializer(wishes.AskSerializer):
     "name"}`, `{"op": "set_json", "pointer", "value"}`, `{"op": "remove_json", "pointer"}`. With `dry_run` nothing is
     stored: the answer tells what the rule does to some of the letters."""
 
-    action = None  # type: ignore[assignment]
-    target = None  # type: ignore[assignment]
+    action = None  # type: ignore[assignment]  # DRF: takes an inherited field away
+    target = None  # type: ignore[assignment]  # the same
     rule = serializers.ListField(child=serializers.DictField(), min_length=1, max_length=MOST_OPERATIONS)
     dry_run = serializers.BooleanField(required=False, default=False)
 

@@ -55,7 +55,7 @@ def answered(work: Callable[[], LetterQueue | None]) -> LetterQueue | None:
     except ForeignRefused as refused:
         kind = Conflict if refused.code in CONFLICTS else ApiProblem
         problem = kind(refused.reason, code=refused.code, where="queue", what_to_do=refused.what_to_do)
-        problem.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]
+        problem.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
         raise problem from refused
     except BrokerError as error:
         raise BrokerAway(str(error), what_to_do="Try again later; nothing was changed.") from error

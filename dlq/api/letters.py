@@ -61,7 +61,7 @@ class Masked:
     """A view whose serializer knows what the person who asks may not see."""
 
     def get_serializer_context(self) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_serializer_context()  # type: ignore[misc]
+        context: dict[str, Any] = super().get_serializer_context()  # type: ignore[misc]  # a mixin of views
         return context | {"masks": masks_for(context["request"].user)}
 
 

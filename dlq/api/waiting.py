@@ -110,7 +110,7 @@ def problem_of(refused: WaitingRefused, where: str) -> ApiProblem:
     else:
         kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
         error = kind(refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do, **refused.more)
-    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]
+    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
     return error
 
 

@@ -31,11 +31,11 @@ def audited(action: str) -> Callable[[View], View]:
             except Http404 as error:  # what others may see is not there for this person
                 if not getattr(error, "in_audit", False):
                     record_refused(action, why=HIDDEN, **about)
-                    error.in_audit = True  # type: ignore[attr-defined]
+                    error.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
                 raise
             if response.status_code in REFUSALS and not getattr(response, "in_audit", False):
                 record_refused(action, why=response.reason_phrase, **about)
-                response.in_audit = True  # type: ignore[attr-defined]
+                response.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
             return response
 
         return watched
