@@ -347,3 +347,21 @@ def test_a_right_in_a_pool_is_for_the_settings_of_that_pool(orders: LaunchSettin
     assert mate.post(f"{REPLAYS}{foreign.pk}/cancel/").status_code == 404
     assert refused() == [("give_back", "mate"), ("replay_cancel", "mate")]
     assert mate.post(f"{REPLAYS}{job['id']}/pause/").json()["state"] == "paused"
+
+
+def test_letters_are_redirected_only_into_a_pool_in_which_one_may(
+    orders: LaunchSetting, three: list[DeadLetter]
+) -> None:
+    archive = reports.setting("archive")
+    elsewhere = Pool.objects.create(name="elsewhere")
+    LaunchSetting.objects.filter(pk=archive.pk).update(pool=elsewhere, destination=orders.destination)
+    person, team = reports.person("mover"), Group.objects.create(name="movers")
+    person.groups.add(team)
+    PoolGrant.objects.create(pool=orders.pool, group=team, may_see_letters=True, may_redirect=True)
+    ask = asked(letters=[three[0].pk], action="redirect", target="archive")
+
+    assert client(person).post(REPLAYS, ask).status_code == 403
+    assert refused() == [("redirect", "mover")] and not ReplayJob.objects.exists()
+
+    PoolGrant.objects.create(pool=elsewhere, group=team, may_redirect=True)
+    assert client(person).post(REPLAYS, ask).status_code == 201
