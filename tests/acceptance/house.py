@@ -131,11 +131,17 @@ class House:
         self.call("POST", f"settings/{key}/enable/", {})
 
     def mend(self, key: str) -> None:
-        """What people do: off, the better agent in its place, on."""
+        """What people do: off, the better agent in its place, on. The better one consumes when this returns."""
+
+        def consumers() -> int:
+            return int(self.call("GET", f"queues/{key}/")["consumers"])
+
         self.call("POST", f"settings/{key}/disable/", {"reason": "to be mended"})
+        self.until("the servers have let go", lambda: consumers() == 0)
         self.call("PATCH", f"settings/{key}/", {"agent": "test.mended"})
         self.until("it may run", lambda: self.call("GET", f"settings/{key}/")["provision_state"] == "ready")
         self.enable(key)
+        self.until("a server consumes again", lambda: consumers() > 0)
 
     def truth(self, key: str) -> list[int]:
         """The number of the message of every attempt that began, as the agent itself wrote it down."""

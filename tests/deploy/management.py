@@ -2,6 +2,7 @@
 
 import json
 import queue
+from contextlib import suppress
 from typing import Any, Self
 
 import stomp
@@ -38,7 +39,8 @@ class StompClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.connection.is_connected():
+        # The broker hangs up after an ERROR, at any moment from then on.
+        with suppress(OSError, stomp.exception.StompException):
             self.connection.disconnect()
 
     def next_frame(self) -> tuple[str, Any]:
