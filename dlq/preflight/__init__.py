@@ -15,7 +15,7 @@ from agents.pages.figures import broker_away_since
 from dlq.models import Action, DeadLetter, Scope
 from dlq.preflight.facts import exact_count, letters_of, node_id, place_of
 from dlq.preflight.judgement import CODES, TYPED_ABOVE, Flight, Warning, judge
-from dlq.preflight.skipping import policy_for, with_returns
+from dlq.preflight.skipping import policy_for, with_past
 
 __all__ = ["CODES", "TYPED_ABOVE", "Asked", "Flight", "Warning", "fly", "missing"]
 
@@ -41,7 +41,7 @@ def fly(asked: Asked, now: datetime) -> Flight:
     letters, more = letters_of(asked.rows)
     place = place_of(asked.action, asked.target, asked.target_queue, now)
     node = "" if broker_away_since() else node_id()
-    policy = with_returns(letters, policy_for(asked.setting_key, asked.action, now=now, one=one, node_id=node))
+    policy = with_past(letters, policy_for(asked.setting_key, asked.action, now=now, one=one, node_id=node))
     why = [(letter, policy.why_not(letter)) for letter in letters]
     return judge(why, policy, place, total=_total(asked, len(letters)) if more else None, ladder=asked.ladder)
 

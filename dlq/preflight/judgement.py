@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dlq.models import Action
-from dlq.preflight.skipping import MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
+from dlq.preflight.skipping import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Letter, Policy
 
 # Stable words: what has to be acknowledged before a job begins.
 DISABLED = "disabled"
@@ -14,7 +14,7 @@ NO_CONSUMER = "no_consumer"
 SAME_VERSION = "same_version"
 ORDERED = "ordered"
 LADDER = "ladder_advised"
-CODES = (DISABLED, TRIPPED, NO_CONSUMER, SAME_VERSION, ORDERED, LADDER, MUTED, OFTEN)
+CODES = (DISABLED, TRIPPED, NO_CONSUMER, SAME_VERSION, ORDERED, LADDER, MUTED, OFTEN, COPY_SENT)
 
 # So many letters of one kind: try a few of them first.
 MANY = 25
@@ -104,8 +104,13 @@ def _examples(why: Iterable[tuple[Letter, str]], wanted: str) -> tuple[int, ...]
 
 
 def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
-    if policy.action not in DELIVERED:
-        return
+    if policy.action in DELIVERED:
+        yield from _of_delivery(going, policy, place, ladder)
+    if policy.one:
+        yield from (Warning(doubt, n=1, of=1) for doubt in {policy.doubt(letter) for letter in going} if doubt)
+
+
+def _of_delivery(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:
     if place.tripped:
         yield Warning(TRIPPED)
     elif not place.enabled:
@@ -118,8 +123,6 @@ def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: boo
         yield Warning(ORDERED, n=place.newer or 0)
     if policy.action != Action.EDIT or not policy.one:
         yield from _ladder(going, ladder)
-    if policy.one:
-        yield from (Warning(doubt, n=1, of=1) for doubt in {policy.doubt(letter) for letter in going} if doubt)
 
 
 def _same_version(going: Sequence[Letter], place: Place) -> Iterable[Warning]:

@@ -9,16 +9,18 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from dlq.models import Action, DeadLetter, ItemState, KnownFault, LetterState, ReplayItem
+from dlq.preflight.copies import Binned, with_copies
 
 # Stable words, as in `ReplayJob.skipped` and `ReplayItem.why`.
 GONE = "gone"
 OUTSTANDING = "outstanding"
 MUTED = "muted"
 OFTEN = "given_back_often"
+COPY_SENT = "edited_copy_sent"
 NO_ID = "no_id"
 OTHER_BROKER = "other_broker"
 NO_SUBSCRIPTION = "no_subscription"
-REASONS = (GONE, OUTSTANDING, MUTED, OFTEN, NO_ID, OTHER_BROKER, NO_SUBSCRIPTION)
+REASONS = (GONE, OUTSTANDING, MUTED, OFTEN, COPY_SENT, NO_ID, OTHER_BROKER, NO_SUBSCRIPTION)
 
 HELD = (ItemState.PLANNED, ItemState.GIVEN_BACK)
 # What brings a letter before its agent again. A fault that is known would only fail again.
@@ -44,7 +46,8 @@ class Letter(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now. `returns`:
-    how often messages were given back without success, of those that may have been too often."""
+    how often messages were given back without success, of those that may have been too often. `copied`: letters in the
+    bin whose edited copy was given back."""
 
     action: str
     one: bool = False
@@ -54,10 +57,11 @@ class Policy:
     muted_messages: frozenset[str] = frozenset()
     muted_all: bool = False
     returns: dict[tuple[str, str], int] = field(default_factory=dict)
+    copied: frozenset[int] = frozenset()
 
     def why_not(self, letter: Letter) -> str:
-        """Why this letter is left out; empty: it goes. What a person names alone goes although it is muted or was
-        given back often: that is a warning then."""
+        """Why this letter is left out; empty: it goes. What a person names alone goes although it is muted, was given
+        back often or has a copy: that is a warning then."""
         if letter.state != LetterState.DEAD:
             return GONE
         if letter.number < 0:
@@ -70,6 +74,8 @@ class Policy:
 
     def doubt(self, letter: Letter) -> str:
         """Why somebody should think twice before this letter comes before its agent again."""
+        if self.action == Action.PUT_BACK and letter.pk in self.copied:
+            return COPY_SENT
         if self.action in RETURNING and self._muted(letter):
             return MUTED
         returned = self.returns.get((letter.setting_key, letter.message_key), 0)
@@ -106,14 +112,18 @@ def read(rows: QuerySet[DeadLetter]) -> list[Letter]:
     return [Letter(*row) for row in rows.values_list(*fields, Exists(held))]
 
 
-def with_returns(letters: Iterable[Letter], policy: Policy) -> Policy:
-    """The policy for these letters: how often each message was given back is counted."""
-    return replace(policy, returns=_returns(letters, policy))
+def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:
+    """The policy for these letters: how often each message was given back, and which have an edited copy."""
+    if policy.action != Action.PUT_BACK:
+        return replace(policy, returns=_returns(letters, policy))
+    lying = (Binned(each.pk, each.node_id, each.number, each.setting_key, each.message_key) for each in letters)
+    return replace(policy, copied=with_copies(lying))
 
 
 def judged(letters: Sequence[Letter], policy: Policy) -> list[tuple[Letter, str]]:
-    """Each with why it is left out, empty where it goes. A query for 400 messages that died often, else none."""
-    known = with_returns(letters, policy)
+    """Each with why it is left out, empty where it goes. A query for 400 messages that died often or lie in the bin,
+    else none."""
+    known = with_past(letters, policy)
     return [(letter, known.why_not(letter)) for letter in letters]
 
 

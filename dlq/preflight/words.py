@@ -20,6 +20,7 @@ def reason(code: str) -> str:
         skipping.MUTED: _("known, being worked on (muted)"),
         skipping.OFTEN: _("given back more than %(n)s times without success")
         % {"n": number(settings.MA_GIVEN_BACK_OFTEN)},
+        skipping.COPY_SENT: _("the original of an edited letter: its copy was given back already"),
         skipping.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
         skipping.OTHER_BROKER: _("they died at another broker"),
         skipping.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
@@ -70,6 +71,10 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     skipping.OFTEN: lambda _w: (
         _("It was given back more than %(n)s times without success.") % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
+    skipping.COPY_SENT: lambda _w: _(
+        "This is the original of an edited letter, and its copy was given back already. Put back and given back once "
+        "more, the message would be handled twice."
+    ),
 }
 
 
@@ -82,5 +87,6 @@ def tick(warning: Warning) -> str:
         judgement.SAME_VERSION: _("Yes, try them again all the same"),
         judgement.ORDERED: _("Yes, out of their order"),
         judgement.LADDER: _("Yes, all at once without a ladder"),
+        skipping.COPY_SENT: _("Yes, put the original back all the same"),
     }
     return words.get(warning.code, _("Yes, give it back all the same"))

@@ -45,6 +45,9 @@ def codes(found: Flight) -> list[tuple[str, int, int]]:
         (GOOD, replace(BACK, returns={("orders", "ID:1"): 6}), "given_back_often"),
         (GOOD, replace(BACK, returns={("orders", "ID:1"): 5}), ""),
         (GOOD, replace(BACK, action=Action.REDIRECT, returns={("orders", "ID:1"): 6}), ""),
+        (GOOD, replace(BACK, action=Action.PUT_BACK, copied=frozenset({1})), "edited_copy_sent"),
+        (GOOD, replace(BACK, action=Action.PUT_BACK, copied=frozenset({2})), ""),
+        (GOOD, replace(BACK, action=Action.DISCARD, copied=frozenset({1})), ""),
     ],
 )
 def test_a_letter_is_left_out_for_one_reason(letter: Letter, policy: Policy, why: str) -> None:
