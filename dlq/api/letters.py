@@ -65,28 +65,6 @@ class Masked:
         return context | {"masks": masks_for(context["request"].user)}
 
 
-class LetterQuery(serializers.Serializer[Any]):
-    """What a list may be narrowed to. Instants: `since` inclusive, `until` exclusive. `state` is `dead` unless said
-    otherwise; `every` is all of them."""
-
-    setting = serializers.CharField(required=False)
-    queue = serializers.CharField(required=False)
-    state = serializers.ChoiceField([*LetterState.values, "every"], default=LetterState.DEAD.value)
-    message_key = serializers.CharField(required=False)
-    exception_type = serializers.CharField(required=False)
-    fingerprint = serializers.CharField(required=False)
-    since = serializers.DateTimeField(source="seen_at__gte", required=False)
-    until = serializers.DateTimeField(source="seen_at__lt", required=False)
-
-    def filters(self) -> dict[str, Any]:
-        wanted = dict(self.validated_data)
-        if wanted["state"] == "every":
-            del wanted["state"]
-        if key := wanted.pop("setting", ""):
-            wanted["queue"] = dead_letter_queue(key)
-        return wanted
-
-
 def _parameters() -> list[OpenApiParameter]:
     """The filter of the pages, field by field."""
     kinds: dict[type, Any] = {WholeNumberFilter: int, InstantFilter: OpenApiTypes.DATETIME}

@@ -42,7 +42,7 @@ def _scope_arguments(parser: CommandParser) -> None:
     parser.add_argument("letters", nargs="*", metavar="ID")
     parser.add_argument("--all", action="store_true", help="all that are there now")
     parser.add_argument(
-        "--query", metavar="FILTER", help="what a filter finds: exception=KeyError&span=1d, as in lists"
+        "--query", "--filter", metavar="FILTER", help="what a filter finds: exception=KeyError&span=1d, as in lists"
     )
     parser.add_argument("--group", action="store_true", help="the filter is that of a group (manage.py dlq groups)")
     _person_arguments(parser)

@@ -17,7 +17,7 @@ from broker.port import BodyKind
 from contract.typed import Typed
 from dlq import index
 from dlq.export import EXPORTED, cell, lines
-from dlq.models import DeadLetter
+from dlq.models import AuditEntry, DeadLetter
 from dlq.reading import letter_row
 from dlq.terminal import safe
 from failures.intake import accept_batch
@@ -67,6 +67,39 @@ def test_filters_narrow_the_list(three: list[DeadLetter]) -> None:
     ]  # fmt: skip
 
 
+def listed(*arguments: str, person: str = "") -> list[int]:
+    who = ("--as", person) if person else ()
+    return [row["id"] for row in json.loads(told("list", "--json", *arguments, *who))]
+
+
+@pytest.mark.django_db
+def test_the_whole_filter_of_the_address_bar_narrows_lists_files_and_what_is_shown() -> None:
+    reports.setting(masked_properties=["iban"])
+    for name, sku in (("KeyError", "a"), ("ValueError", "a"), ("KeyError", "b")):
+        number = 10 + DeadLetter.objects.count()
+        row = letters.dead("orders", number, f"ID:{number}", Typed("string", f"customer {sku}"), properties={
+            "sku": Typed("string", sku), "iban": Typed("string", "DE-SECRET"),
+        })  # fmt: skip
+        DeadLetter.objects.filter(pk=row.pk).update(exception_type=name, delivery_count=number)
+    first, second, third = DeadLetter.objects.order_by("pk").values_list("pk", flat=True)
+    assert listed("--filter", "?exception=keyerr&text=customer&prop=sku%3Da") == [first]
+    assert listed("--exception", "keyerr", "--prop", "sku=a", "--prop", "sku=a") == [first]
+    assert listed("--filter", "setting=orders&exception=keyerr", "--delivered-from", "11") == [third]
+    assert listed("--text", "customer", "--limit", "2") == [third, second]
+    assert listed("--text", "customer", "--limit", "2", "--before", str(second)) == [first]
+    rows = told("export", "--filter", "prop=sku%3Da", "--format", "jsonl").splitlines()
+    assert [json.loads(row)["id"] for row in rows] == [second, first]
+    assert AuditEntry.objects.get(action="export").detail["query"] == "prop=sku%3Da"
+    assert json.loads(told("show", "--exception", "keyerr", "--json"))["id"] == third
+    # Nobody finds by a value what they may not see.
+    reports.person("trusted", "dlq.view_deadletter", "dlq.can_see_masked")
+    reports.person("stranger")
+    assert listed("--prop", "iban=DE-SECRET", person="trusted") == [third, second, first]
+    assert listed("--exception", "keyerr", person="stranger") == []
+    with pytest.raises(CommandError, match="prop: .*iban"):
+        told("list", "--prop", "iban=DE-SECRET")
+
+
 def test_one_letter_is_shown_with_its_protocols(orders: LaunchSetting) -> None:
     run = reports.run(orders, reports.server())
     about = reports.protocol(reports.run_of(run), reports.message("ID:1"))
@@ -105,6 +138,10 @@ def test_text_for_a_terminal_moves_nothing_on_it() -> None:
     ("arguments", "why"),
     [(["list", "--setting", "ordres"], "no setting 'ordres'"), (["list", "--limit", "0"], "from 1 to 1000"),
      (["list", "--since", "yesterday"], "since: "), (["list", "--state", "undead"], "state: .*undead"),
+     (["list", "--filter", "exeption=KeyError"], "There is no filter .exeption"),
+     (["list", "--filter", "span=1d", "--span", "1h"], "span: in --filter and as --span; say it once"),
+     (["export", "--text", "..."], "text: There is no word"), (["show"], "Name a letter, or give a filter"),
+     (["show", "7", "--text", "x"], "one of the two"), (["show", "--text", "nowhere"], "Nothing matches"),
      (["show", "4711"], "no dead letter 4711"), (["show", str(2**63)], "is no number"),
      (["export", "--setting", "ordres"], "no setting 'ordres'"),
      (["export", "-o", "/nowhere/letters.csv"], "not whole, 0 letters: No such file")],
