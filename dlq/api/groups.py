@@ -8,10 +8,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from contract.properties import dead_letter_queue
 from dlq.api.seeing import SeesLetters
 from dlq.groups import KINDS, Facts, Group, facts_of, groups_of
 from dlq.groups.facts import key_of
+from dlq.groups.narrowing import narrowed
 from dlq.letters_for import dead_queues_for
 from dlq.masks import masks_for
 
@@ -21,7 +21,17 @@ MOST = 200
 class GroupsQuery(serializers.Serializer[Any]):
     by = serializers.ChoiceField(list(KINDS), default="fingerprint")
     setting = serializers.CharField(required=False, help_text="Without it: every setting that you may see.")
+    destination = serializers.CharField(required=False, help_text="Of the settings of this destination.")
+    queue = serializers.CharField(required=False)
     limit = serializers.IntegerField(required=False, default=50, min_value=1, max_value=MOST)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Groups of more letters than were asked for would be taken for those that were."""
+        if unknown := sorted(set(self.initial_data) - set(self.fields) - {"format"}):
+            raise serializers.ValidationError(
+                {unknown[0]: f"Groups are not narrowed by it; there are: {sorted(self.fields)}."}
+            )
+        return attrs
 
 
 class GroupPartSerializer(serializers.Serializer[Any]):
@@ -59,14 +69,13 @@ class LetterGroupsSerializer(serializers.Serializer[Any]):
 class DeadLetterGroups(SeesLetters, APIView):
     @extend_schema(parameters=[GroupsQuery], responses=LetterGroupsSerializer)
     def get(self, request: Request) -> Response:
-        """The largest first, days the latest first. What lies in the bin is not among them."""
+        """The largest first, days the latest first. What lies in the bin is not among them. They are counted over whole
+        queues: of the filter of the list only setting, destination and queue hold, anything else is refused."""
         asked = GroupsQuery(data=request.query_params)
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
-        queues = dead_queues_for(request.user)
-        if key := wanted.get("setting"):
-            queues = [queue for queue in queues if queue == dead_letter_queue(key)]
-        found = groups_of(KINDS[wanted["by"]], queues)
+        some = narrowed(request.query_params, request.user, dead_queues_for(request.user))
+        found = groups_of(KINDS[wanted["by"]], some.queues)
         shown = found.found[: wanted["limit"]]
         facts = facts_of(shown, masks_for(request.user))
         told = [group_json(group, each) for group, each in zip(shown, facts, strict=True)]

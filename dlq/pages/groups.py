@@ -1,6 +1,6 @@
 """Dead letters in groups, the first look at those of a setting, or of all: what they died of, where and since when."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from contract.properties import dead_letter_queue
 from dlq import rights
 from dlq.groups import KINDS, Facts, Group, Groups, Kind, facts_of, groups_of, kind_named
 from dlq.groups.facts import key_of
+from dlq.groups.narrowing import narrowed
 from dlq.letters_for import dead_queues_for, sees_all
 from dlq.masks import masks_for
 from dlq.pages.access import sees_letters
@@ -38,8 +39,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """`url` leads to its letters. `back` is empty where it cannot be given back from here; `may_remark`: it is one
-    fault of one setting, on which this person may remark."""
+    """`url` leads to its letters. `acts` are what can be done with all of it from here: icon, words and address;
+    `may_remark`: it is one fault of one setting, on which this person may remark."""
 
     group: Group
     facts: Facts
@@ -47,7 +48,7 @@ class GroupRow:
     url: str
     places: Sequence[Place]
     others: int
-    back: str
+    acts: Sequence[tuple[str, Text, str]]
     may_remark: bool
 
     @property
@@ -77,7 +78,9 @@ def groups_of_setting(request: HttpRequest, key: str) -> HttpResponseBase:
 
 def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str, Any]) -> HttpResponseBase:
     kind, start = kind_named(request.GET.get("by", "")), _start(request)
-    groups = groups_of(kind, queues)
+    some = narrowed(request.GET, request.user, queues, queue=dead_letter_queue(key) if key else "")
+    groups = groups_of(kind, some.queues)
+    more = f"&{some.query}" if some.query else ""
     shown = groups.found[start : start + PAGE]
     return page(
         request,
@@ -86,25 +89,32 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,
         kind=kind,
-        tabs=tabs(key, kind),
+        tabs=tabs(key, kind, some.query),
+        narrowed=some,
+        single=_single(key) + (f"?{some.query}" if some.query else ""),
         rows=_rows(request, shown, key),
         told=_told(groups, start, len(shown)),
-        larger=f"by={kind.name}&start={max(0, start - PAGE)}" if start else "",
-        smaller=f"by={kind.name}&start={start + PAGE}" if len(groups.found) > start + PAGE else "",
+        larger=f"by={kind.name}&start={max(0, start - PAGE)}{more}" if start else "",
+        smaller=f"by={kind.name}&start={start + PAGE}{more}" if len(groups.found) > start + PAGE else "",
         back=request.get_full_path(),
         lasts=EXPIRY_LABELS,
         **head,
     )
 
 
-def tabs(key: str, here: Kind | None) -> list[tuple[Text, str, bool]]:
-    """Label, address and whether it is this page; without a kind it is the list of single letters."""
-    of_key = [key] if key else []
-    groups, single = ("letter_groups", "dead_letters_of") if key else ("all_letter_groups", "all_dead_letters")
+def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, bool]]:
+    """Label, address and whether it is this page; without a kind it is the list of single letters. `query` is the
+    filter that all of them are asked with."""
+    groups = link("letter_groups", key) if key else link("all_letter_groups")
+    more = f"&{query}" if query else ""
     found: list[tuple[Text, str, bool]] = [
-        (kind.label, f"{link(groups, *of_key)}?by={kind.name}", kind is here) for kind in KINDS.values()
+        (kind.label, f"{groups}?by={kind.name}{more}", kind is here) for kind in KINDS.values()
     ]
-    return [*found, (_("Single letters"), link(single, *of_key), here is None)]
+    return [*found, (_("Single letters"), _single(key) + (f"?{query}" if query else ""), here is None)]
+
+
+def _single(key: str) -> str:
+    return link("dead_letters_of", key) if key else link("all_dead_letters")
 
 
 def _start(request: HttpRequest) -> int:
@@ -125,15 +135,35 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
     user: Any = request.user
     facts = facts_of(groups, masks_for(user))
     named = {key_of(part.queue) for group in groups for part in group.parts}
-    mine = settings_for(user, rights.GIVE_BACK).filter(key__in=named).order_by()
-    can_go = set(mine.values_list("key", flat=True))
+    acts = _acts(user, named)
     gone = named - set(LaunchSetting.objects.filter(key__in=named).order_by().values_list("key", flat=True))
     # Of settings that are gone the permission decides, which is the same for all.
-    remarkable = can_go | (gone if gone and may_remark(user, min(gone)) else set())
-    return [_row(group, each, key, can_go, remarkable) for group, each in zip(groups, facts, strict=True)]
+    remarkable = acts[rights.GIVE_BACK] | (gone if gone and may_remark(user, min(gone)) else set())
+    return [_row(group, each, key, acts, remarkable) for group, each in zip(groups, facts, strict=True)]
 
 
-def _row(group: Group, facts: Facts, key: str, can_go: set[str], remarkable: set[str]) -> GroupRow:
+def _acts(user: Any, keys: Iterable[str]) -> dict[str, set[str]]:
+    """By right: the settings whose letters this person may treat so."""
+    found = {}
+    for right in (rights.GIVE_BACK, rights.EDIT, rights.REDIRECT, rights.DISCARD):
+        mine = settings_for(user, right).filter(key__in=keys).order_by()
+        if right == rights.REDIRECT:
+            mine = mine.exclude(destination=None)
+        found[right] = set(mine.values_list("key", flat=True))
+    return found
+
+
+def _acts_on(key: str, acts: dict[str, set[str]], query: str) -> list[tuple[str, Text, str]]:
+    words: list[tuple[str, str, Text, str]] = [
+        (rights.GIVE_BACK, "back", _("Give back this group…"), "give_back"),
+        (rights.EDIT, "edit", _("Edit by a rule…"), "edit_letters"),
+        (rights.REDIRECT, "back", _("Redirect…"), "redirect"),
+        (rights.DISCARD, "trash", _("Discard…"), "discard"),
+    ]
+    return [(icon, text, f"{link(to, key)}?group=1&{query}") for right, icon, text, to in words if key in acts[right]]
+
+
+def _row(group: Group, facts: Facts, key: str, acts: dict[str, set[str]], remarkable: set[str]) -> GroupRow:
     of = [
         Place(key_of(part.queue), part.words, f"{link('dead_letters_of', key_of(part.queue))}?{group.query}")
         for part in group.parts[:NAMED]
@@ -146,7 +176,7 @@ def _row(group: Group, facts: Facts, key: str, can_go: set[str], remarkable: set
         url=of[0].url if one else f"{link('all_dead_letters')}?{group.query}",
         places=[] if key else of,
         others=0 if key else max(0, len(group.parts) - NAMED),
-        back=f"{link('give_back', one)}?group=1&{group.query}" if one in can_go else "",
+        acts=_acts_on(one, acts, group.query) if one else [],
         may_remark=bool(group.kind.name == "fingerprint" and group.value and one in remarkable),
     )
 

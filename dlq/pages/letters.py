@@ -22,6 +22,7 @@ from agents.templatetags.console import ago, state
 from contract.properties import dead_letter_queue
 from dlq.finding.filters import LetterFilter
 from dlq.finding.newest import Newest
+from dlq.groups.narrowing import filter_query
 from dlq.letters_for import found, newest_found
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState, ReplayItem
@@ -97,14 +98,6 @@ class LetterTable(tables.Table):
         return state(LETTERS[value.state], pill=False)
 
 
-def filter_query(query: QueryDict) -> str:
-    """What of a query string is a filter, to be carried on."""
-    kept = query.copy()
-    for name in [name for name in kept if name not in LetterFilter.base_filters or not any(kept.getlist(name))]:
-        del kept[name]
-    return kept.urlencode()
-
-
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What the buttons on top of a list act on: what matches the filter, or (`every`) all of the setting. `query` says
@@ -145,7 +138,7 @@ def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed"
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,
-        tabs=tabs(key, None),
+        tabs=tabs(key, None, listed.query),
         offer=_offer(setting, listed.query, listed.found) if setting and offered else None,
         tools=tools_of(request.user, key, setting, listed.query, dead=listed.is_of_dead and listed.filters.is_valid()),
         **head,

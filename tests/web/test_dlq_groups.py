@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.http import QueryDict
 from django.test import Client
@@ -180,6 +180,32 @@ def test_the_page_of_a_setting_leads_to_the_letters_of_a_group_and_to_giving_it_
     assert f"/dead-letters/{KEY}/" in page.links()  # single letters
 
 
+def test_a_group_is_edited_redirected_or_discarded_by_whom_may(world: World) -> None:
+    path, client = f"/dead-letters/{KEY}/groups/", signed_in(world, "viewer")
+    for right, address in (("edit_letters", "edit"), ("redirect", "redirect"), ("discard", "discard")):
+        start = f"/dead-letters/{KEY}/{address}/?group=1&fingerprint="
+        assert not [url for url in looked_at(client, path).links() if url.startswith(start)]
+        person = world.people["viewer"]
+        person.user_permissions.add(Permission.objects.get(codename=right, content_type__app_label="dlq"))
+        url, *_others = [url for url in looked_at(client, path).links() if url.startswith(start)]
+        assert client.get(url).status_code == 200
+
+
+def test_a_filter_goes_along_to_the_groups_which_say_what_of_it_holds(world: World) -> None:
+    client, query = signed_in(world, "operator"), "exception=KeyErr&setting=orders-export&text=%E2%80%AEabc"
+    to = f"/letters/groups/?by=server&{query}"
+    assert to in looked_at(client, f"/letters/?{query}").links()
+
+    page = looked_at(client, to)
+    assert "This part of the filter does not hold here: Exception contains: KeyErr ; Words in body" in page.text
+    assert "\u202e" not in page.text
+    assert f"/letters/?{query}" in page.links() and f"/letters/groups/?by=day&{query}" in page.links()
+    whole, narrowed = (looked_at(client, f"/letters/groups/?by=server{more}") for more in ("", "&setting=stock-sync"))
+    assert "No dead letter here." in narrowed.text and "does not hold" not in narrowed.text + whole.text
+    assert "orders-export" in whole.text
+    assert "There is no such instant" in looked_at(client, "/letters/groups/?since=0001-01-01T00:00%2B09:00").text
+
+
 def test_a_viewer_may_look_and_not_act(world: World) -> None:
     page = looked_at(signed_in(world, "viewer"), f"/dead-letters/{KEY}/groups/")
 
@@ -269,5 +295,8 @@ def test_rest_tells_groups_with_the_filter_of_each(root: User) -> None:
     ]
     of_one = client.get("/api/v1/dead-letter-groups/?setting=invoices&by=day&limit=1").json()
     assert (of_one["by"], of_one["more"], len(of_one["groups"])) == ("day", False, 1)
-    assert client.get("/api/v1/dead-letter-groups/?by=moon").status_code == 400
+    by_queue = client.get("/api/v1/dead-letter-groups/?queue=DLQ.invoices").json()
+    assert [each["value"] for each in by_queue["groups"]] == [OTHER]
+    for wrong in ("by=moon", "exception=KeyError", "setting=orders&since=2026-03-01"):
+        assert client.get(f"/api/v1/dead-letter-groups/?{wrong}").status_code == 400
     assert api_client(User.objects.create_user("nobody")).get("/api/v1/dead-letter-groups/").status_code == 403
