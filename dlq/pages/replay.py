@@ -58,7 +58,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return page(
         request,
         "dlq/replay.html",
-        title=_("Replay %(id)s") % {"id": str(job.pk)[:8]},
+        title=words.title(job),
         section="replays",
         crumbs=[(_("Replays"), link("replays"))],
         job=job,

@@ -17,6 +17,7 @@ from agents.pages.consoles import Text, link
 from agents.services.switching import Refused
 from dlq.job_actions import WITH_REASON, act, why_may_not
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
+from dlq.pages import replay_words as words
 from dlq.pages.audited import audited
 from dlq.pages.replay_rights import job_for, why_not_decide
 from dlq.replay.refusal import ReplayRefused
@@ -104,11 +105,12 @@ def _at_once(request: HttpRequest, pk: UUID, what: str, said: Text) -> HttpRespo
 @require_http_methods(ASKED)
 @audited("replay_cancel")
 def cancel_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    job = job_for(request, pk)
     return _page(
-        request, job_for(request, pk), "cancel", UNFINISHED_JOBS,
-        _("Cancel this replay?"),
+        request, job, "cancel", UNFINISHED_JOBS,
+        _("Cancel: %(job)s?") % {"job": words.title(job)},
         [_("What was not moved stays where it lies. What was moved stays moved."), _("This cannot be undone.")],
-        _("Cancel the replay"), "off", "danger",
+        _("Cancel the job"), "off", "danger",
         _("It is cancelled."),
     )  # fmt: skip
 
@@ -119,7 +121,7 @@ def approve_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     job = job_for(request, pk)
     return _page(
         request, job, "approve", (JobState.AWAITING,),
-        _("Approve this replay?"),
+        _("Approve: %(job)s?") % {"job": words.title(job)},
         [*_asked_for(job), _("It begins as soon as you approve it. Both of you stand in the audit.")],
         _("Approve"), "ok", "primary",
         _("It is approved and begins."),
@@ -132,7 +134,7 @@ def refuse_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     job = job_for(request, pk)
     return _page(
         request, job, "refuse", (JobState.AWAITING,),
-        _("Refuse this replay?"),
+        _("Refuse: %(job)s?") % {"job": words.title(job)},
         [*_asked_for(job), _("Nothing is moved. Who asked sees who refused, and why.")],
         _("Refuse"), "bad", "danger",
         _("It is refused."),

@@ -71,6 +71,18 @@ def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
     return waiting(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
 
 
+def title(job: ReplayJob) -> str:
+    """What it does, and the begin of its id."""
+    words = {
+        Action.GIVE_BACK: _("Replay %(id)s"),
+        Action.REDIRECT: _("Redirect %(id)s"),
+        Action.DISCARD: _("Discard %(id)s"),
+        Action.PUT_BACK: _("Put back from the bin %(id)s"),
+        Action.EDIT: _("Edit and give back %(id)s"),
+    }
+    return words[Action(job.action)] % {"id": str(job.pk)[:8]}
+
+
 def moved_word(job: ReplayJob) -> str:
     return {
         Action.GIVE_BACK: _("given back"),

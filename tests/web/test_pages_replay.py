@@ -34,6 +34,23 @@ def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, j
         assert words in text, words
 
 
+@pytest.mark.parametrize(
+    ("action", "english", "russian"),
+    [("give_back", "Replay", "Возврат"), ("redirect", "Redirect", "Перенаправление"),
+     ("discard", "Discard", "Выбрасывание"), ("put_back", "Put back from the bin", "Возврат из корзины"),
+     ("edit", "Edit and give back", "Исправление и возврат")],
+)  # fmt: skip
+def test_its_title_says_what_is_done(world: World, job: ReplayJob, action: str, english: str, russian: str) -> None:
+    ReplayJob.objects.filter(pk=job.pk).update(action=action, query="exception=KeyError", scope="matching")
+    client, begin = signed_in(world, "chief"), str(job.pk)[:8]
+    page = looked_at(client, f"/replays/{job.pk}/")
+    assert f"{english} {begin} running" in page.text and "Filter exception=KeyError" in page.text
+    assert f"Cancel: {english} {begin}?" in looked_at(client, f"/replays/{job.pk}/cancel/").text
+    client.cookies["django_language"] = "ru"
+    text = looked_at(client, f"/replays/{job.pk}/").text
+    assert f"{russian} {begin}" in text and "Отбор exception=KeyError" in text and "Отобрать" not in text
+
+
 def test_it_tells_the_pace_and_what_is_left(world: World, job: ReplayJob) -> None:
     now = timezone.now()
     for number in (1, 2):
@@ -102,7 +119,7 @@ def test_it_is_paused_resumed_and_cancelled_from_its_page(world: World, job: Rep
     client.post(f"{path}resume/")
     job.refresh_from_db()
     assert job.state == JobState.PLANNED
-    assert "Cancel this replay?" in looked_at(client, f"{path}cancel/").text
+    assert f"Cancel: Replay {str(job.pk)[:8]}?" in looked_at(client, f"{path}cancel/").text
     job.refresh_from_db()
     assert job.state == JobState.PLANNED
     client.post(f"{path}cancel/", {"reason": "wrong filter"})
