@@ -9,6 +9,7 @@ from tests.services import ArtemisService
 
 if TYPE_CHECKING:
     from tests.dlq.stage import Stage
+    from tests.dlq.worker_host import WorkerHost
 
 
 @pytest.fixture
@@ -19,6 +20,27 @@ def stage(artemis: ArtemisService) -> Iterator["Stage"]:
     stage.drain_feed()
     yield stage
     stage.close()
+
+
+@pytest.fixture(scope="module")
+def stage_of_all(artemis: ArtemisService) -> Iterator["Stage"]:
+    from tests.dlq.stage import Stage
+
+    stage = Stage(artemis)
+    stage.drain_feed()
+    yield stage
+    stage.close()
+
+
+@pytest.fixture(scope="module")
+def host(stage_of_all: "Stage", tmp_path_factory: pytest.TempPathFactory) -> Iterator["WorkerHost"]:
+    """Workers of a database of their own."""
+    from tests.dlq.processes import Processes
+    from tests.dlq.worker_host import WorkerHost
+
+    host = WorkerHost(Processes(tmp_path_factory.mktemp("workers"), stage_of_all))
+    yield host
+    host.close()
 
 
 @pytest.fixture

@@ -1,24 +1,65 @@
-"""Our own processes on a SQLite file of their own: to be killed, and to go on where they were killed."""
+"""Our own processes on a database of their own, of the kind that the tests run on: to be killed, and to go on where
+they were killed."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psycopg
+
 from tests import environment
 from tests.dlq.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
-_migrated = b""
+_migrated: "File | Cluster | None" = None
+
+
+class File:
+    """Databases are files; the one that was migrated is kept as it was then."""
+
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite://{folder / 'db.sqlite3'}"
+        self._file = folder / "db.sqlite3"
+        self._content = b""
+
+    def keep(self) -> None:
+        self._content = self._file.read_bytes()
+
+    def copy(self, folder: Path) -> str:
+        copied = File(folder)
+        copied._file.write_bytes(self._content)
+        return copied.url
+
+
+class Cluster:
+    """Databases of the tests' own PostgreSQL; the one that was migrated is what others are made from."""
+
+    def __init__(self) -> None:
+        self._server = os.environ["MA_DATABASE_URL"]
+        self._name = ""
+        self.url = self._create("template0")
+
+    def keep(self) -> None:
+        self._name = self.url.rpartition("/")[2]
+
+    def copy(self, folder: Path) -> str:
+        return self._create(self._name)
+
+    def _create(self, template: str) -> str:
+        name = f"own_{secrets.token_hex(6)}"
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return f"{self._server.rpartition('/')[0]}/{name}"
 
 
 class Processes:
     def __init__(self, folder: Path, stage: Stage) -> None:
         ops = stage.account("ops", "amqp")
         mine = {
-            "MA_DATABASE_URL": f"sqlite://{folder / 'db.sqlite3'}",
             "MA_AMQP_URL": ops.url,
             "MA_STOMP_ADDRESS": stage.service.stomp_address,
             "MA_BROKER_USER": ops.user,
@@ -28,15 +69,18 @@ class Processes:
         }
         self.stage = stage
         self.environ = dict(os.environ) | environment.VALUES | mine
-        self._migrate(folder / "db.sqlite3")
+        self.environ["MA_DATABASE_URL"] = self._database(folder)
 
-    def _migrate(self, file: Path) -> None:
-        """Once per session: it takes seconds."""
+    def _database(self, folder: Path) -> str:
+        """Migrated once per session: it takes seconds."""
         global _migrated
-        if not _migrated:
+        if _migrated is None:
+            made = File(folder) if os.environ["MA_DATABASE_URL"].startswith("sqlite") else Cluster()
+            self.environ["MA_DATABASE_URL"] = made.url
             self.manage("migrate", "--verbosity", "0")
-            _migrated = file.read_bytes()
-        file.write_bytes(_migrated)
+            made.keep()
+            _migrated = made
+        return _migrated.copy(folder)
 
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, str(ROOT / "manage.py"), *arguments]

@@ -1,17 +1,13 @@
 """A worker killed at each step of a job, on the real broker: another one finishes, each letter is in one place."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from broker.port import Message, Settle
-from contract.typed import Typed
-from tests.dlq.processes import Processes
-from tests.dlq.stage import DLA, Stage
+from tests.dlq import scenes
+from tests.dlq.scenes import Scene
+from tests.dlq.stage import Stage
 from tests.dlq.worker_host import WorkerHost
-from tests.services import ArtemisService
 
 COUNT = 5
 GIVE_BACK = ("planned", "begun", "moved", "checking", "checked", "finishing")
@@ -19,55 +15,13 @@ DISCARD = ("begun", "moved", "checked", "indexing", "finishing")
 EDIT = ("edit-planned", "edit-published", "edit-sent", "prepared", "moved", "checking")
 
 
-@dataclass
-class Scene:
-    """A setting with COUNT dead letters, known to the index of `host`."""
-
-    stage: Stage
-    host: WorkerHost
-    key: str
-    letters: list[int]
-
-    def ids(self, queue: str, address: str = DLA) -> list[str]:
-        """The messages of this setting there."""
-        return sorted(one for one in self.stage.ids(queue, address) if one.startswith(self.key))
-
-    def given_back(self) -> int:
-        return self.stage.count(self.key)
-
-    def dead(self) -> int:
-        return self.stage.count(f"DLQ.{self.key}")
-
-
-@pytest.fixture(scope="module")
-def stage_of_all(artemis: ArtemisService) -> Iterator[Stage]:
-    stage = Stage(artemis)
-    stage.drain_feed()
-    yield stage
-    stage.close()
-
-
-@pytest.fixture(scope="module")
-def host(stage_of_all: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerHost]:
-    host = WorkerHost(Processes(tmp_path_factory.mktemp("kills"), stage_of_all))
-    yield host
-    host.close()
-
-
 @pytest.fixture
 def scene(stage_of_all: Stage, host: WorkerHost) -> Scene:
-    key = stage_of_all.key("k")
-    names = [f"{key}-{number}" for number in range(COUNT)]
-    messages = [Message(body=Typed("string", name), message_id=Typed("string", name)) for name in names]
-    stage_of_all.publish(f"t.{key}", *messages)
-    stage_of_all.consume(key, COUNT, Settle.REJECT)
-    return Scene(stage_of_all, host, key, host.run("prepare", key=key, count=COUNT))
+    return Scene.make(stage_of_all, host, COUNT)
 
 
 def done(told: dict[str, Any], count: int = COUNT) -> None:
-    assert (told["state"], told["total"], told["problem"]) == ("done", COUNT, "")
-    assert told["counts"] == told["items"], "the figures of the job are those of its letters"
-    assert told["items"]["given_back"] == count
+    scenes.done(told, COUNT, count)
 
 
 @pytest.mark.parametrize("where", GIVE_BACK)
@@ -77,7 +31,7 @@ def test_every_letter_is_given_back_once(scene: Scene, scope: str, where: str) -
     job = scene.host.run("ask", key=scene.key, action="give_back", scope=scope, letters=letters)
     scene.host.run("work", job=job, crash_at=where)
     done(scene.host.run("work", job=job))
-    assert scene.ids(scene.key, f"t.{scene.key}") == [f"{scene.key}-{number}" for number in range(COUNT)]
+    assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
     assert (scene.given_back(), scene.dead()) == (COUNT, 0)
 
 
@@ -102,7 +56,7 @@ def test_of_every_edited_letter_one_copy_is_given_back_and_the_original_lies_in_
     done(scene.host.run("work", job=job))
     browsed = scene.stage.queues.browser.browse(f"t.{scene.key}", scene.key, limit=100)
     copies = [each.message for each in browsed if each.message]
-    assert sorted(str(copy.body.value) for copy in copies) == [f"{scene.key}-{number}" for number in range(COUNT)]
+    assert sorted(str(copy.body.value) for copy in copies) == scene.names
     assert {copy.properties["edited"].value for copy in copies} == {"yes"}
     assert (len(scene.ids("DLQ.bin")), scene.given_back(), scene.dead()) == (COUNT, COUNT, 0)
 
@@ -131,7 +85,7 @@ def test_what_a_cancelled_job_moved_is_told_and_the_rest_stays(scene: Scene, fir
     assert told["dead"] == COUNT - given_back
     again = scene.host.run("work", job=scene.host.run("ask", key=scene.key, action="give_back", scope="all"))
     assert again["items"] == {"given_back": COUNT - given_back}
-    assert scene.ids(scene.key, f"t.{scene.key}") == [f"{scene.key}-{number}" for number in range(COUNT)]
+    assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
 
 
 def test_a_paused_job_goes_on_where_it_was_killed(scene: Scene) -> None:
