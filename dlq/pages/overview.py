@@ -28,7 +28,10 @@ def overview(request: HttpRequest) -> HttpResponseBase:
         raise PermissionDenied
     now = timezone.now()
     settings = settings_for(user, rights.SEE).select_related("destination", "pool").order_by("key")
-    rows = sorted(queue_rows(list(settings)), key=lambda row: (row.empty, -(row.exact or 0), row.key))
+    rows = sorted(
+        queue_rows(list(settings)),
+        key=lambda row: (row.empty, -row.size, row.key),
+    )
     every = sees_all(user)
     return page(
         request,

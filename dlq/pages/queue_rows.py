@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from agents.models import BreakerTrip, LaunchSetting
 from agents.pages.amounts import number
 from agents.pages.consoles import link
-from agents.pages.figures import Figures, figures_for, message_count
+from agents.pages.figures import Figures, broker_away_since, figures_for, message_count
 from agents.pages.lists import COUNTED
 from agents.pages.shown import Shown
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
@@ -27,9 +28,9 @@ NEW = timedelta(hours=1)
 # Jobs that a row names; the list of replays has them all.
 MOST_JOBS = 500
 
-ON = Shown(_("on"), "ok", "ok")
-OFF = Shown(_("off"), "off", "off")
-TRIPPED = Shown(_("off by breaker"), "bad", "off")
+ON = Shown(gettext_lazy("on"), "ok", "ok")
+OFF = Shown(gettext_lazy("off"), "off", "off")
+TRIPPED = Shown(gettext_lazy("off by breaker"), "bad", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,22 @@ class QueueRow:
 
     @property
     def empty(self) -> bool:
-        return self.exact in (0, None) and self.since is None
+        """Of a queue that the broker does not count nobody knows that."""
+        return self.exact == 0 and self.since is None
+
+    @property
+    def size(self) -> int:
+        return self.indexed_count if self.exact is None else self.exact
+
+    @property
+    def uncounted(self) -> str:
+        """Why the broker does not count it, for people; empty: it does."""
+        if self.exact is not None:
+            return ""
+        if self.figures.problem:
+            return self.figures.problem
+        away = broker_away_since()
+        return _("the broker does not answer") if away else _("the broker does not tell of this queue now")
 
     @property
     def indexed_count(self) -> int:

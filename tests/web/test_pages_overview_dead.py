@@ -1,12 +1,17 @@
 """The overview of dead letters: what died lately, who works on it, what is known, and how far the index is."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import cast
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.models import LaunchSetting
+from agents.pages import figures
+from agents.services.figures import QueueFigures
+from broker.errors import ManagementFailed
 from dlq import remarks
 from dlq.models import DeadLetter, LetterState
 from dlq.pages import hours, queue_facts
@@ -40,6 +45,30 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(world: World, mo
     sparks = [attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark"]
     assert any("died in the last 24 hours, at most" in (attributes["aria-label"] or "") for attributes in sparks)
     assert not any("style" in attributes for _tag, attributes in page.found)
+
+
+def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full, known = broker_figures(dead=9), broker_figures(dead=0)
+
+    def answer(setting: LaunchSetting, now: datetime) -> QueueFigures:
+        if setting.key == "mail-send":
+            raise ManagementFailed("there is no <queue>\u202e DLQ.mail-send")
+        return cast(QueueFigures, (full if setting.key == KEY else known)(setting, now))
+
+    broker_answers(monkeypatch, answer)
+    DeadLetter.objects.exclude(queue=QUEUE).delete()
+    client = signed_in(world, "viewer")
+    page = looked_at(client, "/dead-letters/")
+    rows = [attributes["id"] for _tag, attributes in page.found if (attributes.get("id") or "").startswith("row-")]
+    assert rows[:2] == [f"row-{KEY}", "row-mail-send"], "before those that are empty for certain"
+    assert "? index: 0 there is no <queue>" in page.text and "\u202e" not in page.text
+
+    monkeypatch.setattr(figures, "_away_until", float("inf"))
+    monkeypatch.setattr(figures, "_away_since", timezone.now())
+    figures._known.clear()
+    assert "? index: 0 the broker does not answer" in looked_at(client, "/dead-letters/").text
 
 
 def test_deaths_are_counted_by_the_hour_whatever_became_of_them(world: World) -> None:
