@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +12,17 @@ from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Pool
 from agents.services.broker import management
-from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
-from dlq import tasks
+from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
+from dlq import sweep, tasks
+from dlq.asking import Wish, begin
 from dlq.feed import Feed, Inbox
-from dlq.models import DeadLetter, ReplayItem, ReplayJob
+from dlq.models import Action, AuditEntry, DeadLetter, ReplayItem, ReplayJob
+from dlq.preflight import CODES
+from dlq.queue_state import BIN_QUEUE, FEED_QUEUE
 from dlq.replay import control, jobs, moving, pieces, planning
 from dlq.replay.options import Options
+from dlq.replay.refusal import ReplayRefused
+from dlq.walking import index_queue, message_count
 
 DLA = "MA.DLA"
 RULE = [{"op": "set_property", "name": "edited", "type": "string", "value": "yes"}]
@@ -53,6 +59,70 @@ def ask(key: str, action: str, scope: str, letters: list[int] | None = None, **o
         by=User.objects.get(username="operator"), now=timezone.now(),
     )  # fmt: skip
     return str(job.pk)
+
+
+def people(names: list[str]) -> None:
+    for name in names:
+        User.objects.get_or_create(username=name, defaults={"is_superuser": True})
+
+
+def operate(key: str, who: str, wishes: list[tuple[str, list[int]]]) -> list[str]:
+    """One request to give back after the other, each a scope with its letters, as from a page: the jobs, or the codes
+    of what was refused."""
+    _small()
+    told, by, setting = [], User.objects.get(username=who), LaunchSetting.objects.get(key=key)
+    for scope, letters in wishes:
+        wish = Wish(setting, Action.GIVE_BACK, scope, letters, reason=f"{who} wants it", acknowledged=CODES)
+        try:
+            told.append(str(begin(wish, by=by, now=timezone.now()).pk))
+        except ReplayRefused as refused:
+            told.append(refused.code)
+    return told
+
+
+def books(key: str) -> dict[str, Any]:
+    """What is written down of the letters of a setting and of who asked for them."""
+    items = ReplayItem.objects.filter(letter__setting_key=key)
+    audit = AuditEntry.objects.filter(setting_key=key, action=Action.GIVE_BACK)
+    return {
+        "outstanding": Counter(items.filter(state="planned").values_list("letter", flat=True)),
+        "given_back": Counter(items.filter(state="given_back").values_list("letter", flat=True)),
+        "refused": Counter(audit.filter(result="refused").values_list("by_name", flat=True)),
+        "done": sorted(map(str, audit.filter(result="done").values_list("operation", flat=True))),
+    }
+
+
+def grow_old(key: str, names: list[str]) -> None:
+    """Of these letters in the bin the time is over."""
+    old = DeadLetter.objects.filter(queue=BIN_QUEUE, setting_key=key, message_key__in=names)
+    assert old.update(seen_at=timezone.now() - timedelta(days=settings.MA_BIN_DAYS, seconds=1)) == len(names)
+
+
+def empty_bin(key: str) -> dict[str, list[str]]:
+    """As beat does; what the index says afterwards of the letters of a setting in the bin."""
+    tasks.empty_bin()
+    told: dict[str, list[str]] = {}
+    rows = DeadLetter.objects.filter(queue=BIN_QUEUE, setting_key=key).order_by("message_key")
+    for state, name in rows.values_list("state", "message_key"):
+        told.setdefault(state, []).append(name)
+    return told
+
+
+def sweep_bin() -> None:
+    """The sweep, which looks all the time and at nothing else, until rows and broker agree."""
+    sweep.LOOK_EVERY = sweep.AGAIN = sweep.SHARE = 0.0
+    listed = sweep.every
+    sweep.every = lambda *about: [row for row in listed(*about) if row["name"] in (BIN_QUEUE, FEED_QUEUE)]
+    one = sweep.Sweep(management(), AmqpBrowser(settings.MA_BROKER_AMQP), DLA)
+    rows = DeadLetter.objects.filter(queue=BIN_QUEUE, state="dead")
+    deadline = time.monotonic() + 30
+    while (more := one.step(timezone.now(), idle=True)) or rows.count() != message_count(management(), BIN_QUEUE):
+        assert time.monotonic() < deadline, f"they never agree: {more}"
+
+
+def walk_bin() -> dict[str, int]:
+    """What a walk of the whole bin finds."""
+    return asdict(index_queue(BIN_QUEUE))
 
 
 def change(job: str, how: str) -> None:
@@ -111,9 +181,11 @@ def tell(job: str) -> dict[str, Any]:
     items = ReplayItem.objects.filter(job=job)
     return {
         "state": row.state,
+        "scope": row.scope,
         "total": row.total,
         "problem": row.problem,
         "counts": {state: number for state, number in row.counts.items() if number},
+        "skipped": row.skipped,
         "items": Counter(items.values_list("state", flat=True)),
         "letters": Counter(items.values_list("letter__state", flat=True)),
         "dead": DeadLetter.objects.filter(queue=row.source_queue, setting_key=row.setting_key, state="dead").count(),
