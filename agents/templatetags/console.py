@@ -6,6 +6,7 @@ from typing import Any
 
 from django import template
 from django.http import HttpRequest
+from django.template.defaultfilters import capfirst
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -85,6 +86,13 @@ def size(value: int | None) -> str:
 def visible(text: Any) -> SafeString:
     """One line of hostile text."""
     return make_visible(str(text))
+
+
+@register.filter
+def told(message: Any) -> SafeString:
+    """A message of the site to a person. It may repeat what was typed; one with links in it is HTML of its own."""
+    text = capfirst(message)
+    return text if isinstance(text, SafeString) else make_visible(str(text), lines=True)
 
 
 @register.filter
