@@ -1,4 +1,4 @@
-"""Distinct values by a loose index scan: one step into the index per value, however many rows there are."""
+"""Distinct values of what is dead, by a loose index scan: one step into the index per value, however many letters."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -7,11 +7,13 @@ from typing import Any
 
 from django.db import connection
 
-from dlq.models import DeadLetter
+from dlq.models import DeadLetter, LetterState
 
 TABLE = DeadLetter._meta.db_table
-# Each has an index (queue, state, column).
-COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid", "delivery_count", "chapter"})
+# Each has an index (queue, column) of what is dead.
+COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid"})
+# Written out: an index of some letters serves a question that says the same.
+IS_DEAD = f"state = '{LetterState.DEAD.value}'"
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 200
 
@@ -28,13 +30,13 @@ class Counted:
     last: int
 
 
-def distinct(queue: str, state: str, column: str, most: int) -> list[Any]:
-    """The values of `column` among the letters of one queue in one state, ascending; at most `most`. None is no value.
+def distinct(queue: str, column: str, most: int) -> list[Any]:
+    """The values of `column` among the letters of one queue, ascending; at most `most`. None is no value.
 
     Raises ValueError for a column without an index for it."""
     _check(column)
-    where = f"{column} IS NOT NULL AND queue = %s AND state = %s"
-    return _steps(column, where, [queue, state], most)
+    where = f"{column} IS NOT NULL AND queue = %s AND {IS_DEAD}"
+    return _steps(column, where, [queue], most)
 
 
 def queues(most: int = 2000) -> list[str]:
@@ -42,44 +44,40 @@ def queues(most: int = 2000) -> list[str]:
     return _steps("queue", "queue IS NOT NULL", [], most)
 
 
-def distinct_in(queues_: Iterable[str], states: Iterable[str], column: str, most: int) -> set[Any]:
-    """Over several queues and states; may stop at `most` + 1 values: then there are more."""
+def distinct_in(queues_: Iterable[str], column: str, most: int) -> set[Any]:
+    """Over several queues; may stop at `most` + 1 values: then there are more."""
     found: set[Any] = set()
-    wanted = list(states)
     for queue in queues_:
-        for state in wanted:
-            found.update(distinct(queue, state, column, most + 1))
+        found.update(distinct(queue, column, most + 1))
         if len(found) > most:
             break
     return found
 
 
-def counted(queues_: Sequence[str], state: str, column: str, *, most: int, up_to: int) -> list[Counted]:
-    """Every value of `column` in every queue that has letters of it in `state`, each counted up to `up_to`; at most
+def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> list[Counted]:
+    """Every value of `column` in every queue that has letters of it, each counted up to `up_to`; at most
     `most` of them. Letters without a value are one more of each queue, with the value None."""
     _check(column)
     if not queues_:
         return []
-    here = f"FROM {TABLE} WHERE queue = step.q AND state = %s"
+    here = f"FROM {TABLE} WHERE queue = step.q AND {IS_DEAD}"
     sql = (
         f"WITH RECURSIVE {_places(queues_)}, "
         f"step(q, v) AS ("
-        f"SELECT q, (SELECT {column} FROM {TABLE} WHERE queue = places.q AND state = %s AND {column} IS NOT NULL "
+        f"SELECT q, (SELECT {column} FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND {column} IS NOT NULL "
         f"ORDER BY {column} LIMIT 1) FROM places UNION ALL "
         f"SELECT q, (SELECT {column} {here} AND {column} > step.v ORDER BY {column} LIMIT 1) "
         f"FROM step WHERE v IS NOT NULL) "
         f"SELECT q, v, {_looked('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT %s"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, state, state, state, up_to, most])
+        cursor.execute(sql, [*queues_, up_to, most])
         rows = cursor.fetchall()
-    found = _with_ends(rows, state, column, up_to)
-    return [*found, *(_without(queues_, state, column, up_to) if DeadLetter._meta.get_field(column).null else [])]
+    found = _with_ends(rows, column, up_to)
+    return [*found, *(_without(queues_, column, up_to) if DeadLetter._meta.get_field(column).null else [])]
 
 
-def counted_values(
-    queues_: Sequence[str], state: str, column: str, values: Sequence[Any], *, up_to: int
-) -> list[Counted]:
+def counted_values(queues_: Sequence[str], column: str, values: Sequence[Any], *, up_to: int) -> list[Counted]:
     """The same of these values only, none of which is None."""
     _check(column)
     if not queues_ or not values:
@@ -90,18 +88,18 @@ def counted_values(
         f"SELECT q, v, {_looked('places.q', f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, *adapted, state, up_to])
+        cursor.execute(sql, [*queues_, *adapted, up_to])
         rows = cursor.fetchall()
-    return _with_ends(rows, state, column, up_to)
+    return _with_ends(rows, column, up_to)
 
 
-def count_each(wanted: Sequence[tuple[str, Any]], state: str, column: str, *, up_to: int) -> list[int]:
+def count_each(wanted: Sequence[tuple[str, Any]], column: str, *, up_to: int) -> list[int]:
     """How many letters each of these queues has with this value (None: without one), up to `up_to`."""
-    answers = _of_each(wanted, state, column, f"SELECT count(*) FROM (SELECT 1 {{here}} LIMIT {int(up_to)}) AS few")
+    answers = _of_each(wanted, column, f"SELECT count(*) FROM (SELECT 1 {{here}} LIMIT {int(up_to)}) AS few")
     return [int(answer or 0) for answer in answers]
 
 
-def _of_each(wanted: Sequence[tuple[str, Any]], state: str, column: str, question: str) -> list[Any]:
+def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> list[Any]:
     """The answer of each, where `{here}` is from where its letters come."""
     _check(column)
     answers: list[Any] = [None] * len(wanted)
@@ -110,44 +108,42 @@ def _of_each(wanted: Sequence[tuple[str, Any]], state: str, column: str, questio
         if not some:
             continue
         which = f"{column} = wanted.v" if known else f"{column} IS NULL"
-        here = f"FROM {TABLE} WHERE queue = wanted.q AND state = %s AND {which}"
+        here = f"FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} AND {which}"
         sql = (
             f"WITH wanted(place, q, v) AS (VALUES {', '.join(['(%s, %s, %s)'] * len(some))}) "
             f"SELECT place, ({question.format(here=here)}) FROM wanted"
         )
         values = [each for place, queue, value in some for each in (place, queue, _adapted(column, value))]
         with connection.cursor() as cursor:
-            cursor.execute(sql, [*values, state])
+            cursor.execute(sql, values)
             for place, answer in cursor.fetchall():
                 answers[place] = answer
     return answers
 
 
-def of_latest(queues_: Sequence[str], state: str, column: str, *, each: int) -> Counter[Any]:
+def of_latest(queues_: Sequence[str], column: str, *, each: int) -> Counter[Any]:
     """How often each value is among the latest `each` letters of every queue; None is no value."""
     _check(column)
     found: Counter[Any] = Counter()
     one = (
-        f"SELECT v, count(*) FROM (SELECT {column} AS v FROM {TABLE} WHERE queue = %s AND state = %s "
+        f"SELECT v, count(*) FROM (SELECT {column} AS v FROM {TABLE} WHERE queue = %s AND {IS_DEAD} "
         f"ORDER BY id DESC LIMIT %s) AS latest WHERE v IS NOT NULL GROUP BY v"
     )
     for begin in range(0, len(queues_), AT_ONCE):
         some = queues_[begin : begin + AT_ONCE]
         with connection.cursor() as cursor:
-            cursor.execute(
-                " UNION ALL ".join([one] * len(some)), [value for queue in some for value in (queue, state, each)]
-            )
+            cursor.execute(" UNION ALL ".join([one] * len(some)), [value for queue in some for value in (queue, each)])
             for value, count in cursor.fetchall():
                 found[value] += count
     return found
 
 
-def _without(queues_: Sequence[str], state: str, column: str, up_to: int) -> list[Counted]:
+def _without(queues_: Sequence[str], column: str, up_to: int) -> list[Counted]:
     sql = f"WITH {_places(queues_)} SELECT q, NULL, {_looked('places.q', f'{column} IS NULL', column)} FROM places"
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, state, up_to])
+        cursor.execute(sql, [*queues_, up_to])
         rows = cursor.fetchall()
-    return _with_ends(rows, state, column, up_to)
+    return _with_ends(rows, column, up_to)
 
 
 def _places(queues_: Sequence[str]) -> str:
@@ -156,19 +152,19 @@ def _places(queues_: Sequence[str]) -> str:
 
 def _looked(queue: str, which: str, column: str) -> str:
     """How many letters there are, and the lowest and highest number of those that were counted, as one text: one look
-    into the index instead of three. Values: state, bound."""
+    into the index instead of three. Value: bound."""
     return (
         f"(SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM (SELECT id FROM {TABLE} WHERE queue = {queue} "
-        f"AND state = %s AND {which} ORDER BY {column}, id LIMIT %s) AS few)"
+        f"AND {IS_DEAD} AND {which} ORDER BY {column}, id LIMIT %s) AS few)"
     )
 
 
-def _with_ends(rows: Iterable[tuple[Any, ...]], state: str, column: str, up_to: int) -> list[Counted]:
+def _with_ends(rows: Iterable[tuple[Any, ...]], column: str, up_to: int) -> list[Counted]:
     """Of those that were not counted to the end the highest number is asked for."""
     found = [Counted(queue, value, *map(int, looked.split())) for queue, value, looked in rows if looked]
     large = [place for place, each in enumerate(found) if each.count >= up_to]
     wanted = [(found[place].queue, found[place].value) for place in large]
-    last = _of_each(wanted, state, column, f"SELECT id {{here}} ORDER BY {column} DESC, id DESC LIMIT 1")
+    last = _of_each(wanted, column, f"SELECT id {{here}} ORDER BY {column} DESC, id DESC LIMIT 1")
     for place, number in zip(large, last, strict=True):
         found[place] = replace(found[place], last=max(found[place].last, number or 0))
     return found

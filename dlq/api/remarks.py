@@ -20,9 +20,11 @@ from agents.api.errors import ApiProblem, Conflict, Forbidden
 from agents.api.pagination import KeysetPages
 from agents.models import BreakerTrip, LaunchSetting
 from agents.services.rights import settings_for
+from contract.properties import dead_letter_queue
 from dlq import remarks, rights
 from dlq.api.audited import Audited
-from dlq.models import DeadLetter, KnownFault, Note, Taking
+from dlq.models import DeadLetter, KnownFault, LetterState, Note, Taking
+from dlq.models.letter import BIN_QUEUE
 from dlq.models.remark import Remark
 from dlq.remarks.about import LONGEST, LONGEST_TICKET
 
@@ -51,6 +53,12 @@ class OpenQuery(RemarkQuery):
     open = serializers.BooleanField(required=False, allow_null=True, default=None)
 
 
+def _have_letters(key: str) -> bool:
+    """Of a setting that is gone, for example."""
+    in_the_bin = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, setting_key=key)
+    return DeadLetter.objects.filter(queue=dead_letter_queue(key)).exists() or in_the_bin.exists()
+
+
 class AboutSerializer(serializers.Serializer[Any]):
     """`setting`, and of it one `fingerprint` or one `message_key`; without either all of the setting."""
 
@@ -59,7 +67,7 @@ class AboutSerializer(serializers.Serializer[Any]):
     message_key = serializers.CharField(max_length=255, required=False, default="")
 
     def validate_setting(self, key: str) -> str:
-        known = LaunchSetting.objects.filter(key=key).exists() or DeadLetter.objects.filter(setting_key=key).exists()
+        known = LaunchSetting.objects.filter(key=key).exists() or _have_letters(key)
         if not known:
             raise serializers.ValidationError("There is no such setting, and no dead letter of one.")
         return key

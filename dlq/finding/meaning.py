@@ -29,24 +29,24 @@ EXACT = {
     "server": "server_name",
     "activation": "activation_uuid",
 }
-RANGES = {
-    "since": ("seen_at__gte", 0),
-    "until": ("seen_at__lt", 0),
-    "delivered_from": ("delivery_count__gte", 0),
-    "delivered_to": ("delivery_count__lte", 0),
-    # The first chapter is the one before any replay.
-    "replays_from": ("chapter__gte", 1),
-    "replays_to": ("chapter__lte", 1),
+TIMES = ("since", "until")
+RANGES = (TIMES, ("delivered_from", "delivered_to"))
+LIMITS = {
+    "since": "seen_at__gte",
+    "until": "seen_at__lt",
+    "delivered_from": "delivery_count__gte",
+    "delivered_to": "delivery_count__lte",
 }
+DEAD = (LetterState.DEAD.value,)
 
 
 def asked_for(form: forms.Form, cleaned: dict[str, Any]) -> Asked:
     """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
     queues = _queues(cleaned, form.queue)  # type: ignore[attr-defined]
     states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
-    conditions = [*_plain(cleaned)]
+    conditions = [*_plain(cleaned, states)]
     if part := cleaned.get("exception"):
-        conditions.append(_kinds_with(form, part, queues, states or tuple(LetterState.values)))
+        conditions.append(_kinds_with(form, part, queues) if states == DEAD else Condition(_named(part)))
     words = [*_pairs(form, cleaned.get("prop") or (), queues), *_words(form, cleaned.get("text") or "")]
     if words:
         conditions.append(Condition(Q(HasWords(words)), wanted=tuple(words)))
@@ -67,38 +67,56 @@ def _queues(cleaned: dict[str, Any], only: str) -> tuple[str, ...] | None:
     return tuple(sorted(set.intersection(*sets))) if sets else None
 
 
-def _plain(cleaned: dict[str, Any]) -> Iterator[Condition]:
+def _plain(cleaned: dict[str, Any], states: tuple[str, ...] | None) -> Iterator[Condition]:
+    """Most indexes hold only what is dead; one of times holds every state."""
+    dead = states == DEAD
     for name, column in EXACT.items():
         if value := cleaned.get(name):
-            yield Condition(Q(**{column: value}), by_index=True)
+            yield Condition(Q(**{column: value}), by_index=dead)
     if key := cleaned.get("message_key"):
         yield Condition(Q(message_key=key), by_index=True)
     if unknown := cleaned.get("without"):
         nothing = Q(activation_uuid=None) if unknown == "activation" else Q(**{EXACT[unknown]: ""})
-        yield Condition(nothing, by_index=True)
-    for names in (("since", "until"), ("delivered_from", "delivered_to"), ("replays_from", "replays_to")):
-        limits = {RANGES[name][0]: cleaned[name] for name in names if cleaned.get(name) is not None}
-        added = RANGES[names[0]][1]
+        yield Condition(nothing, by_index=dead)
+    for names in RANGES:
+        limits = {LIMITS[name]: cleaned[name] for name in names if cleaned.get(name) is not None}
         if limits:
-            yield Condition(
-                Q(**{lookup: value + added if added else value for lookup, value in limits.items()}), by_index=True
-            )
+            yield Condition(Q(**limits), by_index=names == TIMES and (dead or states is None))
     if span := cleaned.get("span"):
-        yield Condition(Q(seen_at__gte=timezone.now() - SPANS[span]), by_index=True)
+        yield Condition(Q(seen_at__gte=timezone.now() - SPANS[span]), by_index=dead or states is None)
+    yield from _replays(cleaned.get("replays_from"), cleaned.get("replays_to"), dead)
     if muted := cleaned.get("muted"):
         is_muted = Exists(fault_of_row(timezone.now()))
         yield Condition(Q(is_muted) if muted == "yes" else ~Q(is_muted))
 
 
-def _kinds_with(form: forms.Form, part: str, queues: Iterable[str] | None, states: Iterable[str]) -> Condition:
+def _replays(least: int | None, most: int | None, dead: bool) -> Iterator[Condition]:
+    """The first chapter is the one before any replay; an index holds the later ones of what is dead."""
+    where = Q()
+    if least is not None:
+        where &= Q(chapter__gte=least + 1)
+    if most is not None:
+        where &= Q(chapter__lte=most + 1)
+    returned = least is not None and least > 0
+    if returned:
+        where &= Q(chapter__gt=1)
+    if where:
+        yield Condition(where, by_index=dead and returned)
+
+
+def _kinds_with(form: forms.Form, part: str, queues: Iterable[str] | None) -> Condition:
     """The exceptions with `part` in their names, looked for among the distinct ones: their names are few."""
-    there = loose.distinct_in(loose.queues() if queues is None else queues, states, "exception_type", MOST_KINDS)
+    there = loose.distinct_in(loose.queues() if queues is None else queues, "exception_type", MOST_KINDS)
     if len(there) > MOST_KINDS:
         form.add_error("exception", ValidationError(_("There are too many kinds: choose a setting as well.")))
     wanted = part.casefold()
     return Condition(
         Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())), by_index=True
     )
+
+
+def _named(part: str) -> Q:
+    return Q(exception_type__icontains=part)
 
 
 def _words(form: forms.Form, text: str) -> list[Wanted]:

@@ -7,7 +7,7 @@ BUDGET seconds: then the page says how far it got, and the next one goes on from
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
@@ -16,7 +16,7 @@ from agents.pages import lists
 from agents.pages.amounts import number
 from dlq.finding.asked import Asked, Condition
 from dlq.finding.quick import quick
-from dlq.models import DeadLetter
+from dlq.models import DeadLetter, LetterState
 from dlq.search import matching
 
 # So many letters are few: each is then looked at.
@@ -56,6 +56,7 @@ def newest(rows: QuerySet[DeadLetter], asked: Asked, *, before: int | None, size
 
 class _Search:
     def __init__(self, rows: QuerySet[DeadLetter], asked: Asked, before: int | None, size: int) -> None:
+        asked = _with_index(asked)
         self._places = rows.filter(asked.places).order_by()
         self._asked, self._before, self._size = asked, before, size
         self._end = time.monotonic() + BUDGET
@@ -205,6 +206,14 @@ class _Search:
             found.about = round(found.count * (top - bottom + 1) / max(1, top - looked_at + 1))
         if len(found.numbers) < self._size:
             found.stopped_at = looked_at
+
+
+def _with_index(asked: Asked) -> Asked:
+    """Of all queues together an index knows only what is dead: another state is a condition like any other."""
+    if asked.queues is not None or asked.states is None or asked.states == (LetterState.DEAD.value,):
+        return asked
+    state = Condition(Q(state__in=asked.states))
+    return replace(asked, states=None, conditions=(state, *asked.conditions))
 
 
 def _rounded(about: int) -> int:

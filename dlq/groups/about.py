@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from agents.pages.amounts import number
-from dlq.loose import TABLE
+from dlq.loose import IS_DEAD, TABLE
 
 # Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one statement.
 WINDOWS, FEWEST_WINDOWS, READ, READ_OF_ALL = 20, 4, 50, 40_000
@@ -27,8 +27,8 @@ class Range:
     last: int
 
 
-def rounded(ranges: Sequence[Range], state: str, *, column: str = "") -> list[int]:
-    """Estimates to two digits, by a few statements. An index (queue, state, `column`, id) holds the letters: in each
+def rounded(ranges: Sequence[Range], *, column: str = "") -> list[int]:
+    """Estimates to two digits, by a few statements. Of what is dead: an index (queue, `column`, id) holds it. In each
     window between first and last so many numbers are letters as among the first READ there."""
     totals = [0.0] * len(ranges)
     windows = max(FEWEST_WINDOWS, min(WINDOWS, READ_OF_ALL // (READ * max(1, len(ranges)))))
@@ -36,7 +36,7 @@ def rounded(ranges: Sequence[Range], state: str, *, column: str = "") -> list[in
         some = [(place, each) for place, each in enumerate(ranges) if (each.value is not None) is known]
         wide = [(place, each, *ends) for place, each in some for ends in _windows(each, windows)]
         for begin in range(0, len(wide), AT_ONCE):
-            for place, start, end, read, highest in _read(wide[begin : begin + AT_ONCE], state, column, known):
+            for place, start, end, read, highest in _read(wide[begin : begin + AT_ONCE], column, known):
                 totals[place] += read if read < READ else READ * (end - start) / (highest - start + 1)
     return [two_digits(round(total)) for total in totals]
 
@@ -47,9 +47,9 @@ def _windows(each: Range, windows: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + width, each.last + 1)
 
 
-def _read(wide: Sequence[tuple[int, Range, int, int]], state: str, column: str, known: bool) -> list[tuple[Any, ...]]:
+def _read(wide: Sequence[tuple[int, Range, int, int]], column: str, known: bool) -> list[tuple[Any, ...]]:
     which = "" if not column else f" AND {column} = wide.v" if known else f" AND {column} IS NULL"
-    here = f"FROM {TABLE} WHERE queue = wide.q AND state = %s{which} AND id >= wide.lo AND id < wide.hi ORDER BY id"
+    here = f"FROM {TABLE} WHERE queue = wide.q AND {IS_DEAD}{which} AND id >= wide.lo AND id < wide.hi ORDER BY id"
     sql = (
         f"WITH wide(place, lo, hi, q, v) AS (VALUES {', '.join(['(%s, %s, %s, %s, %s)'] * len(wide))}) "
         f"SELECT place, lo, hi, (SELECT count(*) || ' ' || max(id) FROM (SELECT id {here} LIMIT {READ}) AS few) "
@@ -57,7 +57,7 @@ def _read(wide: Sequence[tuple[int, Range, int, int]], state: str, column: str, 
     )
     values = [value for place, each, lo, hi in wide for value in (place, lo, hi, each.queue, each.value)]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*values, state])
+        cursor.execute(sql, values)
         return [(*where, *map(int, read.split())) for *where, read in cursor.fetchall() if read]
 
 

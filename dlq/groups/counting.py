@@ -19,9 +19,7 @@ from dlq.groups import days
 from dlq.groups.about import Range, about, rounded
 from dlq.groups.kinds import Kind
 from dlq.loose import Counted
-from dlq.models import LetterState
 
-DEAD = LetterState.DEAD.value
 # Groups that are counted, of all queues together, each part in a queue by itself.
 MOST = 5_000
 COARSE = 400
@@ -103,13 +101,13 @@ def groups_of(kind: Kind, queues: Sequence[str]) -> Groups:
 
 
 def _counted(kind: Kind, queues: Sequence[str]) -> tuple[list[Counted], bool]:
-    found = loose.counted(queues, DEAD, kind.column, most=MOST + 1, up_to=COARSE)
+    found = loose.counted(queues, kind.column, most=MOST + 1, up_to=COARSE)
     if len(found) <= MOST:
         return found, False
-    latest = loose.of_latest(queues, DEAD, kind.column, each=max(20, LATEST // len(queues)))
+    latest = loose.of_latest(queues, kind.column, each=max(20, LATEST // len(queues)))
     most = min(LARGEST_OF_LATEST, max(10, MOST // len(queues)))
     values = [value for value, _count in latest.most_common(most)]
-    return loose.counted_values(queues, DEAD, kind.column, values, up_to=COARSE), True
+    return loose.counted_values(queues, kind.column, values, up_to=COARSE), True
 
 
 def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
@@ -121,8 +119,7 @@ def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
         Range(each.queue, each.value if kind.column else None, *sorted((each.first, each.last))) for each in large
     ]
     sizes = {
-        place: max(estimate, COARSE)
-        for place, estimate in zip(sizes, rounded(ranges, DEAD, column=kind.column), strict=True)
+        place: max(estimate, COARSE) for place, estimate in zip(sizes, rounded(ranges, column=kind.column), strict=True)
     }
     exact = _exactly(kind, counted, sizes)
     found = []
@@ -147,7 +144,7 @@ def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> d
         return {}
     if kind.column:
         wanted = [(each.queue, each.value) for each in some]
-        counts = loose.count_each(wanted, DEAD, kind.column, up_to=lists.COUNTED + 1)
+        counts = loose.count_each(wanted, kind.column, up_to=lists.COUNTED + 1)
     else:
         counts = days.count_each([(each.queue, each.value) for each in some], up_to=lists.COUNTED + 1)
     found = dict(zip(chosen, counts, strict=True))

@@ -1,19 +1,17 @@
 """Dead letters by the day that they died on, the latest days first. Days are those of the site's zone."""
 
 from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db import connection
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from dlq.loose import TABLE, Counted
-from dlq.models import LetterState
+from dlq.loose import IS_DEAD, TABLE, Counted
 
 # Days with letters that are shown, and how many days of the calendar are looked at together.
 MOST = AT_ONCE = 31
-DEAD = LetterState.DEAD.value
 _PLACE = "(CAST(%s AS varchar(300)))"
 
 
@@ -43,12 +41,12 @@ def count_each(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
     at = _parameter()
     sql = (
         f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, %s, {at}, {at})'] * len(wanted))}) "
-        f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE queue = wanted.q AND state = %s "
+        f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} "
         f"AND seen_at >= wanted.since AND seen_at < wanted.until LIMIT %s) AS few) FROM wanted ORDER BY place"
     )
     values = [value for place, (queue, day) in enumerate(wanted) for value in (place, queue, *_ends(day))]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*values, DEAD, up_to])
+        cursor.execute(sql, [*values, up_to])
         return [count for _place, count in cursor.fetchall()]
 
 
@@ -57,17 +55,17 @@ def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
     then = " AND seen_at < %s" if before else ""
     sql = (
         f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}) "
-        f"SELECT max(at) FROM (SELECT (SELECT seen_at FROM {TABLE} WHERE queue = places.q AND state = %s{then} "
+        f"SELECT max(at) FROM (SELECT (SELECT seen_at FROM {TABLE} WHERE queue = places.q AND {IS_DEAD}{then} "
         f"ORDER BY seen_at DESC LIMIT 1) AS at FROM places) AS latest"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues, DEAD, *([_adapted(before)] if before else [])])
-        return _instant((cursor.fetchone() or (None,))[0])
+        cursor.execute(sql, [*queues, *([_adapted(before)] if before else [])])
+        return instant((cursor.fetchone() or (None,))[0])
 
 
 def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
     at = _parameter()
-    here = f"FROM {TABLE} WHERE queue = places.q AND state = %s AND seen_at >= days.since AND seen_at < days.until"
+    here = f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND seen_at < days.until"
     sql = (
         f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}), "
         f"days(place, since, until) AS (VALUES {', '.join([f'(%s, {at}, {at})'] * len(days))}) "
@@ -77,7 +75,7 @@ def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Co
     )
     values = [value for place, day in enumerate(days) for value in (place, *_ends(day))]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues, *values, DEAD, up_to, DEAD, DEAD])
+        cursor.execute(sql, [*queues, *values, up_to])
         rows = cursor.fetchall()
     return [
         Counted(queue, days[place], count, first, last) for queue, place, count, first, last in rows if count and last
@@ -97,9 +95,9 @@ def _adapted(at: datetime | None) -> Any:
     return connection.ops.adapt_datetimefield_value(at)
 
 
-def _instant(stored: object) -> datetime | None:
-    """SQLite keeps it as a text, in UTC."""
-    if not isinstance(stored, str):
-        return stored  # type: ignore[return-value]
-    at = parse_datetime(stored)
-    return at if at is None or timezone.is_aware(at) else timezone.make_aware(at)
+def instant(stored: object) -> datetime | None:
+    """As a statement of ours reads it: SQLite keeps it without a zone, in UTC, and now and then gives its text."""
+    at = parse_datetime(stored) if isinstance(stored, str) else stored
+    if not isinstance(at, datetime):
+        return None
+    return at if timezone.is_aware(at) else at.replace(tzinfo=UTC)

@@ -26,8 +26,8 @@ PROTOCOLS = 1000
 @dataclass(frozen=True, slots=True)
 class Facts:
     """`example` is the number of the latest letter; `text` what its exception said, `body` the head of its body,
-    masked. `given_back` counts letters that left the group by a replay, for people; of the latest `judged` of them
-    `failed_again` failed or died again. `faults` and `takings` of this group or of the whole setting."""
+    masked. `given_back` counts letters of the group among the latest that left by a replay, for people; of `judged` of
+    them `failed_again` failed or died again. `faults` and `takings` of this group or of the whole setting."""
 
     since: datetime | None = None
     latest: datetime | None = None

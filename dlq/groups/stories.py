@@ -3,21 +3,22 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from agents.pages.amounts import number
-from dlq.groups.counting import DEAD, Group
-from dlq.groups.days import begin_of
-from dlq.loose import TABLE
-from dlq.models import DeadLetter, LetterState, Outcome, ReplayItem
+from dlq.groups.counting import Group
+from dlq.groups.days import begin_of, instant
+from dlq.loose import IS_DEAD, TABLE
+from dlq.models import DeadLetter, ItemState, LetterState, Outcome, ReplayItem
 
-# Of the latest letters of a group: whose versions are told, and whose replays are looked at.
-VERSIONS_OF, REPLAYS_OF = 20, 200
-# So many letters that were given back are counted of a group.
-COUNTED = 1_000
+# Of the latest letters of a group: whose versions are told.
+VERSIONS_OF = 20
+# Of the latest letters that were given back from all queues together: those that belong to a group are told.
+LATEST, FEWEST_OF_QUEUE = 5_000, 50
 FAILED_AGAIN = (Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN)
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 100
@@ -37,8 +38,9 @@ def versions_of(groups: Sequence[Group]) -> list[list[str]]:
     """Those of the latest letters of each group, in its largest part; the most frequent first."""
     asked = []
     for place, group in enumerate(groups):
-        where, values = _letters(group, [group.parts[0].queue], DEAD)
-        latest = f"SELECT agent_version AS v FROM {TABLE} WHERE {where} ORDER BY {_latest(group)} LIMIT {VERSIONS_OF}"
+        where, values = _dead(group, group.parts[0].queue)
+        order = "id DESC" if group.kind.column else "seen_at DESC"
+        latest = f"SELECT agent_version AS v FROM {TABLE} WHERE {where} ORDER BY {order} LIMIT {VERSIONS_OF}"
         asked.append((f"SELECT {place}, v, count(*) FROM ({latest}) AS latest GROUP BY v", values))
     found: list[Counter[str]] = [Counter() for _group in groups]
     for place, version, count in _rows(asked):
@@ -48,53 +50,47 @@ def versions_of(groups: Sequence[Group]) -> list[list[str]]:
 
 
 def replays_of(groups: Sequence[Group]) -> list[Replays]:
-    """How many of each were given back, for people; how many of the latest of them are known, and of these failed
-    again."""
-    wheres = [_letters(group, [part.queue for part in group.parts], GIVEN_BACK) for group in groups]
-    counts = dict(
-        _rows(
-            [
-                (
-                    f"SELECT {place}, (SELECT count(*) FROM "
-                    f"(SELECT 1 FROM {TABLE} WHERE {where} LIMIT {COUNTED + 1}) AS few)",
-                    values,
-                )
-                for place, (where, values) in enumerate(wheres)
-            ]
-        )
+    """How many of each were given back, among the latest that were; how many of these have an outcome, and of those
+    failed again."""
+    places = {(part.queue, group.value): place for place, group in enumerate(groups) for part in group.parts}
+    queues = sorted({queue for queue, _value in places})
+    if not queues:
+        return []
+    most = max(FEWEST_OF_QUEUE, LATEST // len(queues))
+    kind, items = groups[0].kind, ReplayItem._meta.db_table
+    column = kind.column or "seen_at"
+    one = (
+        f"SELECT latest.queue, latest.v, items.outcome FROM (SELECT id, queue, {column} AS v FROM {TABLE} "
+        f"WHERE queue = %s AND state = '{GIVEN_BACK}' ORDER BY id DESC LIMIT {most}) AS latest "
+        f"LEFT JOIN {items} AS items ON items.letter_id = latest.id AND items.state = '{ItemState.GIVEN_BACK}'"
     )
-    items = ReplayItem._meta.db_table
-    asked = []
-    for place, group in enumerate(groups):
-        if not counts[place]:
-            continue
-        where, values = wheres[place]
-        order = f" ORDER BY {_latest(group)}" if len(group.parts) == 1 else ""
-        latest = f"SELECT id FROM {TABLE} WHERE {where}{order} LIMIT {REPLAYS_OF}"
-        asked.append(
-            (
-                f"SELECT {place}, outcome, count(*) FROM {items} WHERE letter_id IN "
-                f"(SELECT id FROM ({latest}) AS latest) GROUP BY outcome",
-                values,
-            )
-        )
-    outcomes: list[Counter[str]] = [Counter() for _group in groups]
-    for place, outcome, count in _rows(asked):
-        if outcome:
-            outcomes[place][outcome] = count
-    return [_told(counts[place], outcomes[place]) for place in range(len(groups))]
+    found: list[Counter[str]] = [Counter() for _group in groups]
+    read: Counter[str] = Counter()
+    for queue, value, outcome in _rows([(one, [queue]) for queue in queues]):
+        read[queue] += 1
+        place = places.get((queue, kind.value(value) if kind.column else _day(value)))
+        if place is not None:
+            found[place][outcome or ""] += 1
+    return [_told(found[at], any(read[part.queue] >= most for part in each.parts)) for at, each in enumerate(groups)]
 
 
-def _told(count: int, outcomes: Counter[str]) -> Replays:
-    if not count:
+def _told(outcomes: Counter[str], more: bool) -> Replays:
+    """`more`: older letters that were given back were not looked at."""
+    if not outcomes:
         return Replays()
-    words = f"{number(COUNTED)}+" if count > COUNTED else number(count)
-    return Replays(words, sum(outcomes.values()), sum(outcomes[outcome] for outcome in FAILED_AGAIN))
+    known = outcomes.total() - outcomes[""]
+    words = number(outcomes.total()) + ("+" if more else "")
+    return Replays(words, known, sum(outcomes[outcome] for outcome in FAILED_AGAIN))
 
 
-def _letters(group: Group, queues: Sequence[str], state: str) -> tuple[str, list[Any]]:
-    """Which letters of these queues are of the group, for an index; and the values."""
-    where, values = f"queue IN ({', '.join(['%s'] * len(queues))}) AND state = %s", [*queues, state]
+def _day(stored: object) -> date | None:
+    at = instant(stored)
+    return timezone.localtime(at).date() if at else None
+
+
+def _dead(group: Group, queue: str) -> tuple[str, list[Any]]:
+    """Which letters of the queue are of the group, for an index; and the values."""
+    where, values = f"queue = %s AND {IS_DEAD}", [queue]
     if not group.kind.column:
         ends = begin_of(group.value), begin_of(group.value + timedelta(days=1))
         adapt = connection.ops.adapt_datetimefield_value
@@ -103,10 +99,6 @@ def _letters(group: Group, queues: Sequence[str], state: str) -> tuple[str, list
     if field.null and not group.value:
         return f"{where} AND {group.kind.column} IS NULL", values
     return f"{where} AND {group.kind.column} = %s", [*values, field.get_db_prep_value(group.value, connection)]
-
-
-def _latest(group: Group) -> str:
-    return "id DESC" if group.kind.column else "seen_at DESC"
 
 
 def _rows(asked: Sequence[tuple[str, list[Any]]]) -> Iterator[tuple[Any, ...]]:

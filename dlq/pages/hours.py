@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from dlq.pages.tallies import EVERY_STATE, Tally, tallies
+from dlq.pages.tallies import Tally, tallies
 
 HOURS = 24
 HOUR = timedelta(hours=1)
@@ -28,7 +28,7 @@ def deaths_by_hour(queues: Sequence[str], now: datetime) -> dict[str, list[int]]
     with _lock:
         counts = {each: _kept[each] for each in every if each[1] != this and each in _kept}
     missing = [each for each in every if each not in counts]
-    asked = [Tally(queue, hour, hour + HOUR, EVERY_STATE) for queue, hour in missing]
+    asked = [Tally(queue, hour, hour + HOUR, ever=True) for queue, hour in missing]
     counts |= dict(zip(missing, tallies(asked, MOST), strict=True))
     with _lock:
         if len(_kept) > MOST_KEPT:

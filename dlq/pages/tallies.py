@@ -7,26 +7,25 @@ from typing import Any
 
 from django.db import connection
 
-from dlq.models import DeadLetter, LetterState
+from dlq.loose import IS_DEAD
+from dlq.models import DeadLetter
 
-DEAD = (LetterState.DEAD.value,)
-EVERY_STATE = tuple(LetterState.values)
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Letters in `queue` in one of `states`, seen from `since` on and before `until`."""
+    """Letters in `queue` that are dead, or in any state (`ever`), seen from `since` on and before `until`."""
 
     queue: str
     since: datetime | None = None
     until: datetime | None = None
-    states: tuple[str, ...] = DEAD
+    ever: bool = False
 
 
 def tallies(wanted: Sequence[Tally], most: int) -> list[int]:
-    """One count each, at most `most`; each reads one range of an index for each of its states."""
+    """One count each, at most `most`; each reads one range of an index."""
     table = connection.ops.quote_name(DeadLetter._meta.db_table)
     counts = [0] * len(wanted)
     for first in range(0, len(wanted), AT_ONCE):
@@ -42,9 +41,8 @@ def tallies(wanted: Sequence[Tally], most: int) -> list[int]:
 
 
 def _where(tally: Tally) -> tuple[str, list[Any]]:
-    where = ["queue = %s"]
-    values: list[Any] = [tally.queue, *tally.states]
-    where.append("state = %s" if len(tally.states) == 1 else f"state IN ({', '.join(['%s'] * len(tally.states))})")
+    where = ["queue = %s"] if tally.ever else ["queue = %s", IS_DEAD]
+    values: list[Any] = [tally.queue]
     for column, instant in (("seen_at >= %s", tally.since), ("seen_at < %s", tally.until)):
         if instant is not None:
             where.append(column)
@@ -59,7 +57,7 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
     found = {}
     for first in range(0, len(queues), AT_ONCE):
         some = queues[first : first + AT_ONCE]
-        dead = f"SELECT id FROM {table} WHERE queue = %s AND state = '{LetterState.DEAD}' ORDER BY"
+        dead = f"SELECT id FROM {table} WHERE queue = %s AND {IS_DEAD} ORDER BY"
         one = f"SELECT %s, ({dead} seen_at LIMIT 1), ({dead} id DESC LIMIT 1)"
         values = [value for queue in some for value in (queue, queue, queue)]
         for queue, oldest, newest in _rows(" UNION ALL ".join([one] * len(some)), values):
@@ -72,7 +70,7 @@ def kinds(queues: Sequence[str], latest: int) -> dict[str, tuple[str, str, int, 
     """By queue, of its `latest` letters: exception type and fingerprint of most of them, how many these are, of how
     many that was judged."""
     table = connection.ops.quote_name(DeadLetter._meta.db_table)
-    some = f"SELECT exception_type, fingerprint FROM {table} WHERE queue = %s AND state = '{LetterState.DEAD}'"
+    some = f"SELECT exception_type, fingerprint FROM {table} WHERE queue = %s AND {IS_DEAD}"
     one = f"SELECT %s AS queue, exception_type, fingerprint, count(*) AS letters FROM ({some} ORDER BY id DESC LIMIT {int(latest)}) AS part GROUP BY exception_type, fingerprint"  # noqa: E501
     found: dict[str, tuple[str, str, int, int]] = {}
     for first in range(0, len(queues), AT_ONCE):

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Concat
 
 from agents.models import LaunchSetting, RunPhase, ServerState
 from agents.pages.consoles import link
@@ -12,6 +13,7 @@ from agents.pages.rows import facts_of
 from agents.pages.shown import Facts, Shown, at_work, setting_shown
 from agents.services.open_runs import OpenRun, open_runs
 from agents.services.partial import is_partial
+from contract.properties import DEAD_LETTER_PREFIX
 from dlq.models import DeadLetter, LetterState
 from failures.models import FailureProtocol
 from failures.pages.protocols import protocols_url
@@ -94,7 +96,8 @@ def setting_rows(now: datetime) -> list[SettingRow]:
 
 def _settings() -> QuerySet[LaunchSetting]:
     failed = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("-occurred_at").values("occurred_at")[:1]
-    dead = DeadLetter.objects.filter(setting_key=OuterRef("key"), state=LetterState.DEAD).order_by("pk")
+    queue = Concat(Value(DEAD_LETTER_PREFIX), OuterRef("key"))
+    dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD).order_by("pk")
     return LaunchSetting.objects.select_related("pool", "destination", "disabled_by").annotate(
         failed_at=Subquery(failed), dead_since=Subquery(dead.values("seen_at")[:1])
     )
