@@ -23,8 +23,8 @@ _ANNOTATED = {
 }
 _NEVER = re.compile(r"1\s*=\s*0")
 _NULL = re.compile(r"(\w+) IS (NOT )?NULL")
-_NARROWED = re.compile(r"([^()]+) AND \(([^()]+)\)")
-_COMPARED = re.compile(r"(\w+)\s*(=|<=|<|>=|>|<>)\s*(?:'([^']*)'|(-?\d+))")
+_COMPARED = re.compile(r"(\w+)\s*(=|<=|<|>=|>|<>)\s*(?:'((?:[^']|'')*)'|(-?\d+))")
+_PIECE = re.compile(rf"\s*([()]|AND\b|OR\b|(?:{_NEVER.pattern})|(?:{_NULL.pattern})|(?:{_COMPARED.pattern}))\s*")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda one, other: bool(one == other),
     "<>": lambda one, other: bool(one != other),
@@ -36,20 +36,61 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def predicate(selector: str) -> Predicate:
-    """Terms joined by AND, these by OR; and at the end perhaps ` AND (…)` of such. Raises ValueError for every other
-    form, rather than to guess what the broker would do."""
+    """Terms joined by AND, these by OR, nested in parentheses. Raises ValueError for every other form, rather than to
+    guess what the broker would do."""
     if not selector.strip():
         return lambda message: True
-    if match := _NARROWED.fullmatch(selector):
-        ends, chosen = _any_of(match[1]), _any_of(match[2])
-        return lambda message: _readable(message) and ends(message) and chosen(message)
-    found = _any_of(selector)
+    pieces = _Pieces(selector)
+    found = _any_of(pieces)
+    if pieces.next:
+        raise ValueError(f"Invalid filter: {pieces.next}")
     return lambda message: _readable(message) and found(message)
 
 
-def _any_of(selector: str) -> Predicate:
-    every = [[_term(term.strip()) for term in part.split(" AND ")] for part in selector.split(" OR ")]
-    return lambda message: any(all(term(message) for term in terms) for terms in every)
+class _Pieces:
+    """Of a filter, one after the other; `next` is empty at the end."""
+
+    def __init__(self, selector: str) -> None:
+        self._selector, self._at, self.next = selector, 0, ""
+        self.go_on()
+
+    def go_on(self) -> str:
+        """The piece that was the next one."""
+        taken = self.next
+        if self._at == len(self._selector):
+            self.next = ""
+            return taken
+        match = _PIECE.match(self._selector, self._at)
+        if match is None:
+            raise ValueError(f"Invalid filter: {self._selector[self._at :]}")
+        self._at, self.next = match.end(), match[1]
+        return taken
+
+
+def _any_of(pieces: _Pieces) -> Predicate:
+    every = [_all_of(pieces)]
+    while pieces.next == "OR":
+        pieces.go_on()
+        every.append(_all_of(pieces))
+    return lambda message: any(each(message) for each in every)
+
+
+def _all_of(pieces: _Pieces) -> Predicate:
+    every = [_one(pieces)]
+    while pieces.next == "AND":
+        pieces.go_on()
+        every.append(_one(pieces))
+    return lambda message: all(each(message) for each in every)
+
+
+def _one(pieces: _Pieces) -> Predicate:
+    if pieces.next != "(":
+        return _term(pieces.go_on())
+    pieces.go_on()
+    inner = _any_of(pieces)
+    if pieces.go_on() != ")":
+        raise ValueError("Invalid filter: a ( without its )")
+    return inner
 
 
 def _readable(message: Message) -> bool:
@@ -71,7 +112,7 @@ def _term(text: str) -> Predicate:
         name, negated = match[1], match[2] is not None
         return lambda message: (_value(message, name) is not None) == negated
     if match := _COMPARED.fullmatch(text):
-        return _compared(match[1], match[2], match[3] if match[4] is None else int(match[4]))
+        return _compared(match[1], match[2], int(match[4]) if match[4] else match[3].replace("''", "'"))
     raise ValueError(f"Invalid filter: {text}")
 
 

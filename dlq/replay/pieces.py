@@ -22,7 +22,7 @@ from dlq.replay.planning import Candidate
 from dlq.replay.scopes import LISTED, frozen
 
 # Letters of a piece. One of ids is sorted as a whole, so that more of its letters lie side by side.
-IN_ORDER, BY_ROWS = 2 * planning.RANGE_SLICE, 5000
+IN_ORDER, BY_ROWS = 4 * planning.RANGE_SLICE, 5000
 
 
 class Planner:

@@ -13,7 +13,7 @@ from broker.letters import SLICE
 
 # One move: management holds a lock of the whole broker meanwhile. A range is one comparison for each letter, ids are
 # one for each letter and id.
-RANGE_SLICE = 500
+RANGE_SLICE = 1000
 # A letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
 

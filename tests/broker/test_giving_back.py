@@ -32,6 +32,16 @@ def test_a_selection_leaves_the_others_where_they_are(house: House) -> None:
     assert [letter.body.value for letter in house.dead(setting)] == ["b", "d", "f"]
 
 
+@pytest.mark.parametrize("chosen", [{0, 1, 2, 4, 7, 11, 16, 22, 29, 37}, set(range(0, 40, 2)), set(range(3, 8)), {39}])
+def test_of_many_letters_just_the_chosen_ones_move(house: House, chosen: set[int]) -> None:
+    setting = house.setting()
+    letters = house.die(setting, *(str(number) for number in range(40)))
+    ids = [orig_id(letter) for letter in letters if int(letter.body.value) in chosen]
+    assert move_letters(house.management, setting.dead, ids, setting.key) == len(chosen)
+    eventually(lambda: house.figures(setting).messages == len(chosen))
+    assert {int(letter.body.value) for letter in house.dead(setting)} == set(range(40)) - chosen
+
+
 def test_moving_the_same_letters_again_does_nothing(house: House) -> None:
     setting = house.setting()
     letters = house.die(setting, "a", "b")
@@ -45,9 +55,9 @@ def test_moving_the_same_letters_again_does_nothing(house: House) -> None:
 
 def test_more_letters_than_one_operation_takes_all_go_back(house: House) -> None:
     setting = house.setting()
-    letters = house.die(setting, *(str(number) for number in range(450)))
+    letters = house.die(setting, *(str(number) for number in range(520)))
     move_letters(house.management, setting.dead, [orig_id(letter) for letter in letters], setting.key)
-    eventually(lambda: house.figures(setting).messages == 450)
+    eventually(lambda: house.figures(setting).messages == 520)
     assert house.dead(setting) == []
 
 
