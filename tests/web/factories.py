@@ -41,9 +41,11 @@ from dlq.models import (
     ReplaySlice,
     Scope,
 )
+from dlq.models.waiting import WaitingAction
 from dlq.search.storing import catch_up
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.launches import Launches, make_launches
+from tests.web.waiting_rows import make_action
 
 PASSWORD = "correct horse battery"
 SPOOL = UUID(int=77)
@@ -76,6 +78,7 @@ class World:
     protocols: list[FailureProtocol] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     job: ReplayJob | None = None
+    waiting: WaitingAction | None = None
     launches: Launches | None = None
     dice: Random = field(default_factory=lambda: Random(7))
     number: int = 0
@@ -104,6 +107,9 @@ def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
     _letters(world, letters)
     catch_up(letters + 10)
     _replay(world)
+    world.waiting = make_action(
+        world.settings["orders-export"], world.people["operator"], world.now, HOSTILE.replace("\x00", "")
+    )
     for name in ("beat", "feed"):
         ProcessBeat.objects.create(name=name, at=world.now - timedelta(seconds=3))
     return world

@@ -20,7 +20,7 @@ def every_page(world: World) -> dict[str, str]:
     key = "orders-export"
     setting, activation = world.settings[key], world.activations[key]
     hostile = next(each for each in world.protocols if each.exception_type == "ValueError")
-    assert world.job and world.launches
+    assert world.job and world.launches and world.waiting
     trip, group = world.launches.trip, world.launches.group
     return {
         "overview": "/",
@@ -81,10 +81,13 @@ def every_page(world: World) -> dict[str, str]:
         "audit": "/audit/",
         "filtered audit": f"/audit/?setting={key}&result=refused",
         "waiting messages": f"/settings/{key}/waiting/?part=delayed",
+        "action on waiting messages": f"/waiting-actions/{world.waiting.pk}/",
+        "action on waiting messages, what stayed": f"/waiting-actions/{world.waiting.pk}/?show=stayed",
         "replays": "/replays/",
         "replay": f"/replays/{world.job.pk}/",
         "replay, handled": f"/replays/{world.job.pk}/?show=handled",
         "bin": "/dead-letters/bin/",
+        "bin of a setting": f"/dead-letters/{key}/bin/",
         "foreign queues": "/foreign-queues/",
         "health": "/health/",
         "records": "/records/",

@@ -43,6 +43,7 @@ def test_hostile_texts_stay_texts_on_every_page_that_shows_them(world: World) ->
         "/settings/mail-send/",
         f"/letters/{letter.pk}/",
         "/dead-letters/mail-send/",
+        f"/waiting-actions/{world.waiting.pk if world.waiting else ''}/",
         f"/cases/?key={protocol.message_key}&setting=mail-send",
     ):
         html = client.get(path).content.decode()
