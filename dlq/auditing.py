@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import PermissionDenied
+from django.http import HttpResponseBase
 from django.utils import timezone
 from rest_framework.exceptions import APIException
 
@@ -88,13 +89,24 @@ def attempt(
     try:
         yield
     except Exception as error:
-        kept = getattr(error, "in_audit", False) or getattr(error.__cause__, "in_audit", False)
-        if refuses(error) and not kept:
+        if refuses(error) and not is_kept(error):
             record_refused(action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error))
-            kept = True
-        if kept:
-            error.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
+            mark_kept(error)
         raise
+
+
+def is_kept(refusal: Exception | HttpResponseBase) -> bool:
+    """Whether an entry tells of it already, or of what it was raised from."""
+    told: Any = refusal
+    while told is not None:
+        if getattr(told, "in_audit", False):
+            return True
+        told = getattr(told, "__cause__", None)
+    return False
+
+
+def mark_kept(refusal: Exception | HttpResponseBase) -> None:
+    refusal.in_audit = True  # type: ignore[union-attr]  # a mark for who audits
 
 
 def refuses(error: Exception) -> bool:

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dlq.auditing import HIDDEN, REFUSALS, record_refused, words_of
+from dlq.auditing import HIDDEN, REFUSALS, is_kept, record_refused, words_of
 
 if TYPE_CHECKING:
     Base = APIView
@@ -29,7 +29,7 @@ class Audited(Base):
         response = super().handle_exception(exc)
         request = self.request
         refused = (*REFUSALS, NOT_THERE)
-        if request.method not in LOOKS and response.status_code in refused and not getattr(exc, "in_audit", False):
+        if request.method not in LOOKS and response.status_code in refused and not is_kept(exc):
             record_refused(
                 self.audit_action or type(self).__name__,
                 by=request.user,

@@ -105,8 +105,5 @@ def refuse(refused: EditRefused | ReplayRefused) -> NoReturn:
         kind = Conflict if refused.code in CANNOT else ApiProblem
         raise kind(refused.reason, code=refused.code, where=refused.what or "letter") from refused
     found = Forbidden if isinstance(refused, asking.NotAllowed) else Conflict
-    problem: Any = found(
-        refused.reason, code=refused.code, where="letter", what_to_do=refused.what_to_do, **refused.more
-    )
-    problem.in_audit = getattr(refused, "in_audit", False)
-    raise problem from refused
+    more = {"code": refused.code, "what_to_do": refused.what_to_do, **refused.more}
+    raise found(refused.reason, where="letter", **more) from refused

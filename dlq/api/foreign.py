@@ -54,9 +54,7 @@ def answered(work: Callable[[], LetterQueue | None]) -> LetterQueue | None:
         return work()
     except ForeignRefused as refused:
         kind = Conflict if refused.code in CONFLICTS else ApiProblem
-        problem = kind(refused.reason, code=refused.code, where="queue", what_to_do=refused.what_to_do)
-        problem.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
-        raise problem from refused
+        raise kind(refused.reason, code=refused.code, where="queue", what_to_do=refused.what_to_do) from refused
     except BrokerError as error:
         raise BrokerAway(str(error), what_to_do="Try again later; nothing was changed.") from error
 

@@ -65,9 +65,8 @@ class ImportMessages(Audited, APIView):
         except NotImported as wrong:
             raise ApiProblem(wrong.reason, code=wrong.code, where="lines", problems=wrong.problems) from wrong
         except ImportRefused as refused:
-            error: Any = Conflict(refused.reason, code=refused.code, where="setting", what_to_do=refused.what_to_do)
-            error.in_audit = getattr(refused, "in_audit", False)
-            raise error from refused
+            more = {"code": refused.code, "what_to_do": refused.what_to_do}
+            raise Conflict(refused.reason, where="setting", **more) from refused
         return Response(
             {
                 "messages": len(wanted.parcel.messages),

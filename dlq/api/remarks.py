@@ -149,9 +149,7 @@ def refused_as(work: Callable[[], AnyRemark | None]) -> AnyRemark | None:
     except remarks.RemarkRefused as refused:
         kinds: dict[str, type[ApiProblem]] = {"not_allowed": Forbidden, "exists": Conflict, "ended": Conflict}
         kind = kinds.get(refused.code, ApiProblem)
-        problem = kind(refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do)
-        problem.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
-        raise problem from refused
+        raise kind(refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do) from refused
 
 
 class Notes(generics.ListAPIView[Note]):

@@ -106,12 +106,9 @@ def setting_for(user: Any, key: str) -> LaunchSetting:
 def problem_of(refused: WaitingRefused, where: str) -> ApiProblem:
     """As the interface says it. The attempt is in the audit already."""
     if isinstance(refused, NotAllowed):
-        error: ApiProblem = Forbidden(refused.reason, where="setting", what_to_do=refused.what_to_do)
-    else:
-        kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
-        error = kind(refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do, **refused.more)
-    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
-    return error
+        return Forbidden(refused.reason, where="setting", what_to_do=refused.what_to_do)
+    kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
+    return kind(refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do, **refused.more)
 
 
 def away(key: str, error: BrokerError) -> BrokerAway:

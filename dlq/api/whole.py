@@ -114,6 +114,4 @@ class WholeBody(SeesLetters, APIView):
 
 
 def _conflict(refused: FetchRefused) -> Conflict:
-    problem = Conflict(refused.reason, code=refused.code, where="letter", what_to_do=refused.what_to_do)
-    problem.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
-    return problem
+    return Conflict(refused.reason, code=refused.code, where="letter", what_to_do=refused.what_to_do)

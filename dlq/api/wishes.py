@@ -103,5 +103,4 @@ def refuse(refused: ReplayRefused) -> NoReturn:
     else:
         kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
         error = kind(refused.reason, code=refused.code, where="letters", what_to_do=refused.what_to_do, **refused.more)
-    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
     raise error from refused

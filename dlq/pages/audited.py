@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from agents.pages import consoles
 from agents.pages.consoles import View
-from dlq.auditing import HIDDEN, REFUSALS, attempt, record_refused
+from dlq.auditing import HIDDEN, REFUSALS, attempt, is_kept, mark_kept, record_refused
 
 # A look is no attempt: only what would change something is.
 LOOKS = ("GET", "HEAD", "OPTIONS")
@@ -29,13 +29,13 @@ def audited(action: str) -> Callable[[View], View]:
                 with attempt(action, **about):
                     response = view(request, *args, **kwargs)
             except Http404 as error:  # what others may see is not there for this person
-                if not getattr(error, "in_audit", False):
+                if not is_kept(error):
                     record_refused(action, why=HIDDEN, **about)
-                    error.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
+                    mark_kept(error)
                 raise
-            if response.status_code in REFUSALS and not getattr(response, "in_audit", False):
+            if response.status_code in REFUSALS and not is_kept(response):
                 record_refused(action, why=response.reason_phrase, **about)
-                response.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
+                mark_kept(response)
             return response
 
         return watched

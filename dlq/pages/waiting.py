@@ -66,9 +66,7 @@ def setting_for(request: HttpRequest, key: str) -> LaunchSetting:
 
 def denied(refused: NotAllowed) -> PermissionDenied:
     """403 for what stands in the audit already."""
-    error = PermissionDenied(refused.reason)
-    error.in_audit = getattr(refused, "in_audit", False)  # type: ignore[attr-defined]  # a mark for who audits
-    return error
+    return PermissionDenied(refused.reason)
 
 
 def waiting_url(key: str, part: str = "", **more: Any) -> str:

@@ -94,7 +94,7 @@ def check(action: str, about: About, by: Any, now: datetime) -> None:
     why = why_not_remark(by, about.setting_key) or _("You may not see these letters.")
     told(action, about, by, now, result=AuditResult.REFUSED, detail={"why": why})
     refused = RemarkRefused("not_allowed", why)
-    refused.in_audit = True  # type: ignore[attr-defined]  # a mark for who audits
+    auditing.mark_kept(refused)
     raise refused
 
 
