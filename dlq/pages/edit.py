@@ -25,6 +25,7 @@ from dlq.models import Action, DeadLetter
 from dlq.pages.audited import audited
 from dlq.pages.edit_form import changes_in, form_for
 from dlq.pages.flight_form import LONGEST_REASON
+from dlq.pages.refusals import say
 from dlq.pages.ticks import ticks_of
 from dlq.replay.refusal import ReplayRefused
 
@@ -145,7 +146,7 @@ def _confirm(request: HttpRequest, desk: Desk, changes: Changes) -> HttpResponse
 def _refused(request: HttpRequest, desk: Desk, refused: ReplayRefused) -> HttpResponseBase:
     if isinstance(refused, asking.NotAllowed):
         raise PermissionDenied(refused.reason) from refused
-    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+    say(request, refused)
     return HttpResponseRedirect(link("letter", desk.letter.pk))
 
 

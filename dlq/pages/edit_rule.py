@@ -27,6 +27,7 @@ from dlq.pages.audited import audited
 from dlq.pages.edit_rule_form import WORDS, RuleRow, operations_in, rows_in, with_empty
 from dlq.pages.edit_rule_form import rows_of as form_rows
 from dlq.pages.flight_form import FlightForm
+from dlq.pages.refusals import no_job
 from dlq.pages.scope import Chosen, chosen
 from dlq.pages.ticks import ticks_of
 from dlq.preflight import Flight, words
@@ -80,7 +81,7 @@ def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
     except EditRefused as refused:
         return _form(request, desk, rows, str(refused))
     except ReplayRefused as refused:
-        return _refused(request, desk, refused)
+        return no_job(request, refused, desk.back)
     return _form(request, desk, rows, "")
 
 
@@ -148,6 +149,7 @@ def _check(
         foreign=desk.foreign,
         ticks=ticks_of(flight, request.POST.getlist("acknowledge")),
         unticked=unticked,
+        second=asking.second_above(desk.wish, flight),
         form=form or FlightForm(None, action=Action.EDIT, setting=desk.setting, user=request.user),
     )
 
@@ -167,14 +169,6 @@ def _confirm(request: HttpRequest, desk: Desk, rule: Rule) -> HttpResponseBase:
     if not form.is_valid() or flight.missing(acknowledged):
         return _check(request, desk, rule, form, flight)
     return HttpResponseRedirect(link("replay", edit_by_rule(wish, rule, by=request.user, now=now).pk))
-
-
-def _refused(request: HttpRequest, desk: Desk, refused: ReplayRefused) -> HttpResponseBase:
-    if isinstance(refused, asking.NotAllowed):
-        raise PermissionDenied(refused.reason) from refused
-    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
-    running = refused.more.get("replay")
-    return HttpResponseRedirect(link("replay", running) if running else desk.back)
 
 
 def _crumbs(desk: Desk) -> list[Any]:

@@ -21,6 +21,7 @@ from dlq.foreign.refusal import ForeignRefused
 from dlq.letters_for import SEE_ALL
 from dlq.models import LetterQueue
 from dlq.pages.list_of import list_of
+from dlq.pages.refusals import say
 from dlq.queue_state import QueueState, state
 
 log = structlog.get_logger(__name__)
@@ -70,7 +71,7 @@ def _named(request: HttpRequest) -> HttpResponseBase:
         with attempt("foreign_named", by=by, target=f"queue:{queue}"):
             name_queue(queue, request.POST.get("note", ""), by=by, now=now, asked=management())
     except ForeignRefused as refused:
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
     except BrokerError as error:
         log.warning("foreign queue not looked up", queue=queue, reason=str(error))
         messages.error(request, _("The broker does not answer. Nothing was changed; try again later."))

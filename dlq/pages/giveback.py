@@ -24,7 +24,9 @@ from dlq.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, LetterState, ReplayJob, Scope
 from dlq.pages.audited import audited
 from dlq.pages.flight_form import FlightForm, targets_of
+from dlq.pages.refusals import no_job
 from dlq.pages.scope import Chosen, chosen
+from dlq.pages.ticks import ticks_of
 from dlq.preflight import Flight, words
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.scopes import LISTED, place
@@ -32,14 +34,6 @@ from dlq.replay.scopes import LISTED, place
 ASKED = ["GET", "HEAD", "POST"]
 # Where the letters are listed, if not among the dead letters of the setting.
 LISTS: dict[str, str] = {Action.PUT_BACK: "bin_of"}
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    code: str
-    sentence: str
-    words: str
-    ticked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +86,7 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
     try:
         return _asked(request, setting, action, what, form, foreign)
     except ReplayRefused as refused:
-        if isinstance(refused, asking.NotAllowed):
-            raise PermissionDenied(refused.reason) from refused
-        return _refused(request, setting, action, what, refused)
+        return no_job(request, refused, _list(setting, action, what))
 
 
 def _of_setting(request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen) -> tuple[Chosen, list[int]]:
@@ -147,14 +139,6 @@ def _wish(
     )
 
 
-def _refused(
-    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen, refused: ReplayRefused
-) -> HttpResponseBase:
-    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
-    running = refused.more.get("replay")
-    return HttpResponseRedirect(link("replay", running) if running else _list(setting, action, what))
-
-
 def _list(setting: LaunchSetting, action: str, what: Chosen) -> str:
     return link(LISTS.get(action, "dead_letters_of"), setting.key) + (f"?{what.query}" if what.query else "")
 
@@ -187,10 +171,7 @@ def _shown(
         total=number(flight.total),
         seen=number(flight.seen),
         skipped=_left_out(flight, foreign),
-        ticks=[
-            Tick(each.code, words.sentence(each), words.tick(each), each.code in wish.acknowledged)
-            for each in flight.warnings
-        ],
+        ticks=ticks_of(flight, wish.acknowledged),
         unticked=unticked,
         second=asking.second_above(wish, flight),
         form=form,

@@ -21,6 +21,7 @@ from dlq.import_sending import ImportRefused, plan, send, why_may_not
 from dlq.importing import MOST, NotImported, Parcel, parcel_of
 from dlq.pages.audited import audited
 from dlq.pages.flight_form import LONGEST_REASON
+from dlq.pages.refusals import say
 
 # Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command line.
 LARGEST = 1024 * 1024
@@ -118,7 +119,7 @@ def _send(request: HttpRequest, setting: LaunchSetting, text: str, parcel: Parce
     except ImportRefused as refused:
         if refused.code == "permission_denied":
             raise PermissionDenied(refused.reason) from refused
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
         return _check(request, setting, text, parcel)
     words = ngettext("%(n)s message was sent to %(key)s.", "%(n)s messages were sent to %(key)s.", sent)
     messages.success(request, words % {"n": number(sent), "key": setting.key})

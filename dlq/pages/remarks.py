@@ -24,6 +24,7 @@ from agents.pages.consoles import Text, link
 from dlq import remarks
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.remark import Remark
+from dlq.pages.refusals import say
 from dlq.remarks.about import LONGEST, LONGEST_TICKET, About, may_read, why_not_remark
 
 SHOWN = 20
@@ -136,7 +137,7 @@ def _acted(request: HttpRequest, act: Callable[[], Text]) -> HttpResponseBase:
     except remarks.RemarkRefused as refused:
         if refused.code == "not_allowed":
             raise PermissionDenied from refused
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
     return _back(request)
 
 

@@ -19,6 +19,7 @@ from dlq.job_actions import WITH_REASON, act, why_may_not
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
 from dlq.pages import replay_words as words
 from dlq.pages.audited import audited
+from dlq.pages.refusals import say
 from dlq.pages.replay_rights import job_for, why_not_decide
 from dlq.replay.refusal import ReplayRefused
 
@@ -96,7 +97,7 @@ def _at_once(request: HttpRequest, pk: UUID, what: str, said: Text) -> HttpRespo
     try:
         act(what, job, by=request.user, now=timezone.now())
     except ReplayRefused as refused:
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
     else:
         messages.success(request, str(said))
     return HttpResponseRedirect(link("replay", job.pk))

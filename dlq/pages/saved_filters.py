@@ -18,6 +18,7 @@ from dlq.finding import saved as filters
 from dlq.letters_for import found
 from dlq.models import LetterState, SavedFilter
 from dlq.pages.access import sees_letters
+from dlq.pages.refusals import say
 
 # Names above a list; all of them have a page.
 IN_BAR = 20
@@ -150,7 +151,7 @@ def _acted(request: HttpRequest, act: Callable[[], str]) -> HttpResponseBase:
     except filters.FilterRefused as refused:
         if refused.code == "not_owner":
             raise PermissionDenied(refused.reason) from refused
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
     wanted = request.POST.get("next", "")
     safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
     return HttpResponseRedirect(wanted if safe else link("saved_filters"))

@@ -18,6 +18,7 @@ from dlq import rights
 from dlq.letters_for import letters_for
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingItem, WaitingKind
 from dlq.pages.case import SEE_PROTOCOLS, case_url
+from dlq.pages.refusals import say
 from dlq.pages.waiting import denied, waiting_url
 from dlq.pages.waiting_words import PARTS, STATES, bars, fate_shown, kind_words
 from dlq.waiting.asking import WaitingRefused
@@ -104,7 +105,7 @@ def waiting_stop_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     except NotAllowed as refused:
         raise denied(refused) from refused
     except WaitingRefused as refused:
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
     else:
         messages.success(request, _("It ends after the messages at hand. What was done stays done."))
     return HttpResponseRedirect(link("waiting_action", action.pk))

@@ -22,6 +22,7 @@ from broker import waiting
 from broker.errors import BrokerError
 from dlq.auditing import LONGEST_REASON
 from dlq.models.waiting import WaitingKind, WaitingPart
+from dlq.pages.refusals import say
 from dlq.pages.waiting import denied, setting_for, waiting_url
 from dlq.pages.waiting_words import PARTS, kind_words
 from dlq.preflight.judgement import TYPED_ABOVE
@@ -129,7 +130,7 @@ def _begun(request: HttpRequest, setting: LaunchSetting, chosen: Chosen, form: A
     except NotAllowed as refused:
         raise denied(refused) from refused
     except WaitingRefused as refused:
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
         running = refused.more.get("action")
         return HttpResponseRedirect(
             link("waiting_action", running) if running else waiting_url(setting.key, chosen.part)

@@ -14,6 +14,7 @@ from agents.pages.figures import message_count
 from dlq.auditing import attempt
 from dlq.models import OPEN_FETCHES, DeadLetter, FetchState, WholeFetch
 from dlq.pages.access import letter_or_404, sees_letters
+from dlq.pages.refusals import say
 from dlq.whole.asking import Cost, FetchRefused, ask, cancel, cost_of, latest, taken, why_not
 from dlq.whole.bytes import bytes_for
 
@@ -65,7 +66,7 @@ def whole_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         with attempt("whole_asked", by=request.user, target=f"letter:{pk}", letter=pk, setting_key=letter.setting_key):
             ask(letter, by=request.user, now=now, letters=count)
     except FetchRefused as refused:
-        messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+        say(request, refused)
     return _back(letter)
 
 

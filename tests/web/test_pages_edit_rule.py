@@ -143,7 +143,9 @@ def test_a_warning_has_to_be_ticked_and_a_great_number_to_be_typed(
 
 def test_above_the_limit_a_second_person_decides(client: Client, some: list[DeadLetter], settings: Any) -> None:
     settings.MA_SECOND_PERSON_ABOVE = 2
-    confirm(client, look(client, **SUM))
+    shown = look(client, **SUM)
+    assert "Above 2 letters another person has to approve" in shown.content.decode()
+    confirm(client, shown)
     assert ReplayJob.objects.get().state == "awaiting"
 
 

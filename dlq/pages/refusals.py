@@ -1,0 +1,25 @@
+"""What a service refused, told on the next page that the person sees."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponseRedirect
+
+from agents.pages.consoles import link
+from dlq.asking import NotAllowed
+from dlq.replay.refusal import ReplayRefused
+
+
+def say(request: HttpRequest, refused: Any) -> None:
+    """`refused` has a `reason`, and what to do where that is known."""
+    messages.error(request, " ".join(filter(None, [refused.reason, refused.what_to_do])))
+
+
+def no_job(request: HttpRequest, refused: ReplayRefused, back: str) -> HttpResponseRedirect:
+    """To the job that is in the way, else `back`. Raises PermissionDenied."""
+    if isinstance(refused, NotAllowed):
+        raise PermissionDenied(refused.reason) from refused
+    say(request, refused)
+    running = refused.more.get("replay")
+    return HttpResponseRedirect(link("replay", running) if running else back)
