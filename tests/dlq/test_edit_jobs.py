@@ -50,6 +50,7 @@ import json
 from django.utils import timezone
 from django.contrib.auth.models import User
 from dlq import tasks
+from dlq.asking import Wish, look
 from dlq.models import DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from dlq.replay import control, jobs
 
@@ -61,12 +62,14 @@ for _turn in range(20):
     tasks.run_replay(str(ReplayJob.objects.get().pk))
     if ReplayJob.objects.get().finished_at:
         break
+flight = look(Wish(ReplayJob.objects.get().setting, "put_back", "all"), by=User.objects.get(), now=timezone.now())
 job, items = ReplayJob.objects.get(), ReplayItem.objects.order_by("letter").select_related("letter")
 print(json.dumps({{
     "job": job.state, "skipped": job.skipped,
     "items": {{item.letter.message_key: [item.state, item.why] for item in items}},
     "edits": sorted(LetterEdit.objects.values_list("state", flat=True)),
     "bin": DeadLetter.objects.filter(queue="DLQ.bin", state="dead").count(),
+    "not_put_back": flight.skipped,
 }}))
 """
 
@@ -119,6 +122,7 @@ def test_a_killed_worker_is_followed_by_one_that_ends_it(stage: Stage, tmp_path:
         f"{scene.key}-C": ["skipped", "no_json"],
     }  # fmt: skip
     assert (stage.count(f"DLQ.{scene.key}"), stage.count("DLQ.bin")) == (1, 2)
+    assert told["not_put_back"] == {"edited_copy_sent": 2}, "their copies are at the agent"
     assert scene.bodies() == ['{"sum": 9}', '{"sum": 9}']
 
 
