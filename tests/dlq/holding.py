@@ -37,7 +37,7 @@ def stand_still(point: str, times: int, folder: str) -> None:
         return ask(*arguments)
 
     crash.point = at
-    moving._ask = announced
+    moving._ask = announced  # type: ignore[assignment]
 
 
 @dataclass

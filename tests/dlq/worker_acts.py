@@ -30,8 +30,9 @@ RULE = [{"op": "set_property", "name": "edited", "type": "string", "value": "yes
 
 def _small(size: int = 2) -> None:
     """Several slices for a few letters, and nobody is sent for."""
-    planning.RANGE_SLICE, pieces.IN_ORDER, planning.SLICE = size, size, size
-    jobs.send = control.start = lambda *_, **__: True  # type: ignore[assignment]
+    planning.RANGE_SLICE = pieces.IN_ORDER = size
+    planning.SLICE = size  # type: ignore[attr-defined]
+    jobs.send = control.start = lambda *_, **__: True  # type: ignore[assignment,attr-defined]
 
 
 def prepare(key: str, count: int) -> list[int]:
@@ -53,7 +54,8 @@ def prepare(key: str, count: int) -> list[int]:
 
 def ask(key: str, action: str, scope: str, letters: list[int] | None = None, **options: Any) -> str:
     _small()
-    how = Options(**options, **({"edit_rule": RULE} if action == "edit" else {}))
+    rule: dict[str, Any] = {"edit_rule": RULE} if action == "edit" else {}
+    how = Options(**options, **rule)
     job = jobs.create_job(
         LaunchSetting.objects.get(key=key), action=action, scope=scope, letters=letters, options=how,
         by=User.objects.get(username="operator"), now=timezone.now(),
@@ -111,8 +113,9 @@ def empty_bin(key: str) -> dict[str, list[str]]:
 def sweep_bin() -> None:
     """The sweep, which looks all the time and at nothing else, until rows and broker agree."""
     sweep.LOOK_EVERY = sweep.AGAIN = sweep.SHARE = 0.0
-    listed = sweep.every
-    sweep.every = lambda *about: [row for row in listed(*about) if row["name"] in (BIN_QUEUE, FEED_QUEUE)]
+    listed = sweep.every  # type: ignore[attr-defined]
+    only = (BIN_QUEUE, FEED_QUEUE)
+    sweep.every = lambda *about: (row for row in listed(*about) if row["name"] in only)  # type: ignore[attr-defined]
     one = sweep.Sweep(management(), AmqpBrowser(settings.MA_BROKER_AMQP), DLA)
     rows = DeadLetter.objects.filter(queue=BIN_QUEUE, state="dead")
     deadline = time.monotonic() + 30
@@ -166,7 +169,7 @@ def tend(asked: list[str], size: int = 2) -> list[dict[str, Any]]:
         sent.append(job)
         return True
 
-    jobs.send = asked_to_run  # type: ignore[assignment]
+    jobs.send = asked_to_run  # type: ignore[assignment,attr-defined]
     while ReplayJob.objects.filter(pk__in=asked, finished_at=None).exists():
         sent.clear()
         tasks.tend_replays()
@@ -178,7 +181,7 @@ def tend(asked: list[str], size: int = 2) -> list[dict[str, Any]]:
 
 def tell(job: str) -> dict[str, Any]:
     row = ReplayJob.objects.get(pk=job)
-    items = ReplayItem.objects.filter(job=job)
+    items = ReplayItem.objects.filter(job=row)
     return {
         "state": row.state,
         "scope": row.scope,
