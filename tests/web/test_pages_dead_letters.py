@@ -34,7 +34,7 @@ def test_the_overview_shows_the_brokers_count_and_where_the_index_differs(
 def test_without_the_broker_the_index_counts_and_says_so(world: World) -> None:
     text = looked_at(signed_in(world, "viewer"), "/dead-letters/").text
 
-    assert "The broker does not answer" in text and "? index: 4 the broker does not answer" in text
+    assert "The broker does not answer" in text and "? index: 4 " in text
 
 
 def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,10 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
     monkeypatch.setattr(figures, "_away_until", float("inf"))
     monkeypatch.setattr(figures, "_away_since", timezone.now())
     figures._known.clear()
-    assert "? index: 0 the broker does not answer" in looked_at(client, "/dead-letters/").text
+    text = looked_at(client, "/dead-letters/").text
+    assert "? index: 0 0" in text and "The broker does not answer: the counts below" in text, "said once, above"
+    alone = looked_at(client, f"/settings/{KEY}/").text
+    assert "the broker does not answer" in alone
 
 
 def test_deaths_are_counted_by_the_hour_whatever_became_of_them(world: World) -> None:
