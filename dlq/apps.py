@@ -7,7 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq import rights
+        from dlq import among, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -18,6 +18,7 @@ class DlqConfig(AppConfig):
         from failures.sinks import register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
+        among.register()
         bin_urls.register()
         urls.register()
         edit_urls.register()

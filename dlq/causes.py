@@ -45,7 +45,7 @@ def explain_stored(letters: Iterable[DeadLetter]) -> None:
 def _latest(cases: Collection[Case]) -> list[FailureProtocol]:
     """The last protocol of each case; several where they are of one instant."""
     keys, settings = {key for _, key in cases}, {setting for setting, _ in cases}
-    protocols = FailureProtocol.objects.filter(message_key__in=keys, setting_key__in=settings).order_by()
+    protocols = FailureProtocol.objects.filter(message_key__among=keys, setting_key__in=settings).order_by()
     instants = protocols.values_list("setting_key", "message_key").annotate(Max("occurred_at"))
     last = {(setting, key): at for setting, key, at in instants if (setting, key) in cases}
     found = protocols.filter(occurred_at__in=set(last.values())).only(*USED)

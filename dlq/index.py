@@ -89,7 +89,7 @@ def _new(rows: Iterable[DeadLetter]) -> list[DeadLetter]:
     for node_id, queue, number in unique:
         numbers[node_id, queue].append(number)
     for (node_id, queue), some in numbers.items():
-        stored = DeadLetter.objects.filter(node_id=node_id, queue=queue, orig_message_id__in=some)
+        stored = DeadLetter.objects.filter(node_id=node_id, queue=queue, orig_message_id__among=some)
         for number in stored.values_list("orig_message_id", flat=True):
             del unique[node_id, queue, number]
     return list(unique.values())
@@ -101,7 +101,7 @@ def _number_chapters(new: Sequence[DeadLetter]) -> None:
     strong = [row for row in new if row.message_key and not row.message_key_weak]
     before: dict[Case, int] = defaultdict(int)
     keys = {row.message_key for row in strong}
-    died = DeadLetter.objects.filter(message_key__in=keys, orig_queue=F("setting_key"))
+    died = DeadLetter.objects.filter(message_key__among=keys, orig_queue=F("setting_key"))
     for case in died.values_list("setting_key", "message_key"):
         before[case] += 1
     for row in sorted(strong, key=lambda row: row.orig_message_id):

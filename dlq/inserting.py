@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -73,7 +74,7 @@ def _plain(rows: Sequence[DeadLetter]) -> Iterator[list[Any]]:
 
 def _for_sqlite(rows: Sequence[DeadLetter]) -> Iterator[list[Any]]:
     """Instants and UUIDs as Django reads them there."""
-    adapt = connection.ops.adapt_datetimefield_value
+    adapt = cache(connection.ops.adapt_datetimefield_value)  # most of them are of the same moment
     for values in _plain(rows):
         for place in _INSTANTS:
             if values[place] is not None:

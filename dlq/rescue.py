@@ -5,6 +5,7 @@ reaches the feed alone; its copy has the bad characters replaced, or it could no
 """
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from broker.port import Message
@@ -13,6 +14,8 @@ from contract.text import storable
 from contract.typed import Typed
 
 _TEXTS = ("to", "subject", "reply_to", "content_type", "content_encoding", "group_id", "reply_to_group_id")
+_texts_of = attrgetter(*_TEXTS)
+_PLAIN, _NESTED = frozenset({"string", "symbol"}), frozenset({"list", "array", "described", "map"})
 
 
 def mended(message: Message) -> Message:
@@ -25,22 +28,16 @@ def mended(message: Message) -> Message:
 
 def has_bad_text(message: Message) -> bool:
     """Whether filters cannot read it: `mended` would change something."""
-    texts = (getattr(message, name) for name in _TEXTS)
     items = (*message.properties.values(), *message.annotations.values())
-    names = (*message.properties, *message.annotations)
-    return any(map(_is_bad, texts)) or any(map(_is_bad, names)) or any(map(_has_bad_text, items))
+    texts = [item.value for item in items if item.type in _PLAIN]
+    named = "".join((*message.properties, *message.annotations, *_texts_of(message), *texts))
+    return _is_bad(named) or any(_item(item) != item for item in items if item.type in _NESTED)
 
 
 def copy_of(message: Message, unique: str) -> Message:
     """What is sent. The broker drops a second one with the same `unique`: it may be sent again after a crash."""
     copy = mended(message)
     return replace(copy, properties={**copy.properties, DUPLICATE_ID: Typed("string", unique)})
-
-
-def _has_bad_text(item: Typed) -> bool:
-    if item.type in ("string", "symbol"):
-        return _is_bad(item.value)
-    return item.type in ("list", "array", "described", "map") and _item(item) != item
 
 
 def _is_bad(text: str) -> bool:

@@ -82,7 +82,7 @@ def _given(cases: Collection[Case]) -> dict[Case, list[ReplayItem]]:
     """
     left = Q(state=ItemState.GIVEN_BACK) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
     items = ReplayItem.objects.filter(left, job__action__in=DELIVERING)
-    items = items.filter(letter__message_key__in={key for _, key in cases})
+    items = items.filter(letter__message_key__among={key for _, key in cases})
     found: dict[Case, list[ReplayItem]] = defaultdict(list)
     locked = items.select_for_update(of=("self",)).order_by("pk")
     for item in locked.select_related("letter", "slice", "job").only(*NEEDED):
@@ -116,7 +116,7 @@ def _as_given(item: ReplayItem) -> Given:
 
 def _reports(cases: Collection[Case]) -> dict[Case, list[Report]]:
     found: dict[Case, list[Report]] = defaultdict(list)
-    rows = LetterReport.objects.filter(message_key__in={key for _, key in cases})
+    rows = LetterReport.objects.filter(message_key__among={key for _, key in cases})
     for row in rows.only("setting_key", "message_key", "letter_id", "result", "occurred_at"):
         found[row.setting_key, row.message_key].append(
             Report(row.letter_id, row.result == Outcome.HANDLED, row.occurred_at)
@@ -127,7 +127,7 @@ def _reports(cases: Collection[Case]) -> dict[Case, list[Report]]:
 def _deaths(cases: Collection[Case]) -> dict[Case, list[Death]]:
     """What was only moved from one dead-letter queue to another did not die again."""
     found: dict[Case, list[Death]] = defaultdict(list)
-    rows = DeadLetter.objects.filter(message_key__in={key for _, key in cases}, orig_queue=F("setting_key"))
+    rows = DeadLetter.objects.filter(message_key__among={key for _, key in cases}, orig_queue=F("setting_key"))
     for row in rows.only("setting_key", "message_key", "orig_message_id", "seen_at"):
         found[row.setting_key, row.message_key].append(Death(row.pk, row.orig_message_id, row.seen_at))
     return found

@@ -16,6 +16,8 @@ from dlq.masking import Masks
 from dlq.models import DeadLetter
 from dlq.reading import HEAD_OF_TEXT
 
+# Types whose JSON form is what people read.
+AS_STORED = frozenset({"string", "symbol"})
 # Characters of a body whose words are found.
 SEARCHED = 64 * 1024
 
@@ -64,7 +66,8 @@ def property_texts(letter: DeadLetter) -> list[tuple[str, str]]:
     found = []
     for item in letter.properties:
         try:
-            found.append((str(item["name"]), text_of(from_json(item))))
+            value = item["value"] if item["type"] in AS_STORED else text_of(from_json(item))
+            found.append((str(item["name"]), value))
         except (KeyError, TypeError, ValueError):
             continue
     return found
