@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.utils import timezone
 
 from dlq.models import LetterQueue
+from dlq.queue_state import FEED_QUEUE
 from dlq.sweep import Sweep
 from tests.dlq.stage import DLA, Stage
 
@@ -17,4 +18,5 @@ def sweep_until(stage: Stage, done: Callable[[], bool]) -> None:
         one.step(timezone.now(), idle=True)
         if not LetterQueue.objects.exclude(walk_started_at=None).exists() and done():
             return
-    raise AssertionError(f"never so: {list(LetterQueue.objects.values())}")
+    feed = stage.management.attribute(f"queue.{FEED_QUEUE}", "MessageCount")
+    raise AssertionError(f"never so; in the feed {feed}: {list(LetterQueue.objects.values())}")
