@@ -120,6 +120,13 @@ class Stage:
     def count(self, queue_name: str) -> int:
         return int(self.management.attribute(f"queue.{queue_name}", "MessageCount"))
 
+    def until_dead(self, queue_name: str, count: int) -> None:
+        """Waits for so many letters there: what is refused is dead a moment later."""
+        deadline = time.monotonic() + 20
+        while (lying := self.count(queue_name)) != count:
+            assert time.monotonic() < deadline, f"{lying} are dead"
+            time.sleep(0.02)
+
     def feed_is_empty(self) -> bool:
         """Waits a moment for it: an accept is not confirmed."""
         deadline = time.monotonic() + 5

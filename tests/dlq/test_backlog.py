@@ -1,6 +1,5 @@
 """A feed that stood still: what it brings late, what is long gone, and what the pages say meanwhile."""
 
-import time
 from collections import Counter
 
 import pytest
@@ -26,14 +25,6 @@ def kill_messages(stage: Stage, key: str, count: int, first: int = 0) -> None:
     stage.consume(key, count, Settle.REJECT)
 
 
-def lie_there(stage: Stage, key: str, count: int) -> None:
-    """Waits for it: what is refused is dead a moment later."""
-    deadline = time.monotonic() + 20
-    while stage.count(f"DLQ.{key}") != count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def states(key: str) -> Counter[str]:
     return Counter(DeadLetter.objects.filter(queue=f"DLQ.{key}").values_list("state", flat=True))
 
@@ -43,11 +34,11 @@ def test_a_late_feed_brings_letters_that_are_gone_and_the_sweep_says_so(stage: S
     key = stage.key()
     reports.setting(key)
     kill_messages(stage, key, 300)
-    lie_there(stage, key, 300)
+    stage.until_dead(f"DLQ.{key}", 300)
     stage.drain_feed()
     sweep_until(stage, lambda: states(key) == {"dead": 300})
     kill_messages(stage, key, 300, first=300)
-    lie_there(stage, key, 600)
+    stage.until_dead(f"DLQ.{key}", 600)
     stage.management.call(f"queue.DLQ.{key}", "removeAllMessages")
     kill_messages(stage, key, 40, first=600)
     stage.follow(lambda: DeadLetter.objects.filter(queue=f"DLQ.{key}").count() == 640)
@@ -63,7 +54,7 @@ def test_what_the_pages_say_is_true_before_while_and_after(stage: Stage, busy_sw
     reports.setting(key)
     queue = f"DLQ.{key}"
     kill_messages(stage, key, 5)
-    lie_there(stage, key, 5)
+    stage.until_dead(f"DLQ.{key}", 5)
     one = Sweep(stage.management, stage.queues.browser, DLA)
     assert queue_state.state_of(queue).words() == ""
     one.step(timezone.now(), idle=True)

@@ -21,12 +21,15 @@ from tests.web import reports
 pytestmark = pytest.mark.django_db
 
 
-def kill_messages(stage: Stage, key: str, count: int, first: int = 0) -> None:
+def kill_messages(stage: Stage, key: str, count: int, first: int = 0, *, into: str = "") -> None:
+    queue = into or f"DLQ.{key}"
+    before = stage.count(queue)
     bodies = [f"{key}-{n}" for n in range(first, first + count)]
     stage.publish(
         f"t.{key}", *[Message(body=Typed("string", body), message_id=Typed("string", body)) for body in bodies]
     )
     stage.consume(key, count, Settle.REJECT)
+    stage.until_dead(queue, before + count)
 
 
 def walk(stage: Stage, key: str) -> Walked:
@@ -133,7 +136,7 @@ def test_a_feed_with_too_many_letters_is_drained_and_the_walks_bring_them(
     stage.management.call("broker", "destroyQueue", f"DLQ.{forgotten}")
     LetterQueue.objects.create(queue=f"DLQ.{key}", walked_at=timezone.now())
     kill_messages(stage, key, 4)
-    kill_messages(stage, forgotten, 1)
+    kill_messages(stage, forgotten, 1, into="DLQ.feed")
     monkeypatch.setattr("dlq.feed.MOST_UNREAD", 1)
     stage.follow(lambda: DeadLetter.objects.filter(setting_key=forgotten).exists())
     assert stage.feed_is_empty()
