@@ -1,5 +1,7 @@
 """A worker killed at each step of a job, on the real broker: another one finishes, each letter is in one place."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,4 +98,27 @@ def test_a_paused_job_goes_on_where_it_was_killed(scene: Scene) -> None:
     assert scene.given_back() == 2, "nothing moves while it is paused"
     scene.host.run("change", job=job, how="resume")
     done(scene.host.run("work", job=job))
+    assert (scene.given_back(), scene.dead()) == (COUNT, 0)
+
+
+@pytest.fixture(scope="module")
+def other(host: WorkerHost) -> Iterator[WorkerHost]:
+    """Workers beside those of `host`."""
+    other = WorkerHost(host.processes)
+    yield other
+    other.close()
+
+
+@pytest.mark.parametrize("where", ["begun", "moved", "checked"])
+def test_a_worker_that_wakes_up_after_another_one_did_its_work_changes_nothing(
+    scene: Scene, other: WorkerHost, tmp_path: Path, where: str
+) -> None:
+    job = scene.host.run("ask", key=scene.key, action="give_back", scope="all")
+    with scene.host.held("work", where, tmp_path, times=2, job=job) as sleeper:
+        sleeper.stands()
+        told = other.run("work", job=job)
+        again = sleeper.goes_on()
+    done(told)
+    assert again == told
+    assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
     assert (scene.given_back(), scene.dead()) == (COUNT, 0)

@@ -19,6 +19,7 @@ class WorkerHost:
     """`processes` has the database and the broker that its children work with."""
 
     def __init__(self, processes: Processes) -> None:
+        self.processes = processes
         command = [sys.executable, "-m", "tests.dlq.worker_children"]
         environ = processes.environ | {"MA_TEST_CRASHES": "1"}
         self._host = subprocess.Popen(
