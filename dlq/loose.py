@@ -14,6 +14,8 @@ TABLE = DeadLetter._meta.db_table
 COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid"})
 # Written out: an index of some letters serves a question that says the same.
 IS_DEAD = f"state = '{LetterState.DEAD.value}'"
+# The name of a queue among the values of a statement.
+QUEUE = "CAST(%s AS varchar(300))"
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 200
 
@@ -147,7 +149,7 @@ def _without(queues_: Sequence[str], column: str, up_to: int) -> list[Counted]:
 
 
 def _places(queues_: Sequence[str]) -> str:
-    return f"places(q) AS (VALUES {', '.join(['(CAST(%s AS varchar(300)))'] * len(queues_))})"
+    return f"places(q) AS (VALUES {', '.join([f'({QUEUE})'] * len(queues_))})"
 
 
 def _looked(queue: str, which: str, column: str) -> str:
@@ -168,6 +170,11 @@ def _with_ends(rows: Iterable[tuple[Any, ...]], column: str, up_to: int) -> list
     for place, number in zip(large, last, strict=True):
         found[place] = replace(found[place], last=max(found[place].last, number or 0))
     return found
+
+
+def of_instant() -> str:
+    """An instant among the values of a statement. SQLite keeps one as a text, which a cast would make a number of."""
+    return "CAST(%s AS timestamptz)" if connection.vendor == "postgresql" else "%s"
 
 
 def _adapted(column: str, value: Any) -> Any:

@@ -71,7 +71,10 @@ class _Search:
             few = self._few(condition)
             if few is not None:
                 rest = [each for each in self._asked.conditions if each is not condition]
-                return self._of_few(few, rest)
+                if rest or condition.wanted:
+                    return self._of_few(few, rest)
+                self._take(few)
+                return self._found
         return self._of_many(words, plain)
 
     # -- nothing but places -----------------------------------------------------------------------------------------
@@ -184,7 +187,7 @@ class _Search:
         q = Q(*[condition.q for condition in rest if not condition.wanted])
         found: list[int] = []
         for part in _batches(batch):
-            found += self._places.filter(q, pk__in=part).values_list("pk", flat=True)
+            found += self._places.filter(q, pk__among=part).values_list("pk", flat=True)
         return sorted(found, reverse=True)
 
     def _matching_between(self, lo: int, hi: int, conditions: Sequence[Condition]) -> list[int]:

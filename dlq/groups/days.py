@@ -1,6 +1,7 @@
 """Dead letters by the day that they died on, the latest days first. Days are those of the site's zone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -8,11 +9,12 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from dlq.loose import IS_DEAD, TABLE, Counted
+from dlq.loose import IS_DEAD, QUEUE, TABLE, Counted, of_instant
 
 # Days with letters that are shown, and how many days of the calendar are looked at together.
 MOST = AT_ONCE = 31
-_PLACE = "(CAST(%s AS varchar(300)))"
+_PLACE = f"({QUEUE})"
+_ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
 
 
 def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[Counted], bool]:
@@ -38,16 +40,22 @@ def begin_of(day: date) -> datetime:
 
 def count_each(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
     """How many letters each of these queues has of this day, up to `up_to`."""
-    at = _parameter()
+    some = f"SELECT 1 FROM {TABLE} WHERE {_ON_THE_DAY} LIMIT {int(up_to)}"
+    return _of_each(wanted, f"SELECT count(*) FROM ({some}) AS few")
+
+
+def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
+    if not wanted:
+        return []
+    at = of_instant()
     sql = (
-        f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, %s, {at}, {at})'] * len(wanted))}) "
-        f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} "
-        f"AND seen_at >= wanted.since AND seen_at < wanted.until LIMIT %s) AS few) FROM wanted ORDER BY place"
+        f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, {QUEUE}, {at}, {at})'] * len(wanted))}) "
+        f"SELECT place, ({question}) FROM wanted ORDER BY place"
     )
     values = [value for place, (queue, day) in enumerate(wanted) for value in (place, queue, *_ends(day))]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*values, up_to])
-        return [count for _place, count in cursor.fetchall()]
+        cursor.execute(sql, values)
+        return [answer for _place, answer in cursor.fetchall()]
 
 
 def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
@@ -64,27 +72,32 @@ def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
 
 
 def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
-    at = _parameter()
+    """Of those that are counted to the end the first and the last letter are known by that; of larger ones the last is
+    asked for."""
+    at = of_instant()
     here = f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND seen_at < days.until"
+    few = f"SELECT id {here} ORDER BY seen_at LIMIT {int(up_to)}"
+    looked = f"SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM ({few}) AS few"
     sql = (
         f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}), "
         f"days(place, since, until) AS (VALUES {', '.join([f'(%s, {at}, {at})'] * len(days))}) "
-        f"SELECT q, place, (SELECT count(*) FROM (SELECT 1 {here} LIMIT %s) AS few), "
-        f"(SELECT id {here} ORDER BY seen_at LIMIT 1), (SELECT id {here} ORDER BY seen_at DESC LIMIT 1) "
-        f"FROM places CROSS JOIN days"
+        f"SELECT q, place, ({looked}) FROM places CROSS JOIN days"
     )
     values = [value for place, day in enumerate(days) for value in (place, *_ends(day))]
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues, *values, up_to])
+        cursor.execute(sql, [*queues, *values])
         rows = cursor.fetchall()
-    return [
-        Counted(queue, days[place], count, first, last) for queue, place, count, first, last in rows if count and last
-    ]
+    found = [Counted(queue, days[place], *map(int, seen.split())) for queue, place, seen in rows if seen]
+    large = [place for place, each in enumerate(found) if each.count >= up_to]
+    for place, last in zip(large, _last([(found[place].queue, found[place].value) for place in large]), strict=True):
+        found[place] = replace(found[place], last=max(found[place].last, last))
+    return found
 
 
-def _parameter() -> str:
-    """Of an instant. SQLite keeps one as a text, which a cast would make a number of."""
-    return "CAST(%s AS timestamptz)" if connection.vendor == "postgresql" else "%s"
+def _last(wanted: Sequence[tuple[str, date]]) -> list[int]:
+    """The number of the last letter of each queue on this day."""
+    question = f"SELECT id FROM {TABLE} WHERE {_ON_THE_DAY} ORDER BY seen_at DESC LIMIT 1"
+    return [number or 0 for number in _of_each(wanted, question)]
 
 
 def _ends(day: date) -> tuple[Any, Any]:

@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='deadletter',
-            index=models.Index(condition=models.Q(('state', 'dead')), fields=['queue', 'seen_at'], name='dead_by_time'),
+            index=models.Index(condition=models.Q(('state', 'dead')), fields=['queue', 'seen_at', 'id'], name='dead_by_time'),
         ),
         migrations.AddIndex(
             model_name='deadletter',

@@ -101,7 +101,7 @@ class DeadLetter(models.Model):
             # Of what is dead now, which is what people look for. A state in the columns would cost each letter that
             # leaves a new entry in every index; of these it only leaves.
             models.Index(fields=["id"], condition=IS_DEAD, name="dead_letters"),
-            models.Index(fields=["queue", "seen_at"], condition=IS_DEAD, name="dead_by_time"),
+            models.Index(fields=["queue", "seen_at", "id"], condition=IS_DEAD, name="dead_by_time"),
             models.Index(fields=["queue", "fingerprint", "id"], condition=IS_DEAD, name="dead_by_fingerprint"),
             models.Index(fields=["queue", "exception_type", "id"], condition=IS_DEAD, name="dead_by_exception"),
             models.Index(fields=["queue", "server_name", "id"], condition=IS_DEAD, name="dead_by_server"),

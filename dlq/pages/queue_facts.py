@@ -10,6 +10,8 @@ from agents.pages.lists import COUNTED
 from dlq.models import DeadLetter
 from dlq.pages.tallies import Tally, ends, kinds, tallies
 
+# Of more queues than FEW each is counted less far.
+FEW, COUNTED_OF_MANY = 20, 1_000
 # What "most of them" is judged by: the latest letters, not the whole queue.
 LATEST = 500
 # A later report may tell of what a letter died, so what was judged holds for so long, in seconds.
@@ -19,9 +21,10 @@ MOST_KEPT = 5000
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`count` goes up to COUNTED + 1. `top` is what most of the latest died of, `top_share` in per cent of them."""
+    """`count` goes up to `bound` + 1. `top` is what most of the latest died of, `top_share` in per cent of them."""
 
     count: int = 0
+    bound: int = COUNTED
     since: datetime | None = None
     latest: datetime | None = None
     top: str = ""
@@ -48,14 +51,15 @@ def facts_of(queues: Sequence[str]) -> dict[str, Facts]:
     """By queue; some statements for all of them."""
     edges = ends(queues)
     holding = list(edges)
-    counts = dict(zip(holding, tallies([Tally(queue) for queue in holding], COUNTED + 1), strict=True))
+    bound = COUNTED if len(holding) <= FEW else COUNTED_OF_MANY
+    counts = dict(zip(holding, tallies([Tally(queue) for queue in holding], bound + 1), strict=True))
     numbers = {number for edge in edges.values() for number in edge}
     seen = dict(DeadLetter.objects.filter(pk__in=numbers).order_by().values_list("pk", "seen_at"))
     tops = _tops({queue: (newest, counts[queue]) for queue, (_oldest, newest) in edges.items()})
     found = {queue: Facts() for queue in queues}
     for queue, (oldest, newest) in edges.items():
-        top = tops[queue]
-        found[queue] = Facts(counts[queue], seen.get(oldest), seen.get(newest), top.top, top.fingerprint, top.share)
+        top, since, latest = tops[queue], seen.get(oldest), seen.get(newest)
+        found[queue] = Facts(counts[queue], bound, since, latest, top.top, top.fingerprint, top.share)
     return found
 
 

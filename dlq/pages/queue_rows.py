@@ -98,19 +98,26 @@ class QueueRow:
 
     @property
     def indexed_count(self) -> int:
-        return min(self.facts.count, COUNTED)
+        return max(min(self.facts.count, self.facts.bound), self._kept_count or 0)
 
     @property
     def indexed(self) -> str:
-        """What our rows know, as people read it."""
-        return _words(self.facts.count)
+        """What our rows know, as people read it: what the sweep counted where the page does not count so far."""
+        if self.facts.count <= self.facts.bound:
+            return number(self.facts.count)
+        return f"{number(self.facts.bound)}+" if self._kept_count is None else number(self._kept_count)
+
+    @property
+    def _kept_count(self) -> int | None:
+        kept = self.more.kept if self.more and self.facts.count > self.facts.bound else None
+        return kept.indexed if kept else None
 
     @property
     def differs(self) -> str:
         """What the index holds where the broker counts something else; empty: the same, or nobody knows."""
         if self.exact is None:
             return ""
-        if self.facts.count <= COUNTED:
+        if self.facts.count <= self.facts.bound:
             return self.indexed if self.exact != self.facts.count else ""
         kept = self.more.kept if self.more else None
         return number(kept.indexed) if kept and kept.indexed is not None and kept.behind else ""
@@ -122,7 +129,9 @@ class QueueRow:
 
 
 def _words(count: int) -> str:
-    return f"{number(COUNTED)}+" if count > COUNTED else number(count)
+    if count > COUNTED:
+        return f"{number(COUNTED)}+"
+    return number(count) if count else ""
 
 
 def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
@@ -178,7 +187,7 @@ def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
             more=More(
                 state=_shown(row.setting, tripped),
                 trip=tripped.get(row.key),
-                new=_words(new[row.queue]) if new.get(row.queue) else "",
+                new=_words(new.get(row.queue, 0)),
                 spark=spark(lines[row.queue]) if row.queue in lines else None,
                 taken=taken.get(row.key, []),
                 muted=muted[row.key],

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.db import connection
 
-from dlq.loose import IS_DEAD
-from dlq.models import DeadLetter
+from dlq.loose import IS_DEAD, QUEUE, TABLE, of_instant
 
+# Queues of one statement. They are its values: a statement with a part for each takes longer to plan than to carry out.
+AT_ONCE = 1000
 # Queries of one statement: SQLite takes no more than 500.
-AT_ONCE = 200
+QUERIES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,44 +24,58 @@ class Tally:
     until: datetime | None = None
     ever: bool = False
 
+    @property
+    def shape(self) -> tuple[bool, bool, bool]:
+        return self.since is not None, self.until is not None, self.ever
+
 
 def tallies(wanted: Sequence[Tally], most: int) -> list[int]:
     """One count each, at most `most`; each reads one range of an index."""
-    table = connection.ops.quote_name(DeadLetter._meta.db_table)
     counts = [0] * len(wanted)
-    for first in range(0, len(wanted), AT_ONCE):
-        queries, values = [], []
-        for index, tally in enumerate(wanted[first : first + AT_ONCE], start=first):
-            where, found = _where(tally)
-            some = f"SELECT 1 FROM {table} WHERE {where} LIMIT {int(most)}"
-            queries.append(f"SELECT {index}, (SELECT count(*) FROM ({some}) AS part)")
-            values += found
-        for index, count in _rows(" UNION ALL ".join(queries), values):
-            counts[index] = int(count)
+    for shape in {tally.shape for tally in wanted}:
+        alike = [(place, tally) for place, tally in enumerate(wanted) if tally.shape == shape]
+        for first in range(0, len(alike), AT_ONCE):
+            for place, count in _counted(alike[first : first + AT_ONCE], shape, most):
+                counts[place] = int(count)
     return counts
 
 
-def _where(tally: Tally) -> tuple[str, list[Any]]:
-    where = ["queue = %s"] if tally.ever else ["queue = %s", IS_DEAD]
-    values: list[Any] = [tally.queue]
-    for column, instant in (("seen_at >= %s", tally.since), ("seen_at < %s", tally.until)):
-        if instant is not None:
-            where.append(column)
-            values.append(connection.ops.adapt_datetimefield_value(instant))
-    return " AND ".join(where), values
+def _counted(
+    alike: Sequence[tuple[int, Tally]], shape: tuple[bool, bool, bool], most: int
+) -> Iterator[tuple[Any, ...]]:
+    since, until, ever = shape
+    which = [
+        "queue = wanted.q",
+        *(["seen_at >= wanted.since"] if since else []),
+        *(["seen_at < wanted.until"] if until else []),
+        *([] if ever else [IS_DEAD]),
+    ]
+    adapt, at = connection.ops.adapt_datetimefield_value, of_instant()
+    values = [
+        value
+        for place, tally in alike
+        for value in (place, tally.queue, tally.since and adapt(tally.since), tally.until and adapt(tally.until))
+    ]
+    return _rows(
+        f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, {QUEUE}, {at}, {at})'] * len(alike))}) "
+        f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE {' AND '.join(which)} LIMIT {int(most)}) "
+        "AS part) FROM wanted",
+        values,
+    )
 
 
 def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
     """By queue: the number of its oldest letter (as the feed saw it) and of its newest. One without letters is left
     out."""
-    table = connection.ops.quote_name(DeadLetter._meta.db_table)
     found = {}
+    dead = f"SELECT id FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} ORDER BY"
     for first in range(0, len(queues), AT_ONCE):
         some = queues[first : first + AT_ONCE]
-        dead = f"SELECT id FROM {table} WHERE queue = %s AND {IS_DEAD} ORDER BY"
-        one = f"SELECT %s, ({dead} seen_at LIMIT 1), ({dead} id DESC LIMIT 1)"
-        values = [value for queue in some for value in (queue, queue, queue)]
-        for queue, oldest, newest in _rows(" UNION ALL ".join([one] * len(some)), values):
+        statement = (
+            f"WITH wanted(q) AS (VALUES {', '.join([f'({QUEUE})'] * len(some))}) "
+            f"SELECT q, ({dead} seen_at LIMIT 1), ({dead} id DESC LIMIT 1) FROM wanted"
+        )
+        for queue, oldest, newest in _rows(statement, some):
             if oldest is not None and newest is not None:
                 found[queue] = (oldest, newest)
     return found
@@ -69,12 +84,11 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
 def kinds(queues: Sequence[str], latest: int) -> dict[str, tuple[str, str, int, int]]:
     """By queue, of its `latest` letters: exception type and fingerprint of most of them, how many these are, of how
     many that was judged."""
-    table = connection.ops.quote_name(DeadLetter._meta.db_table)
-    some = f"SELECT exception_type, fingerprint FROM {table} WHERE queue = %s AND {IS_DEAD}"
+    some = f"SELECT exception_type, fingerprint FROM {TABLE} WHERE queue = %s AND {IS_DEAD}"
     one = f"SELECT %s AS queue, exception_type, fingerprint, count(*) AS letters FROM ({some} ORDER BY id DESC LIMIT {int(latest)}) AS part GROUP BY exception_type, fingerprint"  # noqa: E501
     found: dict[str, tuple[str, str, int, int]] = {}
-    for first in range(0, len(queues), AT_ONCE):
-        part = queues[first : first + AT_ONCE]
+    for first in range(0, len(queues), QUERIES):
+        part = queues[first : first + QUERIES]
         values = [value for queue in part for value in (queue, queue)]
         for queue, kind, fingerprint, count in _rows(" UNION ALL ".join([one] * len(part)), values):
             before = found.get(queue, ("", "", 0, 0))

@@ -98,7 +98,7 @@ def test_an_hour_that_is_over_is_counted_once_and_never_more_than_fits(
         assert hours.deaths_by_hour([QUEUE], now)[QUEUE][-3] == 3
 
     assert len(first) == len(second) == 1
-    assert (first[0]["sql"].count("LIMIT"), second[0]["sql"].count("LIMIT")) == (hours.HOURS, 1)
+    assert (first[0]["sql"].count(QUEUE), second[0]["sql"].count(QUEUE)) == (hours.HOURS, 1)
 
 
 def test_a_sparkline_shows_what_is_little_beside_what_is_much() -> None:
