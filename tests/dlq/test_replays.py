@@ -14,7 +14,7 @@ from contract.typed import Typed
 from dlq import tasks
 from dlq.letter_queues import LetterQueues, WalkIncomplete
 from dlq.models import AuditEntry, DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, SliceState
-from dlq.replay import steps
+from dlq.replay import planning, steps
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
 from failures.intake import accept_batch
 from tests.dlq.stage import Stage
@@ -89,7 +89,8 @@ def test_all_go_to_the_subscription_of_the_setting_only(stage: Stage) -> None:
     assert sorted(stage.ids(scene.key, f"t.{scene.key}")) == sorted(row.message_id for row in scene.letters)
 
 
-def test_more_letters_than_one_slice_holds(stage: Stage) -> None:
+def test_more_letters_than_one_slice_holds(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "RANGE_SLICE", 500)
     scene = Scene(stage, 530)
     job = scene.run(scene.all())
     assert scene.counts() == (530, 0)
@@ -98,7 +99,8 @@ def test_more_letters_than_one_slice_holds(stage: Stage) -> None:
     ]  # fmt: skip
 
 
-def test_every_second_letter_goes_by_its_id_and_the_others_stay(stage: Stage) -> None:
+def test_every_second_letter_goes_by_its_id_and_the_others_stay(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "SLICE", 200)
     scene = Scene(stage, 430)
     job = scene.run(scene.some(*scene.letters[::2]))
     assert scene.counts() == (215, 215)
