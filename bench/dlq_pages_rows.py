@@ -59,7 +59,7 @@ def _letters(count: int) -> None:
     from broker.amqp_codec import encode
     from broker.port import Message
     from contract.typed import Typed
-    from dlq.models import DeadLetter
+    from dlq.models import DeadLetter, LetterContent
 
     properties = {"region": Typed("string", "north"), "tenant": Typed("int", 7)}
     encoded = encode(Message(body=Typed("string", '{"order": 1}'.ljust(BODY_BYTES)), properties=properties))
@@ -77,11 +77,8 @@ def _letters(count: int) -> None:
         "orig_queue": key,
         "message_key": message,
         "message_id": message,
-        "encoded": _bytes(encoded),
-        "body_text": f'\'{{"order": \' || i || \', "customer": "c\' || (i % {CUSTOMERS}) || \'", "note": "export"}}\'',
         "body_kind": "'value'",
         "size": str(len(encoded)),
-        "properties": _json(typed),
         "delivery_count": "1 + i % 7",
         "fingerprint": f"'v1:' || {_padded(fault, 16)}",
         "exception_type": f"'shop.errors.Error' || ({fault} / 2)",
@@ -97,6 +94,13 @@ def _letters(count: int) -> None:
         "words_without": f"'{_nothing_left_out()}'",
     }
     fill(DeadLetter, count, values)
+    content = {
+        "letter_id": "i",
+        "encoded": _bytes(encoded),
+        "body_text": f'\'{{"order": \' || i || \', "customer": "c\' || (i % {CUSTOMERS}) || \'", "note": "export"}}\'',
+        "properties": _json(typed),
+    }
+    fill(LetterContent, count, content)
 
 
 def _words(count: int) -> None:

@@ -25,6 +25,7 @@ from dlq.reading import typed_list
 
 # Letters of one piece; whole ones have up to 1 MB each.
 PIECE, WHOLE_PIECE = 500, 10
+HEAD_OF_CONTENT = "content__body_text"
 # Of the message itself, beside its properties; only where it was set.
 TEXTS = ("subject", "reply_to", "content_type", "content_encoding", "group_id", "reply_to_group_id")
 
@@ -65,14 +66,15 @@ def rows(step: Step, masks: Masks, *, bodies: bool) -> Iterator[Row]:
 
 def _piece(numbers: Sequence[int], masks: Masks, bodies: bool) -> Iterator[Row]:
     """What was removed meanwhile is not among them."""
-    fields = (*EXPORTED, "encoded") if bodies else (*EXPORTED, HEAD)
-    for letter in DeadLetter.objects.filter(pk__in=numbers).only(*fields).order_by("-pk"):
+    letters = DeadLetter.objects.filter(pk__in=numbers).select_related("content")
+    part = "content__encoded" if bodies else HEAD_OF_CONTENT
+    for letter in letters.only(*EXPORTED, part).order_by("-pk"):
         yield _whole(letter, masks) if bodies else _head(letter, masks)
 
 
 def head_of(letters: QuerySet[DeadLetter], masks: Masks) -> Row | None:
     """Of the only one of them, if there is one."""
-    letter = letters.only(*EXPORTED, HEAD).first()
+    letter = letters.select_related("content").only(*EXPORTED, HEAD_OF_CONTENT).first()
     return _head(letter, masks) if letter is not None else None
 
 

@@ -26,6 +26,7 @@ from dlq.letters_for import found, letters_for, newest_found, queues_for
 from dlq.masking import Masks
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterReport, LetterState, ReplayItem
+from dlq.models.content import with_heads
 from dlq.pages.bodies import body_of
 from dlq.pages.masked_bodies import told
 from failures.api.protocols import ProtocolHeadSerializer
@@ -33,7 +34,6 @@ from failures.models import FailureProtocol
 
 # Long, and of one letter only: not in lists.
 TYPED = ("properties", "annotations")
-WHOLE_ONLY = ("encoded", *TYPED)
 # Rows of each kind in a case.
 CASE = 200
 PAGE_SIZE, LARGEST_PAGE = 100, 500
@@ -42,9 +42,11 @@ PAGE_SIZE, LARGEST_PAGE = 100, 500
 class LetterSerializer(serializers.ModelSerializer[DeadLetter]):
     """Its context holds the `masks` of who asks."""
 
+    body_text = serializers.CharField(read_only=True)
+
     class Meta:
         model = DeadLetter
-        exclude = ("setting", *WHOLE_ONLY)
+        exclude = ("setting",)
 
     @property
     def masks(self) -> Masks:
@@ -95,7 +97,7 @@ class LetterPageSerializer(serializers.Serializer[Any]):
 
 
 class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
-    queryset = DeadLetter.objects.defer(*WHOLE_ONLY)
+    queryset = with_heads(DeadLetter.objects.all())
     serializer_class = LetterSerializer
     filter_backends = ()
 
@@ -175,10 +177,12 @@ class WholeLetterSerializer(LetterSerializer):
     case = serializers.SerializerMethodField(
         help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, newest first."
     )
+    properties = serializers.JSONField(read_only=True)
+    annotations = serializers.JSONField(read_only=True)
 
     class Meta:
         model = DeadLetter
-        exclude = ("setting", "encoded")
+        exclude = ("setting",)
 
     def get_body(self, letter: DeadLetter) -> dict[str, Any]:
         return body_json(letter, self.masks)
@@ -223,7 +227,7 @@ def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
     protocols = FailureProtocol.objects.filter(**same).defer("traceback", "properties")
     chapters = DeadLetter.objects.filter(**same) if has_key else DeadLetter.objects.filter(pk=letter.pk)
     reports = LetterReport.objects.filter(**same)
-    letters = list(chapters.defer(*WHOLE_ONLY)[:CASE])
+    letters = list(with_heads(chapters)[:CASE])
     replays = ReplayItem.objects.filter(letter__in=letters).select_related("job__by").order_by("-pk")
     return {
         "protocols": ProtocolHeadSerializer(protocols[:CASE] if has_key else [], many=True).data,

@@ -54,7 +54,7 @@ class WholeSerializer(serializers.Serializer[Any]):
 
 
 def letter_for(request: Request, pk: int) -> DeadLetter:
-    letter = letters_for(request.user).filter(pk=pk).defer("encoded").first()
+    letter = letters_for(request.user).filter(pk=pk).first()
     if letter is None:
         raise NotFound
     return letter

@@ -114,7 +114,9 @@ def _bounded(sizes: Sequence[tuple[int, int]]) -> list[int]:
 
 def _letters(ids: Sequence[int]) -> Iterator[DeadLetter]:
     for start in range(0, len(ids), AT_ONCE):
-        yield from DeadLetter.objects.filter(pk__in=ids[start : start + AT_ONCE]).order_by("-pk")
+        yield from (
+            DeadLetter.objects.filter(pk__in=ids[start : start + AT_ONCE]).select_related("content").order_by("-pk")
+        )
 
 
 def edit_by_rule(wish: Wish, rule: Rule, *, by: Person, now: datetime) -> ReplayJob:

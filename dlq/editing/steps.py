@@ -113,7 +113,7 @@ def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> No
     edits: list[LetterEdit] = []
     left_out: dict[int, str] = {}
     rows = ReplayItem.objects.filter(pk__in=items, edit=None, state=ItemState.PLANNED)
-    for item in rows.select_related("letter").order_by("pk"):
+    for item in rows.select_related("letter__content").order_by("pk"):
         letter = item.letter
         try:
             before = message_of(letter)

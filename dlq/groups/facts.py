@@ -17,6 +17,7 @@ from dlq.groups.counting import Group
 from dlq.groups.stories import replays_of, versions_of
 from dlq.masking import Masks
 from dlq.models import DeadLetter, KnownFault, Taking
+from dlq.models.content import with_heads
 from failures.models import FailureProtocol
 
 # Protocols of the examples; one message has some of them.
@@ -77,7 +78,7 @@ def _instants(numbers: set[int]) -> dict[int, datetime]:
 
 
 def _letters(numbers: Iterable[int]) -> dict[int, DeadLetter]:
-    light = DeadLetter.objects.filter(pk__in=set(numbers)).defer("encoded", "properties", "annotations")
+    light = with_heads(DeadLetter.objects.filter(pk__in=set(numbers)))
     return {letter.pk: letter for letter in light}
 
 

@@ -1,6 +1,7 @@
 """Rows of the dlq app, one file per resource."""
 
 from dlq.models.audit import AuditEntry, AuditResult
+from dlq.models.content import LetterContent
 from dlq.models.edit import EditState, LetterEdit
 from dlq.models.letter import DeadLetter, LetterState
 from dlq.models.queue_state import LetterQueue
@@ -37,6 +38,7 @@ __all__ = [
     "ItemState",
     "JobState",
     "KnownFault",
+    "LetterContent",
     "LetterEdit",
     "LetterQueue",
     "LetterReport",

@@ -1,11 +1,14 @@
 """The index of dead letters: one row per death of a message. The message itself is the broker's."""
 
-from django.db import models
+from typing import Any
+
+from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
 from contract.properties import BIN, dead_letter_queue
+from dlq.models.content import content_of, of_content
 
 BIN_QUEUE = dead_letter_queue(BIN)
 
@@ -25,12 +28,12 @@ class DeadLetter(models.Model):
     of a move see; ids are per broker (`node_id`) and one message has the same in every subscription (`queue`).
     A letter without one (somebody sent it here) has a negative number of ours, from its digest.
 
-    `encoded` is the whole AMQP message, of a `truncated` one with only the head of its body, of an undecodable one
-    (`problem`) the raw bytes. `seen_at` is when the feed saw it: dead since. `chapter` counts the deaths of the case.
-    `fingerprint`, `exception_type`, `place`, `server_name`, `activation_uuid` and `agent_version` are of the last
-    protocol with this key, `protocol_at` is when that happened. `expires_at` is the producer's or the bin's word.
-    `words_without` says what was masked when its words were put into the index of words (`dlq.search`); empty: they
-    are not in it yet.
+    `encoded`, `body_text`, `properties` and `annotations` are of its `content` (`LetterContent`); `truncated`: of the
+    body only the head is kept, `problem`: it is no message that can be read. `seen_at` is when the feed saw it: dead
+    since. `chapter` counts the deaths of the case. `fingerprint`, `exception_type`, `place`, `server_name`,
+    `activation_uuid` and `agent_version` are of the last protocol with this key, `protocol_at` is when that happened.
+    `expires_at` is the producer's or the bin's word. `words_without` says what was masked when its words were put into
+    the index of words (`dlq.search`); empty: they are not in it yet.
     """
 
     node_id = models.CharField(_("broker node"), max_length=60)
@@ -45,18 +48,14 @@ class DeadLetter(models.Model):
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
     message_key_weak = models.BooleanField(_("weak message key"), default=False)
     message_id = models.TextField(_("message id"), blank=True)
-    encoded = models.BinaryField()
     truncated = models.BooleanField(_("only the head of the body is kept"), default=False)
     problem = models.TextField(_("problem"), blank=True)
-    body_text = models.TextField(_("body"), blank=True)
     body_kind = models.CharField(_("body section"), max_length=10, blank=True)
     jms_kind = models.SmallIntegerField(_("JMS kind"), null=True)
     content_type = models.CharField(_("content type"), max_length=200, blank=True)
     size = models.BigIntegerField(_("size, bytes"), default=0)
     durable = models.BooleanField(_("durable"), default=True)
     priority = models.SmallIntegerField(_("priority"), default=4)
-    properties = models.JSONField(_("properties"), default=list)
-    annotations = models.JSONField(_("annotations"), default=list)
     correlation_id = models.TextField(_("correlation id"), blank=True)
     reply_to = models.TextField(_("reply to"), blank=True)
     created_at_producer = models.DateTimeField(_("made by the producer"), null=True)
@@ -115,6 +114,20 @@ class DeadLetter(models.Model):
             ),
             models.Index(fields=["id"], condition=models.Q(words_without=""), name="letters_without_words"),
         ]
+
+    encoded = of_content("encoded")
+    body_text = of_content("body_text")
+    properties = of_content("properties")
+    annotations = of_content("annotations")
+
+    def save(self, *args: Any, **how: Any) -> None:
+        """With its content. Many at once: `dlq.inserting`."""
+        with transaction.atomic():
+            content = content_of(self)
+            super().save(*args, **how)
+            if how.get("update_fields") is None:
+                content.letter_id = self.pk
+                content.save()
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.setting_key or self.queue}"

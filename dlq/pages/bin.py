@@ -28,6 +28,7 @@ from dlq.finding.newest import Newest, newest
 from dlq.letters_for import found, letters_for
 from dlq.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
+from dlq.models.content import with_heads
 from dlq.pages.access import sees_letters
 from dlq.pages.scope import filter_of
 from dlq.queue_state import BIN_QUEUE
@@ -150,7 +151,7 @@ def _newest(request: HttpRequest, filters: Any, key: str) -> Newest:
 
 
 def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
-    letters = DeadLetter.objects.filter(pk__in=numbers).defer("encoded", "properties", "annotations").order_by("-pk")
+    letters = with_heads(DeadLetter.objects.filter(pk__in=numbers)).order_by("-pk")
     masks = masks_for(request.user)
     rows = told(list(letters))
     return [Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in rows]

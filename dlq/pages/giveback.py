@@ -22,6 +22,7 @@ from dlq import asking
 from dlq.letters_for import found
 from dlq.masks import masks_for
 from dlq.models import UNFINISHED_JOBS, Action, DeadLetter, LetterState, ReplayJob, Scope
+from dlq.models.content import with_heads
 from dlq.pages.audited import audited
 from dlq.pages.flight_form import FlightForm, targets_of
 from dlq.pages.refusals import no_job
@@ -194,7 +195,7 @@ def _left_out(flight: Flight, foreign: Sequence[int]) -> list[LeftOut]:
 
 
 def _letters(ids: Sequence[int]) -> list[DeadLetter]:
-    return list(DeadLetter.objects.filter(pk__in=ids).defer("encoded", "properties", "annotations").order_by("-pk"))
+    return list(with_heads(DeadLetter.objects.filter(pk__in=ids)).order_by("-pk"))
 
 
 def _running(setting: LaunchSetting) -> ReplayJob | None:

@@ -26,6 +26,7 @@ from dlq.groups.narrowing import filter_query
 from dlq.letters_for import found, newest_found
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState, ReplayItem
+from dlq.models.content import with_heads
 from dlq.pages.access import sees_letters
 from dlq.pages.groups import tabs
 from dlq.pages.letter_head import head_of, head_of_all
@@ -196,7 +197,7 @@ def _listed(request: HttpRequest, queue: str = "") -> Listed:
 
 def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
     muted = Exists(fault_of_row(timezone.now()))
-    light = DeadLetter.objects.filter(pk__in=numbers).defer("encoded", "properties", "annotations")
+    light = with_heads(DeadLetter.objects.filter(pk__in=numbers))
     letters = {letter.pk: letter for letter in light.annotate(is_muted=muted)}
     # A query of its own: joined, SQLite would group the whole table before it takes a page of it.
     given = ReplayItem.objects.filter(letter__in=numbers).order_by().values_list("letter")

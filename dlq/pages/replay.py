@@ -102,9 +102,8 @@ def _pace(job: ReplayJob, remaining: int, now: datetime) -> Pace | None:
 
 
 def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
-    items = ReplayItem.objects.filter(job=job).select_related("letter", "died_as")
-    items = items.defer("letter__encoded", "letter__properties", "letter__annotations")
-    items = items.defer("died_as__encoded", "died_as__properties", "died_as__annotations")
+    items = ReplayItem.objects.filter(job=job).select_related("letter__content", "died_as")
+    items = items.defer("letter__content__encoded", "letter__content__properties", "letter__content__annotations")
     return items.filter(SHOWS[show]) if show in SHOWS else items
 
 

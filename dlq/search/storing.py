@@ -51,7 +51,7 @@ def catch_up(most: int = PIECE) -> int:
     """Words of letters that were stored before there was an index of words; how many. Two at a time take turns, or one
     of them finds nothing: the letters are locked, where the database has locks of rows."""
     with transaction.atomic():
-        rows = DeadLetter.objects.filter(words_without="").order_by("pk")
+        rows = DeadLetter.objects.filter(words_without="").select_related("content").order_by("pk")
         letters = list(rows.select_for_update(skip_locked=True, of=("self",))[:most])
         add(letters, prepare(letters))
         done: dict[str, list[int]] = defaultdict(list)

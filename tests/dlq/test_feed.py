@@ -154,8 +154,8 @@ def test_what_nobody_knows_is_left_where_the_catch_all_put_it(stage: Stage) -> N
     publisher = AmqpPublisher(stage.account("ops", "amqp"))
     publisher.publish([Outgoing("MA.DLA::DLQ.feed", text("stray"))])
     publisher.close()
-    stage.follow(lambda: DeadLetter.objects.filter(body_text="stray").exists())
-    row = DeadLetter.objects.get(body_text="stray")
+    stage.follow(lambda: DeadLetter.objects.filter(content__body_text="stray").exists())
+    row = DeadLetter.objects.get(content__body_text="stray")
     assert row.queue == "DLQ.unknown" and row.orig_message_id < 0
     assert stage.count("DLQ.unknown") == before
 

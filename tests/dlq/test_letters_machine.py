@@ -231,7 +231,7 @@ class History:
             assert told == {name: outcomes[name] for name in told}, "its outcomes are those of its letters"
         if job.scope in FILTERED:
             word = job.query.partition("=")[2]
-            bodies = job.items.values_list("letter__body_text", flat=True)
+            bodies = job.items.values_list("letter__content__body_text", flat=True)
             assert all(word in body.split() for body in bodies), "only what the filter finds"
 
     # -- the end ------------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class History:
         happened = Counter((one.death[0], *_fate(one.label, one.outcome)) for one in returned)
         items = ReplayItem.objects.filter(state=ItemState.GIVEN_BACK, job__action__in=TO_A_SUBSCRIPTION)
         unclear = [pk for pk, death in _deaths(items) if death in guessed or death not in truth.moved]
-        rows = items.exclude(letter__in=unclear).values_list("letter__queue", "letter__body_text", "outcome")
+        rows = items.exclude(letter__in=unclear).values_list("letter__queue", "letter__content__body_text", "outcome")
         assert Counter((queue, *_fate(label, outcome)) for queue, label, outcome in rows) == happened
 
     def _guessed(self) -> set[Death]:

@@ -14,7 +14,7 @@ from agents.models import LaunchSetting
 from broker.amqp_codec import decode
 from broker.port import BodyKind
 from contract.typed import Typed
-from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayJob
+from dlq.models import AuditEntry, DeadLetter, LetterContent, LetterEdit, ReplayJob
 from dlq.preflight import CODES
 from tests.web import letters, reports
 
@@ -214,10 +214,13 @@ def test_who_may_not_edit_gets_nothing(letter: DeadLetter) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields_", [{"truncated": True}, {"queue": "DLQ.unknown"}, {"orig_message_id": -3}, {"encoded": b"\0"}]
+    "fields_", [{"truncated": True}, {"queue": "DLQ.unknown"}, {"orig_message_id": -3}, {"content": b"\0"}]
 )
 def test_a_letter_that_cannot_be_edited_says_why(client: Client, letter: DeadLetter, fields_: dict[str, Any]) -> None:
-    DeadLetter.objects.filter(pk=letter.pk).update(**fields_)
+    changed = dict(fields_)
+    if content := changed.pop("content", None):
+        LetterContent.objects.filter(letter=letter).update(encoded=content)
+    DeadLetter.objects.filter(pk=letter.pk).update(**changed or {"chapter": 1})
     answer = client.get(f"/letters/{letter.pk}/edit/", follow=True)
     assert "It cannot be edited" in answer.content.decode()
 
