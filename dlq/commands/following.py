@@ -1,8 +1,8 @@
 """How far a job is, on a terminal: rate, remaining time, outcomes. Ending the command ends only the looking."""
 
-import time
 from collections import deque
 from collections.abc import Callable
+from time import monotonic, sleep
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -28,12 +28,12 @@ def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> di
     try:
         while True:
             told: dict[str, Any] = ask(person, "GET", f"replays/{job}/")
-            seen.append((time.monotonic(), done_of(told)))
+            seen.append((monotonic(), done_of(told)))
             tell(", ".join(filter(None, [terminal.progress(told), pace(seen, told)])))
             if told["state"] not in AT_WORK and not (outcomes and told["outcomes"]["waiting"]):
                 tell("")
                 return told
-            time.sleep(LOOK_EVERY)
+            sleep(LOOK_EVERY)
     except KeyboardInterrupt:
         raise CommandError(f"No longer waiting; replay {job} goes on.", returncode=INTERRUPTED) from None
 

@@ -196,9 +196,9 @@ def asleep(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def sleep(_seconds: float) -> None:
             ReplayJob.objects.update(**left.pop(0))
 
-        monkeypatch.setattr("dlq.commands.following.time.sleep", sleep)
+        monkeypatch.setattr("dlq.commands.following.sleep", sleep)
         clock = iter(range(1000))
-        monkeypatch.setattr("dlq.commands.following.time.monotonic", lambda: float(next(clock)))
+        monkeypatch.setattr("dlq.commands.following.monotonic", lambda: float(next(clock)))
 
     return prepare
 
@@ -246,7 +246,7 @@ def test_ending_the_command_ends_only_the_waiting(three: list[DeadLetter], monke
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dlq.commands.following.time.sleep", interrupted)
+    monkeypatch.setattr("dlq.commands.following.sleep", interrupted)
     with pytest.raises(CommandError, match="goes on") as ended:
         asked("replay", "--all", "--wait")
     assert ended.value.returncode == 130
