@@ -85,7 +85,7 @@ def test_the_brokers_own_count_is_no_property_of_the_message(world: World) -> No
     FailureProtocol.objects.filter(pk=protocol.pk).update(properties={"JMSXDeliveryCount": None, "region": "north"})
     letter = make_letter(world, "mail-send", "x")
     letter.properties = [*letter.properties, {"name": "JMSXDeliveryCount", "type": "null", "value": None}]
-    letter.save(update_fields=["properties"])
+    letter.content.save(update_fields=["properties"])
     client = signed_in(world, "viewer")
     for path in (f"/protocols/{protocol.pk}/", f"/letters/{letter.pk}/"):
         text = looked_at(client, path).text
