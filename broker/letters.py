@@ -10,7 +10,8 @@ from contract.properties import ORIG_MESSAGE_ID, ORIG_QUEUE
 
 # Ids per operation: each is one scan of the queue under a lock of the whole broker, so neither many nor long ones.
 SLICE = 500
-FLUSH = 500
+# Messages that the broker moves or removes in one transaction: no slice of ours is larger.
+FLUSH = 1000
 # Ids that are compared one by one.
 FEW = 4
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from broker.letters import SLICE
+from broker.letters import FLUSH, SLICE
 
-# One move: management holds a lock of the whole broker meanwhile. A range is one comparison for each letter, ids are
+# One move, and one transaction of the broker: management holds a lock of it all meanwhile. A range is one comparison for each letter, ids are
 # one for each letter and id.
-RANGE_SLICE = 1000
+RANGE_SLICE = FLUSH
 # A letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
 
