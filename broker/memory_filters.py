@@ -1,7 +1,7 @@
 """The forms of filter that this product uses, for the memory adapter."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from broker.port import Message
@@ -68,19 +68,21 @@ class _Pieces:
 
 
 def _any_of(pieces: _Pieces) -> Predicate:
-    every = [_all_of(pieces)]
-    while pieces.next == "OR":
-        pieces.go_on()
-        every.append(_all_of(pieces))
-    return lambda message: any(each(message) for each in every)
+    return _joined(pieces, "OR", _all_of, any)
 
 
 def _all_of(pieces: _Pieces) -> Predicate:
-    every = [_one(pieces)]
-    while pieces.next == "AND":
+    return _joined(pieces, "AND", _one, all)
+
+
+def _joined(
+    pieces: _Pieces, word: str, part: Callable[[_Pieces], Predicate], together: Callable[[Iterable[bool]], bool]
+) -> Predicate:
+    every = [part(pieces)]
+    while pieces.next == word:
         pieces.go_on()
-        every.append(_one(pieces))
-    return lambda message: all(each(message) for each in every)
+        every.append(part(pieces))
+    return lambda message: together(each(message) for each in every)
 
 
 def _one(pieces: _Pieces) -> Predicate:
