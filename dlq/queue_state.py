@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 from django.utils.translation import gettext as _
 
-from contract.properties import BIN, DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
+from contract.properties import DEAD_LETTER_PREFIX, FEED, UNKNOWN, dead_letter_queue
 from dlq.models import LetterQueue
 
-FEED_QUEUE, UNKNOWN_QUEUE, BIN_QUEUE = (dead_letter_queue(name) for name in (FEED, UNKNOWN, BIN))
+FEED_QUEUE, UNKNOWN_QUEUE = dead_letter_queue(FEED), dead_letter_queue(UNKNOWN)
 # Figures older than this say nothing of now: the process that writes them stands still.
 FRESH = timedelta(seconds=120)
 

@@ -21,7 +21,8 @@ from broker.rows import find
 from contract.properties import DEAD_LETTER_PREFIX
 from dlq import crash, index
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
-from dlq.queue_state import BIN_QUEUE, UNKNOWN_QUEUE
+from dlq.models.letter import BIN_QUEUE
+from dlq.queue_state import UNKNOWN_QUEUE
 from dlq.reading import letter_row
 from dlq.walk_ids import Known, Numbers, Seen, Telling, number_of
 

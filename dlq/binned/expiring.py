@@ -22,7 +22,7 @@ from dlq.auditing import record
 from dlq.binned import kept_for
 from dlq.letter_queues import LetterQueues
 from dlq.models import AuditResult, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
-from dlq.queue_state import BIN_QUEUE
+from dlq.models.letter import BIN_QUEUE
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dlq.models import DeadLetter, ItemState, ReplayItem, ReplayJob
-from dlq.queue_state import BIN_QUEUE
+from dlq.models.letter import BIN_QUEUE
 
 # Jobs of one setting that are looked through, and those that are asked about one letter.
 JOBS, ASKED = 200, 10

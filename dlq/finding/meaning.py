@@ -1,9 +1,8 @@
 """What the fields of the filter mean for the rows."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Exists, Q
 from django.utils import timezone
@@ -20,6 +19,9 @@ from dlq.models import LetterState
 from dlq.remarks.known import fault_of_row
 from dlq.search.content import left_out
 from dlq.search.matching import HasWords, NoWords, Wanted, wanted_pairs, wanted_words
+
+if TYPE_CHECKING:
+    from dlq.finding.filters import LetterForm
 
 # Kinds of exceptions that are looked through for a part of their names.
 MOST_KINDS = 5000
@@ -40,17 +42,19 @@ LIMITS = {
 DEAD = (LetterState.DEAD.value,)
 
 
-def asked_for(form: forms.Form, cleaned: dict[str, Any]) -> Asked:
+def asked_for(form: "LetterForm", cleaned: dict[str, Any]) -> Asked:
     """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
-    queues = _queues(cleaned, form.queue)  # type: ignore[attr-defined]
+    queues = _queues(cleaned, form.queue)
     states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
     conditions = [*_plain(cleaned, states)]
     if part := cleaned.get("exception"):
-        conditions.append(_kinds_with(form, part, queues) if states == DEAD else Condition(_named(part)))
+        conditions.append(
+            _kinds_with(form, part, queues) if states == DEAD else Condition(Q(exception_type__icontains=part))
+        )
     words = [*_pairs(form, cleaned.get("prop") or (), queues), *_words(form, cleaned.get("text") or "")]
     if words:
         conditions.append(Condition(Q(HasWords(words)), wanted=tuple(words)))
-    conditions += _unmasked(form.masks, cleaned)  # type: ignore[attr-defined]
+    conditions += _unmasked(form.masks, cleaned)
     return Asked(queues, states, tuple(conditions))
 
 
@@ -104,7 +108,7 @@ def _replays(least: int | None, most: int | None, dead: bool) -> Iterator[Condit
         yield Condition(where, by_index=dead and returned)
 
 
-def _kinds_with(form: forms.Form, part: str, queues: Iterable[str] | None) -> Condition:
+def _kinds_with(form: "LetterForm", part: str, queues: Iterable[str] | None) -> Condition:
     """The exceptions with `part` in their names, looked for among the distinct ones: their names are few."""
     there = loose.distinct_in(loose.queues() if queues is None else queues, "exception_type", MOST_KINDS)
     if len(there) > MOST_KINDS:
@@ -115,11 +119,7 @@ def _kinds_with(form: forms.Form, part: str, queues: Iterable[str] | None) -> Co
     )
 
 
-def _named(part: str) -> Q:
-    return Q(exception_type__icontains=part)
-
-
-def _words(form: forms.Form, text: str) -> list[Wanted]:
+def _words(form: "LetterForm", text: str) -> list[Wanted]:
     if not text:
         return []
     try:
@@ -134,10 +134,10 @@ def _words(form: forms.Form, text: str) -> list[Wanted]:
         return []
 
 
-def _pairs(form: forms.Form, pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None) -> list[Wanted]:
+def _pairs(form: "LetterForm", pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None) -> list[Wanted]:
     keys = [queue.removeprefix(DEAD_LETTER_PREFIX) for queue in queues or ()]
     for name, _value in pairs:
-        if why := form.masks.refusal(name, keys):  # type: ignore[attr-defined]
+        if why := form.masks.refusal(name, keys):
             form.add_error("prop", ValidationError(why))
     return wanted_pairs(pairs)
 

@@ -29,9 +29,9 @@ from dlq.letters_for import found, letters_for
 from dlq.masks import masks_for
 from dlq.models import Action, DeadLetter, LetterState, ReplayJob
 from dlq.models.content import with_heads
+from dlq.models.letter import BIN_QUEUE
 from dlq.pages.access import sees_letters
 from dlq.pages.scope import filter_of
-from dlq.queue_state import BIN_QUEUE
 
 # Asked by the address of the page, or the same for all that lies here.
 NOT_HERE = ("setting", "queue", "destination", "state", "muted")

@@ -67,8 +67,7 @@ def case_url(key: str, setting_key: str) -> str:
 def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = None) -> Case:
     """As this person may see it. A letter without a key has only itself: its death, its replays."""
     same = {"message_key": key, "setting_key": setting_key}
-    light = DeadLetter.objects.all()
-    letters = list(light.filter(**same)[:BOUND]) if key else [letter] if letter else []
+    letters = list(DeadLetter.objects.filter(**same)[:BOUND]) if key else [letter] if letter else []
     protocols = list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
     moves = ReplayItem.objects.filter(letter__in=letters).exclude(state=ItemState.PLANNED)
     items = list(moves.select_related("job__by", "slice").order_by("-pk")[:BOUND])

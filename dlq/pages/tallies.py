@@ -84,8 +84,9 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
 def kinds(queues: Sequence[str], latest: int) -> dict[str, tuple[str, str, int, int]]:
     """By queue, of its `latest` letters: exception type and fingerprint of most of them, how many these are, of how
     many that was judged."""
-    some = f"SELECT exception_type, fingerprint FROM {TABLE} WHERE queue = %s AND {IS_DEAD}"
-    one = f"SELECT %s AS queue, exception_type, fingerprint, count(*) AS letters FROM ({some} ORDER BY id DESC LIMIT {int(latest)}) AS part GROUP BY exception_type, fingerprint"  # noqa: E501
+    what = "exception_type, fingerprint"
+    some = f"SELECT {what} FROM {TABLE} WHERE queue = %s AND {IS_DEAD} ORDER BY id DESC LIMIT {int(latest)}"
+    one = f"SELECT %s AS queue, {what}, count(*) AS letters FROM ({some}) AS part GROUP BY {what}"
     found: dict[str, tuple[str, str, int, int]] = {}
     for first in range(0, len(queues), QUERIES):
         part = queues[first : first + QUERIES]

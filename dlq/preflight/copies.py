@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 
 from dlq.models import Action, EditState, ItemState, ReplayItem
-from dlq.queue_state import BIN_QUEUE
+from dlq.models.letter import BIN_QUEUE
 
 KEYS_AT_ONCE = 400
 Case = tuple[str, str, str]

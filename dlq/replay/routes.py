@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from contract.properties import BIN, dead_letter_queue
+from contract.properties import dead_letter_queue
 from dlq.models import Action, LetterState
+from dlq.models.letter import BIN_QUEUE
 
-BIN_QUEUE = dead_letter_queue(BIN)
 # What puts letters into the subscription of a setting, where an agent gets them.
 TO_A_SUBSCRIPTION = (Action.GIVE_BACK, Action.REDIRECT)
 # What puts letters into another dead-letter queue, where they get rows of their own.

@@ -17,8 +17,9 @@ from dlq import sweep, tasks
 from dlq.asking import Wish, begin
 from dlq.feed import Feed, Inbox
 from dlq.models import Action, AuditEntry, DeadLetter, ReplayItem, ReplayJob
+from dlq.models.letter import BIN_QUEUE
 from dlq.preflight import CODES
-from dlq.queue_state import BIN_QUEUE, FEED_QUEUE
+from dlq.queue_state import FEED_QUEUE
 from dlq.replay import control, jobs, moving, pieces, planning
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
