@@ -11,8 +11,8 @@ from typing import Protocol
 
 from broker.letters import FLUSH, SLICE
 
-# One move, and one transaction of the broker: management holds a lock of it all meanwhile. A range is one comparison for each letter, ids are
-# one for each letter and id.
+# One move, and one transaction of the broker: management holds a lock of it all meanwhile. Of a range it compares each
+# letter twice, of ids about as often as these can be halved.
 RANGE_SLICE = FLUSH
 # A letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
