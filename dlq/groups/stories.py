@@ -75,8 +75,8 @@ def replays_of(groups: Sequence[Group]) -> list[Replays]:
 
 
 def _told(outcomes: Counter[str], more: bool) -> Replays:
-    """`more`: older letters that were given back were not looked at."""
-    if not outcomes:
+    """`more`: older letters that were given back were not looked at, so that none is not said."""
+    if not outcomes and not more:
         return Replays()
     known = outcomes.total() - outcomes[""]
     words = number(outcomes.total()) + ("+" if more else "")

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import LaunchSetting, Pool
 from agents.pages import lists
 from dlq import groups
-from dlq.groups import KINDS, counting
+from dlq.groups import KINDS, counting, stories
 from dlq.letters_for import dead_queues_for, found
 from dlq.masking import Masks
 from dlq.models import DeadLetter, KnownFault, LetterState, Taking
@@ -135,6 +135,21 @@ def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(setting: La
     assert (facts.given_back, facts.judged, facts.failed_again) == ("3", 2, 1)
     assert [fault.ticket for fault in facts.faults] == ["T-1"]
     assert [taking.by_name for taking in facts.takings] == ["ann"]
+
+
+def test_replays_are_told_of_the_latest_letters_that_were_given_back(
+    setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stories, "LATEST", 2)
+    monkeypatch.setattr(stories, "FEWEST_OF_QUEUE", 2)
+    letters.given_back(setting, died(1, OTHER, key=setting.key), *(died(n, key=setting.key) for n in (2, 3, 4)))
+    died(5, key=setting.key)
+    died(6, OTHER, key=setting.key)
+    found = groups.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found
+
+    told = {group.value: facts.given_back for group, facts in zip(found, groups.facts_of(found, Masks()), strict=True)}
+
+    assert told == {FAULT: "2+", OTHER: "0+"}
 
 
 def test_the_example_of_a_group_is_masked(setting: LaunchSetting) -> None:

@@ -13,8 +13,9 @@ from agents.pages import figures
 from agents.services.figures import QueueFigures
 from broker.errors import ManagementFailed
 from dlq import remarks
-from dlq.models import DeadLetter, LetterState
+from dlq.models import DeadLetter, LetterQueue, LetterState
 from dlq.pages import hours, queue_facts
+from dlq.pages.queue_rows import QueueRow, queue_rows, told_more
 from dlq.pages.spark import HEIGHT, spark
 from dlq.remarks import About
 from tests.web.factories import World, make_letter
@@ -72,6 +73,22 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
     assert "? index: 0 0" in text and "The broker does not answer: the counts below" in text, "said once, above"
     alone = looked_at(client, f"/settings/{KEY}/").text
     assert "the broker does not answer" in alone
+
+
+def test_of_many_queues_each_is_counted_a_little_and_the_sweep_knows_the_rest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker_answers(monkeypatch, broker_figures(dead=1102))
+    monkeypatch.setattr(queue_facts, "FEW", 0)
+    monkeypatch.setattr(queue_facts, "COUNTED_OF_MANY", 2)
+    now, setting = timezone.now(), LaunchSetting.objects.get(key=KEY)
+
+    def row() -> QueueRow:
+        return told_more(queue_rows([setting]), now)[0]
+
+    assert row().indexed == "2+"
+    LetterQueue.objects.update_or_create(queue=QUEUE, defaults={"broker_count": 1102, "indexed": 1098})
+    assert (row().indexed, row().indexed_count, row().differs) == ("1,098", 1098, "1,098")
 
 
 def test_deaths_are_counted_by_the_hour_whatever_became_of_them(world: World) -> None:
