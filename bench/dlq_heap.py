@@ -11,7 +11,7 @@ from pathlib import Path
 from bench import Bound, Line
 from bench.dlq import DLA, Here
 from bench.dlq_letters import count, make_letters
-from contract.properties import FEED, dead_letter_queue
+from contract.properties import dead_letter_queue
 
 # Milliseconds between two looks at the heap.
 EVERY = 500
@@ -37,9 +37,8 @@ def measure(here: Here) -> Sequence[Line]:
     destination, pool = Destination.objects.create(name=f"bench.{key}"), Pool.objects.create(name="bench-heap")
     setting = LaunchSetting.objects.create(key=key, agent="bench.noop", destination=destination, pool=pool)
     with _watched(pid) as dying:
-        make_letters(here.place, broker, key, here.many)
         # What is in the feed is no part of this: the walk brings the same letters.
-        broker.call(f"queue.{dead_letter_queue(FEED)}", "removeAllMessages")
+        make_letters(here.place, broker, key, here.many, fed=False)
     limit, rest = _limit(pid), _at_rest(pid)
     with _watched(pid) as browsing:
         _browse(dead_letter_queue(key), here.many)

@@ -60,6 +60,9 @@ class MemoryManagement:
                 raise ManagementFailed(f"Problem while retrieving attribute {name}")
             return values[name]
 
+    def attributes(self, resource: str, *names: str) -> list[Any]:
+        return [self.attribute(resource, name) for name in names]
+
     def close(self) -> None:
         """Nothing is open."""
 

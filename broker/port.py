@@ -178,4 +178,8 @@ class Management(Protocol):
     def attribute(self, resource: str, name: str) -> Any:
         """The value of one attribute. Raises as `call` does; ManagementFailed when there is no such resource."""
 
+    def attributes(self, resource: str, *names: str) -> list[Any]:
+        """The values of these attributes, read one after the other for the time that one takes. Raises as `attribute`
+        does when one of them is not there."""
+
     def close(self) -> None: ...

@@ -38,6 +38,8 @@ LARGEST_TRANSACTION = 1_000
 MANAGEMENT_ADDRESS = "activemq.management"
 
 Frame = tuple[str, Any]
+# Headers and body of a management request.
+Question = tuple[Mapping[str, str], str]
 
 
 class _Listener(stomp.ConnectionListener):  # type: ignore[misc]  # stomp.py has no types
@@ -211,10 +213,13 @@ class StompManagement:
         self._session: _Session | None = None
 
     def call(self, resource: str, operation: str, *arguments: Any) -> Any:
-        return self._ask(resource, {"_AMQ_OperationName": operation}, json.dumps(arguments))
+        return self._ask(resource, [({"_AMQ_OperationName": operation}, json.dumps(arguments))])[0]
 
     def attribute(self, resource: str, name: str) -> Any:
-        return self._ask(resource, {"_AMQ_Attribute": name}, "")
+        return self.attributes(resource, name)[0]
+
+    def attributes(self, resource: str, *names: str) -> list[Any]:
+        return self._ask(resource, [({"_AMQ_Attribute": name}, "") for name in names])
 
     def close(self) -> None:
         with self._lock:
@@ -225,16 +230,20 @@ class StompManagement:
         if session is not None:
             session.close()
 
-    def _ask(self, resource: str, question: Mapping[str, str], body: str) -> Any:
+    def _ask(self, resource: str, questions: Sequence[Question]) -> list[Any]:
+        """All of them at once; the broker answers in their order."""
         with self._lock:
             try:
-                frame = self._exchange(self._connected(), resource, question, body)
+                session = self._connected()
+                sent = [self._send(session, resource, *question) for question in questions]
+                frames = [session.wait("message", self._timeout, "correlation-id", each) for each in sent]
             except BrokerError:
                 self._drop()
                 raise
-        return _value(frame)
+        return [_value(frame) for frame in frames]
 
-    def _exchange(self, session: _Session, resource: str, question: Mapping[str, str], body: str) -> Any:
+    def _send(self, session: _Session, resource: str, question: Mapping[str, str], body: str) -> str:
+        """Its correlation id."""
         correlation = str(uuid4())
         headers = {
             "_AMQ_ResourceName": resource,
@@ -245,7 +254,7 @@ class StompManagement:
             "content-type": "application/json",
         }
         session.send(MANAGEMENT_ADDRESS, body, headers | dict(question))
-        return session.wait("message", self._timeout, "correlation-id", correlation)
+        return correlation
 
     def _connected(self) -> _Session:
         if self._session is not None:

@@ -1,9 +1,11 @@
 """Looking without consuming."""
 
 import pytest
+from proton import Link
 
+from broker.amqp_connection import DELIVERY, AmqpConnection
 from broker.errors import AddressUnknown
-from tests.broker.houses import House, eventually
+from tests.broker.houses import House, RealHouse, eventually
 
 
 def test_browsing_shows_the_queue_in_its_order_and_takes_nothing(house: House) -> None:
@@ -53,3 +55,28 @@ def test_an_unknown_queue_is_refused(house: House) -> None:
     setting = house.setting()
     with pytest.raises(AddressUnknown):
         house.look(setting.address, "nobody-made-this")
+
+
+def test_the_broker_keeps_nothing_of_what_a_browser_got(real: RealHouse) -> None:
+    """Sent unsettled, each message stays in its memory until the link ends: 3 KB of heap for one of 1 KB."""
+    setting = real.setting()
+    real.publish(setting.address, "a", "b", "c")
+    connection, settled = AmqpConnection(real.ops), []
+    try:
+        receiver = real.browser._opened(connection, setting.address, setting.key)
+        assert receiver.remote_snd_settle_mode == Link.SND_SETTLED
+        receiver.flow(10)
+
+        def came() -> bool:
+            for kind, context in connection.step(0.05):
+                if kind == DELIVERY and not context.partial:
+                    settled.append(context.settled)
+                    receiver.advance()
+            return len(settled) == 3
+
+        eventually(came)
+    finally:
+        connection.close(timeout=1.0)
+    assert all(settled)
+    eventually(lambda: real.figures(setting).consumers == 0)
+    assert real.figures(setting).messages == 3

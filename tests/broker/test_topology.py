@@ -110,6 +110,17 @@ def test_a_setting_whose_queues_are_empty_can_be_removed_again_and_again(house: 
             house.management.attribute(f"queue.{name}", "MessageCount")
 
 
+def test_attributes_come_together_in_the_order_of_the_question(house: House) -> None:
+    setting = house.setting()
+    index_everything(house)
+    house.publish(setting.address, "one", "two")
+    queue = f"queue.{setting.key}"
+    assert house.management.attributes(queue, "MessageCount", "ConsumerCount", "MessagesAdded") == [2, 0, 2]
+    with pytest.raises(ManagementFailed):
+        house.management.attributes(queue, "MessageCount", "NobodyKnowsThis", "ConsumerCount")
+    assert house.management.attributes(queue, "ConsumerCount", "MessageCount") == [0, 2], "an answer of before"
+
+
 def test_a_queue_that_holds_messages_or_letters_or_a_consumer_is_not_removed(house: House) -> None:
     setting = house.setting()
     index_everything(house)
