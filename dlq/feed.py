@@ -20,6 +20,7 @@ from dlq.models import DeadLetter
 from dlq.queue_names import QueueNames
 from dlq.reading import origin_of, read_letter
 from dlq.rescue import copy_of, has_bad_text
+from dlq.uncollected import uncollected
 
 log = structlog.get_logger(__name__)
 
@@ -143,6 +144,7 @@ class Feed:
             log.warning("feed is drained, queues will be walked", letters=backlog)
         self._draining = backlog > (MOST_UNREAD // 10 if self._draining else MOST_UNREAD)
 
+    @uncollected
     def _store(self, deliveries: Sequence[Delivery], now: datetime) -> None:
         if self._node_of_opening != self._inbox.openings:
             # Another broker may have taken over: its ids name other messages.

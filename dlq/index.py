@@ -6,19 +6,19 @@ from datetime import datetime
 
 import structlog
 from django.db import DatabaseError, IntegrityError, InterfaceError, OperationalError, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 
 from agents.models import LaunchSetting
 from dlq import causes
 from dlq.inserting import insert
 from dlq.models import DeadLetter
+from dlq.numbered import letters_numbered
 from dlq.reading import raw_row
 from dlq.replay import joining
 from dlq.search.storing import add, prepare
 
 log = structlog.get_logger(__name__)
 
-Letters = QuerySet[DeadLetter]
 Case = tuple[str, str]
 Death = tuple[str, str, int]
 
@@ -89,8 +89,7 @@ def _new(rows: Iterable[DeadLetter]) -> list[DeadLetter]:
     for node_id, queue, number in unique:
         numbers[node_id, queue].append(number)
     for (node_id, queue), some in numbers.items():
-        stored = DeadLetter.objects.filter(node_id=node_id, queue=queue, orig_message_id__among=some)
-        for number in stored.values_list("orig_message_id", flat=True):
+        for number in letters_numbered(node_id, queue, some).values_list("orig_message_id", flat=True):
             del unique[node_id, queue, number]
     return list(unique.values())
 
@@ -105,6 +104,6 @@ def _number_chapters(new: Sequence[DeadLetter]) -> None:
     for case in died.values_list("setting_key", "message_key"):
         before[case] += 1
     for row in sorted(strong, key=lambda row: row.orig_message_id):
-        if row.orig_queue == row.setting_key:
+        if row.died_here:
             before[case_of(row)] += 1
         row.chapter = max(1, before[case_of(row)])

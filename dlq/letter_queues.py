@@ -36,16 +36,19 @@ class LetterQueues:
     def figures(self, queue: str) -> Figures:
         """Nearly of one moment: a letter that dies between the two questions is in the count only. Raises
         AddressUnknown: there is no such queue."""
-        added = self._number(queue, "MessagesAdded")
-        return Figures(count=self._number(queue, "MessageCount"), added=added)
+        added, count = self._numbers(queue, "MessagesAdded", "MessageCount")
+        return Figures(count=count, added=added)
 
     def feed_is_empty(self) -> bool:
         """Whether the index knows of every death so far."""
         return self._number(FEED_QUEUE, "MessageCount") == 0
 
     def _number(self, queue: str, attribute: str) -> int:
+        return self._numbers(queue, attribute)[0]
+
+    def _numbers(self, queue: str, *attributes: str) -> list[int]:
         try:
-            return int(self.management.attribute(f"queue.{queue}", attribute))
+            return [int(value) for value in self.management.attributes(f"queue.{queue}", *attributes)]
         except ManagementFailed as error:
             if find(self.management, "listQueues", queue) is None:
                 raise AddressUnknown(f"the broker has no queue {queue}") from error

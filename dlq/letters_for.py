@@ -3,6 +3,7 @@ and jobs. No request is needed: a worker asks with the rights of who began the j
 """
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -56,7 +57,7 @@ def newest_found(filters: LetterFilter, user: Any, *, before: int | None = None,
     rows = DeadLetter.objects.all()
     if mine is not None:
         # By names of queues, which indexes have; of the bin, by what else is known of each letter.
-        asked = replace(asked, queues=tuple(sorted({*mine} & {*(asked.queues or mine)})))
+        asked = replace(asked, queues=tuple(sorted({*mine} & {*(mine if asked.queues is None else asked.queues)})))
         if dead_letter_queue(BIN) in (asked.queues or ()):
             rows = letters_for(user)
     return newest(rows, asked, before=before, size=size)
@@ -73,14 +74,16 @@ def found(
     rows: QuerySet[DeadLetter] | None = None,
     queue: str = "",
     request: HttpRequest | None = None,
+    at: datetime | None = None,
 ) -> tuple[LetterFilter, QuerySet[DeadLetter]]:
     """The filter and the letters it finds, unordered; nothing at all where the filter is not valid (`.problem` says
-    why, in words). `rows` narrows it further, `queue` to one. Without a state it asks for what is dead."""
+    why, in words). `rows` narrows it further, `queue` to one. `at`: when it was asked, None: now.
+    Without a state it asks for what is dead."""
     data = (QueryDict(query) if isinstance(query, str) else query).copy()
     if not data.get("state"):
         data["state"] = "dead"
     seen = letters_for(user) if rows is None else rows & letters_for(user)
-    filters = LetterFilter(data, seen, request=request, user=user, queue=queue)
+    filters = LetterFilter(data, seen, request=request, user=user, queue=queue, at=at)
     if not filters.is_valid():
         return filters, DeadLetter.objects.none()
     return filters, filters.qs

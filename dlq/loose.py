@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import connection
 
+from dlq.given_rows import QUEUE, WHOLE, given_queues, given_rows, type_of
 from dlq.models import DeadLetter, LetterState
 
 TABLE = DeadLetter._meta.db_table
@@ -14,8 +15,6 @@ TABLE = DeadLetter._meta.db_table
 COLUMNS = frozenset({"fingerprint", "exception_type", "server_name", "activation_uuid"})
 # Written out: an index of some letters serves a question that says the same.
 IS_DEAD = f"state = '{LetterState.DEAD.value}'"
-# The name of a queue among the values of a statement.
-QUEUE = "CAST(%s AS varchar(300))"
 # Queries of one statement: SQLite takes no more than 500.
 AT_ONCE = 200
 
@@ -63,8 +62,9 @@ def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> li
     if not queues_:
         return []
     here = f"FROM {TABLE} WHERE queue = step.q AND {IS_DEAD}"
+    places, given = given_queues("places", queues_)
     sql = (
-        f"WITH RECURSIVE {_places(queues_)}, "
+        f"WITH RECURSIVE {places}, "
         f"step(q, v) AS ("
         f"SELECT q, (SELECT {column} FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND {column} IS NOT NULL "
         f"ORDER BY {column} LIMIT 1) FROM places UNION ALL "
@@ -73,7 +73,7 @@ def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> li
         f"SELECT q, v, {_looked('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT %s"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, up_to, most])
+        cursor.execute(sql, [*given, up_to, most])
         rows = cursor.fetchall()
     found = _with_ends(rows, column, up_to)
     return [*found, *(_without(queues_, column, up_to) if DeadLetter._meta.get_field(column).null else [])]
@@ -84,13 +84,14 @@ def counted_values(queues_: Sequence[str], column: str, values: Sequence[Any], *
     _check(column)
     if not queues_ or not values:
         return []
-    adapted = [_adapted(column, value) for value in values]
+    places, queues_given = given_queues("places", queues_)
+    wanted, given = given_rows("wanted", {"v": type_of(column)}, [(_adapted(column, value),) for value in values])
     sql = (
-        f"WITH {_places(queues_)}, wanted(v) AS (VALUES {', '.join(['(%s)'] * len(values))}) "
+        f"WITH {places}, {wanted} "
         f"SELECT q, v, {_looked('places.q', f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, *adapted, up_to])
+        cursor.execute(sql, [*queues_given, *given, up_to])
         rows = cursor.fetchall()
     return _with_ends(rows, column, up_to)
 
@@ -111,13 +112,10 @@ def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> l
             continue
         which = f"{column} = wanted.v" if known else f"{column} IS NULL"
         here = f"FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} AND {which}"
-        sql = (
-            f"WITH wanted(place, q, v) AS (VALUES {', '.join(['(%s, %s, %s)'] * len(some))}) "
-            f"SELECT place, ({question.format(here=here)}) FROM wanted"
-        )
-        values = [each for place, queue, value in some for each in (place, queue, _adapted(column, value))]
+        rows = [(place, queue, _adapted(column, value)) for place, queue, value in some]
+        given, parameters = given_rows("wanted", {"place": WHOLE, "q": QUEUE, "v": type_of(column)}, rows)
         with connection.cursor() as cursor:
-            cursor.execute(sql, values)
+            cursor.execute(f"WITH {given} SELECT place, ({question.format(here=here)}) FROM wanted", parameters)
             for place, answer in cursor.fetchall():
                 answers[place] = answer
     return answers
@@ -141,15 +139,12 @@ def of_latest(queues_: Sequence[str], column: str, *, each: int) -> Counter[Any]
 
 
 def _without(queues_: Sequence[str], column: str, up_to: int) -> list[Counted]:
-    sql = f"WITH {_places(queues_)} SELECT q, NULL, {_looked('places.q', f'{column} IS NULL', column)} FROM places"
+    places, given = given_queues("places", queues_)
+    sql = f"WITH {places} SELECT q, NULL, {_looked('places.q', f'{column} IS NULL', column)} FROM places"
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues_, up_to])
+        cursor.execute(sql, [*given, up_to])
         rows = cursor.fetchall()
     return _with_ends(rows, column, up_to)
-
-
-def _places(queues_: Sequence[str]) -> str:
-    return f"places(q) AS (VALUES {', '.join([f'({QUEUE})'] * len(queues_))})"
 
 
 def _looked(queue: str, which: str, column: str) -> str:
@@ -170,11 +165,6 @@ def _with_ends(rows: Iterable[tuple[Any, ...]], column: str, up_to: int) -> list
     for place, number in zip(large, last, strict=True):
         found[place] = replace(found[place], last=max(found[place].last, number or 0))
     return found
-
-
-def of_instant() -> str:
-    """An instant among the values of a statement. SQLite keeps one as a text, which a cast would make a number of."""
-    return "CAST(%s AS timestamptz)" if connection.vendor == "postgresql" else "%s"
 
 
 def _adapted(column: str, value: Any) -> Any:

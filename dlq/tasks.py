@@ -37,8 +37,12 @@ log = structlog.get_logger(__name__)
 # Seconds that one task works on a job before it lets others have the worker.
 TURN = 20.0
 WORDS_TURN = BIN_TURN = 5.0
+# Jobs that one look at what nobody works on starts.
+STARTED = 20
 # After the broker did not answer.
 PAUSE = timedelta(seconds=5)
+# After a fault of ours.
+LONG_PAUSE = timedelta(seconds=30)
 
 
 @shared_task(name=RUN_TASK)
@@ -57,6 +61,11 @@ def run_replay(job_id: str) -> None:
         log.info("replay waits for the broker", replay=job_id, reason=str(error))
         steps.release(job, until=timezone.now() + PAUSE, problem=str(error))
         return
+    except Exception as error:
+        # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a letter.
+        problem = f"{type(error).__name__}; the log of the worker has the rest"
+        steps.release(job, until=timezone.now() + LONG_PAUSE, problem=problem)
+        raise
     if more:
         steps.release(job)
         start(ReplayJob(pk=job))
@@ -67,8 +76,14 @@ def tend_replays() -> None:
     """Starts jobs that nobody works on: their task was lost, their worker died, or their pause is over."""
     now = timezone.now()
     free = Q(lease_until=None) | Q(lease_until__lte=now)
-    for job in ReplayJob.objects.filter(free, WORKABLE).order_by("created_at")[:20]:
+    jobs = ReplayJob.objects.filter(free, WORKABLE).order_by("created_at")
+    for _ in range(STARTED):
+        job = jobs.first()
+        if job is None:
+            break
         start(job)
+        # Of each queue one: the others would only be told to wait for it.
+        jobs = jobs.exclude(source_queue=job.source_queue)
 
 
 @shared_task(name="dlq.put_words")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from agents.services.broker import management
@@ -22,8 +22,10 @@ from contract.properties import DEAD_LETTER_PREFIX
 from dlq import crash, index
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.models.letter import BIN_QUEUE
+from dlq.numbered import letters_numbered
 from dlq.queue_state import UNKNOWN_QUEUE
 from dlq.reading import letter_row
+from dlq.uncollected import uncollected
 from dlq.walk_ids import Known, Numbers, Seen, Telling, number_of
 
 __all__ = ["Gone", "Numbers", "Walk", "WalkIncomplete", "Walked", "index_queue", "message_count", "number_of", "walk"]
@@ -90,6 +92,7 @@ class Walk:
     def close(self) -> None:
         self._pieces.close()  # type: ignore[attr-defined]  # a generator
 
+    @uncollected
     def _take(self, piece: Sequence[bytes], now: datetime) -> None:
         self._seen += len(piece)
         letters, known = self._telling.of(piece)
@@ -113,8 +116,8 @@ class Walk:
         row.setting_key = row.orig_queue if self._foreign else key_in(self.queue, row.orig_queue)
         return row
 
-    def _rows(self, numbers: Iterable[int]) -> "index.Letters":
-        return rows_of(self.queue, self._node_id, numbers)
+    def _rows(self, numbers: Iterable[int]) -> QuerySet[DeadLetter]:
+        return letters_numbered(self._node_id, self.queue, numbers)
 
     def _check_whole(self) -> None:
         counted = min(self._before, message_count(self._management, self.queue))
@@ -136,15 +139,11 @@ def telling_of(queue: str, address: str, node_id: str, read: Callable[[bytes], D
     """What tells the letters of one walk over this queue apart, by the numbers that the index has."""
 
     def known(numbers: Iterable[int]) -> dict[int, Known]:
-        rows = rows_of(queue, node_id, numbers).values_list("orig_message_id", "state", "orig_queue")
+        rows = letters_numbered(node_id, queue, numbers).values_list("orig_message_id", "state", "orig_queue")
         return {number: Known(state, orig_queue) for number, state, orig_queue in rows}
 
     mixed = address != settings.MA_DLA_ADDRESS or queue in (BIN_QUEUE, UNKNOWN_QUEUE)
     return Telling(mixed=mixed, read=read, known=known)
-
-
-def rows_of(queue: str, node_id: str, numbers: Iterable[int]) -> "index.Letters":
-    return DeadLetter.objects.filter(node_id=node_id, queue=queue, orig_message_id__in=list(numbers))
 
 
 class Gone:

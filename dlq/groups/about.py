@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils.translation import gettext as _
 
 from agents.pages.amounts import number
+from dlq.given_rows import QUEUE, WHOLE, given_rows, type_of
 from dlq.loose import IS_DEAD, TABLE
 
 # Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one statement.
@@ -50,14 +51,16 @@ def _windows(each: Range, windows: int) -> Iterator[tuple[int, int]]:
 def _read(wide: Sequence[tuple[int, Range, int, int]], column: str, known: bool) -> list[tuple[Any, ...]]:
     which = "" if not column else f" AND {column} = wide.v" if known else f" AND {column} IS NULL"
     here = f"FROM {TABLE} WHERE queue = wide.q AND {IS_DEAD}{which} AND id >= wide.lo AND id < wide.hi ORDER BY id"
+    rows = [(place, lo, hi, each.queue, each.value) for place, each, lo, hi in wide]
+    columns = {"place": WHOLE, "lo": WHOLE, "hi": WHOLE, "q": QUEUE, "v": type_of(column) if column else WHOLE}
+    given, parameters = given_rows("wide", columns, rows)
     sql = (
-        f"WITH wide(place, lo, hi, q, v) AS (VALUES {', '.join(['(%s, %s, %s, %s, %s)'] * len(wide))}) "
+        f"WITH {given} "
         f"SELECT place, lo, hi, (SELECT count(*) || ' ' || max(id) FROM (SELECT id {here} LIMIT {READ}) AS few) "
         f"FROM wide"
     )
-    values = [value for place, each, lo, hi in wide for value in (place, lo, hi, each.queue, each.value)]
     with connection.cursor() as cursor:
-        cursor.execute(sql, values)
+        cursor.execute(sql, parameters)
         return [(*where, *map(int, read.split())) for *where, read in cursor.fetchall() if read]
 
 

@@ -9,11 +9,11 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from dlq.loose import IS_DEAD, QUEUE, TABLE, Counted, of_instant
+from dlq.given_rows import INSTANT, QUEUE, WHOLE, given_queues, given_rows
+from dlq.loose import IS_DEAD, TABLE, Counted
 
 # Days with letters that are shown, and how many days of the calendar are looked at together.
 MOST = AT_ONCE = 31
-_PLACE = f"({QUEUE})"
 _ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND seen_at < wanted.until"
 
 
@@ -47,45 +47,41 @@ def count_each(wanted: Sequence[tuple[str, date]], *, up_to: int) -> list[int]:
 def _of_each(wanted: Sequence[tuple[str, date]], question: str) -> list[Any]:
     if not wanted:
         return []
-    at = of_instant()
-    sql = (
-        f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, {QUEUE}, {at}, {at})'] * len(wanted))}) "
-        f"SELECT place, ({question}) FROM wanted ORDER BY place"
-    )
-    values = [value for place, (queue, day) in enumerate(wanted) for value in (place, queue, *_ends(day))]
+    rows = [(place, queue, *_ends(day)) for place, (queue, day) in enumerate(wanted)]
+    columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
+    given, parameters = given_rows("wanted", columns, rows)
     with connection.cursor() as cursor:
-        cursor.execute(sql, values)
+        cursor.execute(f"WITH {given} SELECT place, ({question}) FROM wanted ORDER BY place", parameters)
         return [answer for _place, answer in cursor.fetchall()]
 
 
 def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
     """When the last one died, of those that died `before`: one step into the index per queue."""
     then = " AND seen_at < %s" if before else ""
+    places, given = given_queues("places", queues)
     sql = (
-        f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}) "
-        f"SELECT max(at) FROM (SELECT (SELECT seen_at FROM {TABLE} WHERE queue = places.q AND {IS_DEAD}{then} "
+        f"WITH {places} SELECT max(at) FROM ("
+        f"SELECT (SELECT seen_at FROM {TABLE} WHERE queue = places.q AND {IS_DEAD}{then} "
         f"ORDER BY seen_at DESC LIMIT 1) AS at FROM places) AS latest"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues, *([_adapted(before)] if before else [])])
+        cursor.execute(sql, [*given, *([_adapted(before)] if before else [])])
         return instant((cursor.fetchone() or (None,))[0])
 
 
 def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
     """Of those that are counted to the end the first and the last letter are known by that; of larger ones the last is
     asked for."""
-    at = of_instant()
     here = f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND seen_at < days.until"
     few = f"SELECT id {here} ORDER BY seen_at LIMIT {int(up_to)}"
     looked = f"SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM ({few}) AS few"
-    sql = (
-        f"WITH places(q) AS (VALUES {', '.join([_PLACE] * len(queues))}), "
-        f"days(place, since, until) AS (VALUES {', '.join([f'(%s, {at}, {at})'] * len(days))}) "
-        f"SELECT q, place, ({looked}) FROM places CROSS JOIN days"
-    )
-    values = [value for place, day in enumerate(days) for value in (place, *_ends(day))]
+    places, given = given_queues("places", queues)
+    rows_of_days = [(place, *_ends(day)) for place, day in enumerate(days)]
+    wanted, more = given_rows("days", {"place": WHOLE, "since": INSTANT, "until": INSTANT}, rows_of_days)
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*queues, *values])
+        cursor.execute(
+            f"WITH {places}, {wanted} SELECT q, place, ({looked}) FROM places CROSS JOIN days", [*given, *more]
+        )
         rows = cursor.fetchall()
     found = [Counted(queue, days[place], *map(int, seen.split())) for queue, place, seen in rows if seen]
     large = [place for place, each in enumerate(found) if each.count >= up_to]

@@ -1,8 +1,9 @@
 """What of a filter holds for groups: only where letters lie. Indexes count groups of whole queues; nothing else of a
 filter is in them, so the rest is said not to hold rather than dropped."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import QueryDict
 
@@ -38,7 +39,7 @@ def narrowed(data: QueryDict, user: object, queues: Sequence[str], *, queue: str
     filters, _rows = found(query, user, queue=queue)
     said = QueryDict(query)
     left_out = [
-        (str(filters.form.fields[name].label), ", ".join(said.getlist(name)))
+        (str(filters.form.fields[name].label), ", ".join(_in_words(filters.form.fields[name], said.getlist(name))))
         for name in said
         if name not in HOLDS and (name, said[name]) != ("state", "dead")
     ]
@@ -46,3 +47,9 @@ def narrowed(data: QueryDict, user: object, queues: Sequence[str], *, queue: str
         return Narrowed([], query, tuple(left_out), filters.problem)
     only = filters.asked.queues
     return Narrowed([each for each in queues if only is None or each in only], query, tuple(left_out))
+
+
+def _in_words(field: Any, values: Iterable[str]) -> list[str]:
+    """What the form calls a choice; of anything else what was said."""
+    choices = {str(value): str(label) for value, label in getattr(field, "choices", ())}
+    return [choices.get(value, value) for value in values]

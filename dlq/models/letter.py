@@ -39,8 +39,14 @@ class DeadLetter(models.Model):
     node_id = models.CharField(_("broker node"), max_length=60)
     queue = models.CharField(_("dead-letter queue"), max_length=300)
     orig_message_id = models.BigIntegerField(_("original message id"))
+    # Letters are found by their queue; only who removes a setting looks for them by this.
     setting = models.ForeignKey(
-        LaunchSetting, models.SET_NULL, null=True, related_name="dead_letters", verbose_name=_("launch setting")
+        LaunchSetting,
+        models.SET_NULL,
+        null=True,
+        related_name="dead_letters",
+        db_index=False,
+        verbose_name=_("launch setting"),
     )
     setting_key = models.CharField(_("setting key"), max_length=300, blank=True)
     address = models.CharField(_("original address"), max_length=300, blank=True)
@@ -119,6 +125,11 @@ class DeadLetter(models.Model):
     body_text = of_content("body_text")
     properties = of_content("properties")
     annotations = of_content("annotations")
+
+    @property
+    def died_here(self) -> bool:
+        """It came from a subscription, where else somebody moved it here from another dead-letter queue."""
+        return self.orig_queue == self.setting_key
 
     def save(self, *args: Any, **how: Any) -> None:
         """With its content. Many at once: `dlq.inserting`."""

@@ -21,6 +21,10 @@ class Action(models.TextChoices):
     EDIT = "edit", _("edit and give back")
 
 
+# What brings letters before agents.
+DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
+
+
 class Scope(models.TextChoices):
     ONE = "one", _("one letter")
     SELECTION = "selection", _("selected letters")
@@ -192,14 +196,33 @@ class Outcome(models.TextChoices):
     DEAD_AGAIN = "dead_again", _("dead again")
 
 
+# While an item is this, no other one may have its letter. A death ends once: what was given back and dies again is
+# another letter.
+HOLDING = (ItemState.PLANNED.value, ItemState.GIVEN_BACK.value)
+
+
 class ReplayItem(models.Model):
     """`died_as` is the letter that the message became when it died again. `why` is a stable word: why it was left out
-    or could not be moved."""
+    or could not be moved.
 
-    # Found by its unique constraint with the letter: one index less to keep for each of a million items.
+    `released_as` is the state of an item that let its letter go, empty while it holds it. It stands in the indexes in
+    place of the state, so that the one step which every item makes, from planned to given back, changes none of them:
+    PostgreSQL writes the new row beside the old one then. What is planned still is found by `planned_of`."""
+
+    # The indexes below begin with each of these; a slice is of the item's job, whose constraint is enough.
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="items", db_index=False, verbose_name=_("replay"))
-    letter = models.ForeignKey(DeadLetter, models.CASCADE, related_name="replays", verbose_name=_("dead letter"))
-    slice = models.ForeignKey(ReplaySlice, models.CASCADE, null=True, related_name="items", verbose_name=_("slice"))
+    letter = models.ForeignKey(
+        DeadLetter, models.CASCADE, related_name="replays", db_index=False, verbose_name=_("dead letter")
+    )
+    slice = models.ForeignKey(
+        ReplaySlice,
+        models.CASCADE,
+        null=True,
+        related_name="items",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("slice"),
+    )
     state = models.CharField(_("state"), max_length=15, choices=ItemState.choices, default=ItemState.PLANNED)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
     why = models.CharField(_("why"), max_length=40, blank=True)
@@ -207,8 +230,18 @@ class ReplayItem(models.Model):
         _("outcome"), max_length=15, choices=Outcome.choices, default=Outcome.WAITING, blank=True
     )
     outcome_at = models.DateTimeField(_("outcome known"), null=True)
-    died_as = models.OneToOneField(
-        DeadLetter, models.SET_NULL, null=True, related_name="returned_from", verbose_name=_("died again as")
+    died_as = models.ForeignKey(
+        DeadLetter,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("died again as"),
+    )
+    released_as = models.GeneratedField(
+        expression=models.Case(models.When(state__in=HOLDING, then=models.Value("")), default=models.F("state")),
+        output_field=models.CharField(max_length=15),
+        db_persist=True,
     )
 
     class Meta:
@@ -217,15 +250,18 @@ class ReplayItem(models.Model):
         ordering = ("id",)
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["job", "letter"], name="item_once_per_job"),
-            # A death ends once: what was given back and dies again is another letter.
+            models.UniqueConstraint(fields=["letter", "job"], name="item_once_per_job"),
             models.UniqueConstraint(
-                fields=["letter"],
-                condition=models.Q(state__in=["planned", "given_back"]),
-                name="one_outstanding_replay_per_letter",
+                fields=["letter"], condition=models.Q(released_as=""), name="one_outstanding_replay_per_letter"
+            ),
+            models.UniqueConstraint(
+                fields=["died_as"], condition=models.Q(died_as__isnull=False), name="one_replay_per_death"
             ),
         ]
-        indexes = [models.Index(fields=["job", "state", "outcome"], name="items_by_outcome")]
+        indexes = [
+            models.Index(fields=["job", "released_as", "outcome", "id"], name="items_by_outcome"),
+            models.Index(fields=["slice", "job", "letter"], name="items_of_slice"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.job_id}: {self.letter_id}"

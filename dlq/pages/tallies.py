@@ -7,7 +7,8 @@ from typing import Any
 
 from django.db import connection
 
-from dlq.loose import IS_DEAD, QUEUE, TABLE, of_instant
+from dlq.given_rows import INSTANT, QUEUE, WHOLE, given_queues, given_rows
+from dlq.loose import IS_DEAD, TABLE
 
 # Queues of one statement. They are its values: a statement with a part for each takes longer to plan than to carry out.
 AT_ONCE = 1000
@@ -50,17 +51,17 @@ def _counted(
         *(["seen_at < wanted.until"] if until else []),
         *([] if ever else [IS_DEAD]),
     ]
-    adapt, at = connection.ops.adapt_datetimefield_value, of_instant()
-    values = [
-        value
+    adapt = connection.ops.adapt_datetimefield_value
+    rows = [
+        (place, tally.queue, tally.since and adapt(tally.since), tally.until and adapt(tally.until))
         for place, tally in alike
-        for value in (place, tally.queue, tally.since and adapt(tally.since), tally.until and adapt(tally.until))
     ]
+    columns = {"place": WHOLE, "q": QUEUE, "since": INSTANT, "until": INSTANT}
+    given, parameters = given_rows("wanted", columns, rows)
     return _rows(
-        f"WITH wanted(place, q, since, until) AS (VALUES {', '.join([f'(%s, {QUEUE}, {at}, {at})'] * len(alike))}) "
-        f"SELECT place, (SELECT count(*) FROM (SELECT 1 FROM {TABLE} WHERE {' AND '.join(which)} LIMIT {int(most)}) "
-        "AS part) FROM wanted",
-        values,
+        f"WITH {given} SELECT place, (SELECT count(*) FROM ("
+        f"SELECT 1 FROM {TABLE} WHERE {' AND '.join(which)} LIMIT {int(most)}) AS part) FROM wanted",
+        parameters,
     )
 
 
@@ -71,11 +72,9 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
     dead = f"SELECT id FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} ORDER BY"
     for first in range(0, len(queues), AT_ONCE):
         some = queues[first : first + AT_ONCE]
-        statement = (
-            f"WITH wanted(q) AS (VALUES {', '.join([f'({QUEUE})'] * len(some))}) "
-            f"SELECT q, ({dead} seen_at LIMIT 1), ({dead} id DESC LIMIT 1) FROM wanted"
-        )
-        for queue, oldest, newest in _rows(statement, some):
+        given, parameters = given_queues("wanted", some)
+        statement = f"WITH {given} SELECT q, ({dead} seen_at LIMIT 1), ({dead} id DESC LIMIT 1) FROM wanted"
+        for queue, oldest, newest in _rows(statement, parameters):
             if oldest is not None and newest is not None:
                 found[queue] = (oldest, newest)
     return found

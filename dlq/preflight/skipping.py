@@ -22,7 +22,6 @@ OTHER_BROKER = "other_broker"
 NO_SUBSCRIPTION = "no_subscription"
 REASONS = (GONE, OUTSTANDING, MUTED, OFTEN, COPY_SENT, NO_ID, OTHER_BROKER, NO_SUBSCRIPTION)
 
-HELD = (ItemState.PLANNED, ItemState.GIVEN_BACK)
 # What brings a letter before its agent again. A fault that is known would only fail again.
 RETURNING = (Action.GIVE_BACK, Action.EDIT)
 KEYS_AT_ONCE = 400
@@ -106,7 +105,7 @@ def policy_for(setting_key: str, action: str, *, now: datetime, one: bool = Fals
 def read(rows: QuerySet[DeadLetter]) -> list[Letter]:
     """The letters of `rows`, which is ordered and sliced by who asks: all of them are in memory then."""
     # Asked letter by letter: the index of outstanding replays answers it.
-    held = ReplayItem.objects.filter(letter=OuterRef("pk"), state__in=HELD)
+    held = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
     fields = [name for name in Letter._fields if name not in ("number", "outstanding")]
     fields.insert(2, "orig_message_id")
     return [Letter(*row) for row in rows.values_list(*fields, Exists(held))]

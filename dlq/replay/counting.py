@@ -30,6 +30,11 @@ def _add(counts: dict[str, int], more: Mapping[str, int]) -> None:
         counts[name] = counts.get(name, 0) + number
 
 
+def total_of(counts: Mapping[str, int]) -> int:
+    """Letters that are, or were, to be moved."""
+    return sum(counts.get(state, 0) for state in ItemState.values) - counts.get(ItemState.SKIPPED, 0)
+
+
 def recount(job: UUID) -> None:
     """From the items themselves: for a job that is being made, and that nobody else changes yet."""
     items = ReplayItem.objects.filter(job=job).order_by()

@@ -13,10 +13,11 @@ from broker.letters import SLICE
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice, SliceState
-from dlq.replay import marking
+from dlq.replay import counting, marking
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
 from dlq.replay.leases import WINDING_UP, hold
+from dlq.replay.planned import planned_of
 from dlq.replay.routes import TO_A_DEAD_LETTER_QUEUE
 from dlq.walking import Walk
 
@@ -34,14 +35,18 @@ WHY_STOPPED = {
 def give_up(job: ReplayJob, problem: str, now: datetime) -> None:
     """The broker refuses the moves, mostly because a queue is not there: it will refuse the rest too."""
     log.warning("replay refused by the broker", replay=str(job.pk), reason=problem)
-    ReplayJob.objects.filter(pk=job.pk).update(problem=problem, planned_at=job.planned_at or now)
+    job.refresh_from_db(fields=["counts", "planned_at"])
+    changes: dict[str, object] = {"problem": problem}
+    if job.planned_at is None:  # what was not written down goes nowhere
+        changes |= {"planned_at": now, "total": counting.total_of(job.counts)}
+    ReplayJob.objects.filter(pk=job.pk).update(**changes)
     _each_planned(job, lambda items: marking.stuck(job, items, now, "refused"))
 
 
 def finish(job: ReplayJob, now: datetime) -> None:
     """Of two workers one ends the job and writes the audit. Not while a letter is planned: that worker lost it."""
     crash.point("finishing")
-    if job.items.filter(state=ItemState.PLANNED).exists():
+    if planned_of(job).exists():
         return
     job.refresh_from_db(fields=["counts", "problem"])
     stuck = job.counts.get(ItemState.FAILED_TO_MOVE, 0)
@@ -68,7 +73,7 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
     """Lets go what a cancelled or stopped job did not move: others may have it. A kill in between: the rest follows."""
     _each_planned(job, lambda items: marking.cancelled(job, items, now))
     crash.point("wound up")
-    if job.items.filter(state=ItemState.PLANNED).exists():
+    if planned_of(job).exists():
         return
     job.refresh_from_db(fields=["counts"])
     with transaction.atomic():
@@ -102,7 +107,7 @@ def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
 
 
 def _each_planned(job: ReplayJob, do: Callable[[list[int]], None]) -> None:
-    while items := list(job.items.filter(state=ItemState.PLANNED).values_list("pk", flat=True)[:AT_ONCE]):
+    while items := list(planned_of(job).values_list("pk", flat=True)[:AT_ONCE]):
         with transaction.atomic():
             do(items)
         if not hold(job, timezone.now()):

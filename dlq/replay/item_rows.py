@@ -8,7 +8,7 @@ from django.db import connection
 
 from dlq.models import ItemState, ReplayItem, ReplayJob, ReplaySlice
 
-_FIELDS = [field for field in ReplayItem._meta.concrete_fields if not field.primary_key]
+_FIELDS = [field for field in ReplayItem._meta.concrete_fields if not field.primary_key and not field.generated]
 _TABLE = ReplayItem._meta.db_table
 _COLUMNS = ", ".join(f'"{field.column}"' for field in _FIELDS)
 _FROM = {"sqlite": "json_each(%s) AS given", "postgresql": "unnest(%s::bigint[]) AS given(value)"}

@@ -26,6 +26,8 @@ from dlq.models import (
     ReplayJob,
     Scope,
 )
+from dlq.models.replay import DELIVERING
+from dlq.preflight import skipping
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
@@ -48,8 +50,7 @@ RUN_TASK = "dlq.run_replay"
 TASK_EXPIRES = 60.0
 # A scope that is no list is counted so far before it is planned.
 COUNTED = 10_000
-# What brings letters before agents; what a second person may have to approve.
-DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
+# What a second person may have to approve.
 APPROVED = (Action.GIVE_BACK, Action.REDIRECT, Action.DISCARD, Action.EDIT)
 
 
@@ -204,14 +205,18 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
         rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
         if not rows.exists():
             raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
-        job.total = _about(job)
+        job.total = _about(job, now)
     job.save(update_fields=["letters_up_to", "total"])
 
 
-def _about(job: ReplayJob) -> int:
-    """How many letters it will be: exactly up to COUNTED, and then all that the index holds, or COUNTED. Planning tells
-    the number in the end."""
+def _about(job: ReplayJob, now: datetime) -> int:
+    """How many letters it will be: exactly up to COUNTED, without those that are left out; and then all that the index
+    holds, or COUNTED. Planning tells the number in the end."""
     rows = frozen(job).order_by()
+    letters = skipping.read(rows[: COUNTED + 1])
+    if len(letters) <= COUNTED:
+        policy = skipping.policy_for(job.setting_key, job.action, now=now)
+        return sum(1 for _letter, why in skipping.judged(letters, policy) if not why)
     bound = max(COUNTED, settings.MA_SECOND_PERSON_ABOVE) + 1
     counted = rows[:bound].count()
     return rows.count() if counted == bound and job.scope == Scope.ALL else counted

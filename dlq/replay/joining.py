@@ -7,15 +7,14 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from dlq.models import Action, DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
+from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
+from dlq.models.replay import DELIVERING
 from dlq.replay import counting
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
 from failures.hygiene import fit
 from failures.sinks import StoredOutcome
 
 Case = tuple[str, str]
-# What brings letters before agents.
-DELIVERING = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 NEEDED = (
     *("job", "job__target_key", "state", "outcome", "outcome_at", "died_as", "slice", "slice__planned_at", "letter"),
     *("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-MOST_PER_SECOND = 1_000_000.0
+LEAST_PER_SECOND, MOST_PER_SECOND = 0.001, 1_000_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,9 @@ class Options:
 
     def problem(self) -> str:
         """What is wrong with them, for people; empty: nothing."""
-        if not 0 <= self.per_second <= MOST_PER_SECOND:  # also refuses what is no number
-            return _("Letters a second: a number from 0 (as fast as possible) to 1,000,000.")
+        # What is no number is neither.
+        if not (self.per_second == 0 or LEAST_PER_SECOND <= self.per_second <= MOST_PER_SECOND):
+            return _("Letters a second: 0 (as fast as possible), or a number from 0.001 to 1,000,000.")
         if (self.window_from is None) != (self.window_until is None):
             return _("Give both ends of the run window, or none.")
         if self.window_from is not None and self.window_from == self.window_until:

@@ -187,9 +187,7 @@ class Planner:
 
     def _end(self, job: ReplayJob, now: datetime) -> None:
         job.refresh_from_db(fields=["counts"])
-        left_out = job.counts.get(ItemState.SKIPPED, 0)
-        total = sum(job.counts.get(state, 0) for state in ItemState.values) - left_out
-        ReplayJob.objects.filter(pk=job.pk).update(planned_at=now, total=total)
+        ReplayJob.objects.filter(pk=job.pk).update(planned_at=now, total=counting.total_of(job.counts))
 
 
 def _nodes() -> Iterator[str]:

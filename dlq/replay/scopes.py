@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db.models import Exists, OuterRef, QuerySet
+from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
@@ -24,7 +25,7 @@ LISTED = (Scope.ONE, Scope.SELECTION)
 def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
     """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them by."""
     # Asked letter by letter: a page that counts up to a bound never reads every item there ever was.
-    outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), state__in=skipping.HELD)
+    outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
     letters = DeadLetter.objects.filter(
         queue=dead_letter_queue(setting.key), state=LetterState.DEAD, orig_message_id__gte=0
     )
@@ -41,24 +42,38 @@ def place(action: str, key: str) -> QuerySet[DeadLetter]:
     return letters.filter(setting_key=key, orig_queue=from_here.target)
 
 
-def matching(action: str, key: str, scope: str, query: str, by: object) -> QuerySet[DeadLetter]:
-    """The dead letters of a scope that is no list. Raises ReplayRefused: the filter is not understood."""
+def matching(
+    action: str, key: str, scope: str, query: str, by: object, at: datetime | None = None
+) -> QuerySet[DeadLetter]:
+    """The dead letters of a scope that is no list, by a filter that was asked `at` (None: now).
+
+    Raises ReplayRefused: the filter is not understood."""
     letters = place(action, key).filter(state=LetterState.DEAD)
     if scope == Scope.ALL:
         return letters
-    from dlq.letters_for import found  # it asks for what is outstanding, as this package does
+    # They ask for what is outstanding, as this package does.
+    from dlq.finding.filters import PAGE_OWN
+    from dlq.letters_for import found
 
+    if names := sorted(PAGE_OWN.intersection(QueryDict(query))):
+        # On a page they choose the letters, or the part of a list that is shown; as a filter they would find all.
+        raise ReplayRefused(
+            "bad_filter",
+            _("No filter, but of the address of a page: %(names)s. Nothing was chosen by it.")
+            % {"names": ", ".join(names)},
+            _("Name letters by their numbers, or leave these out."),
+        )
     if by is None:
         raise ReplayRefused("nobody", _("Nobody stands for that filter: the person who asked is not there any more."))
-    filters, rows = found(query, by, rows=letters)
+    filters, rows = found(query, by, rows=letters, at=at)
     if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
         raise ReplayRefused("bad_filter", _("That filter is not understood; nothing was chosen by it."))
     return rows
 
 
 def frozen(job: ReplayJob) -> QuerySet[DeadLetter]:
-    """The rows of a job whose scope is no list."""
-    rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
+    """The rows of a job whose scope is no list, as they were when somebody asked: "the last hour" is the one before."""
+    rows = matching(job.action, job.setting_key, job.scope, job.query, job.by, job.created_at)
     return rows.filter(pk__lte=job.letters_up_to or 0)
 
 

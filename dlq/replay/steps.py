@@ -27,8 +27,10 @@ FEED_BEHIND = "feed"
 def run_step(job_id: UUID, queues: LetterQueues) -> bool:
     """Works for some seconds on a job that was claimed; whether there is more to do at once. Raises BrokerError."""
     job = ReplayJob.objects.get(pk=job_id)
-    if not hold(job, timezone.now()) or job.state not in (*OPEN_JOBS, *WINDING_UP):
+    if not hold(job, timezone.now()):
         return False
+    if job.state not in (*OPEN_JOBS, *WINDING_UP):  # paused while it was on its way to us
+        return _lost(job)
     try:
         if checking.recover(job):
             return True

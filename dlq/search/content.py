@@ -5,14 +5,13 @@ alone, and only by who may see it (`Masks.refusal`). `words_without` says what w
 later is noticed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from hashlib import blake2b
 
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from contract.typed import Typed, from_json, text_of
 from dlq.json_masks import masked_body
-from dlq.masking import Masks
 from dlq.models import DeadLetter
 from dlq.reading import HEAD_OF_TEXT
 
@@ -27,12 +26,12 @@ def left_out(names: Iterable[str]) -> str:
     return blake2b("\0".join(sorted(names)).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def texts_of(letter: DeadLetter, masks: Masks) -> list[str]:
-    """Body and values of properties, without what is masked; nothing of bytes that are no message."""
+def texts_of(letter: DeadLetter, names: Set[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Body and values of properties (`property_texts`), without those that are masked (`names`); nothing of bytes that
+    are no message."""
     if not letter.body_kind:
         return []
-    names = masks.names(letter)
-    properties = [text for name, text in property_texts(letter) if name not in names]
+    properties = [text for name, text in pairs if name not in names]
     body = masked_body(body_whole(letter), names, cut=letter.truncated)
     return [body or "", *properties]
 

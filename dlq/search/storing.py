@@ -21,8 +21,9 @@ def prepare(rows: Sequence[DeadLetter]) -> list[list[str]]:
     masks = everybodys_masks()
     found = []
     for row in rows:
-        found.append(all_words(texts_of(row, masks), property_texts(row)))
-        row.words_without = left_out(masks.names(row))
+        names, pairs = masks.names(row), property_texts(row)
+        found.append(all_words(texts_of(row, names, pairs), pairs))
+        row.words_without = left_out(names)
     return found
 
 

@@ -127,6 +127,9 @@ class Wire:
     def attribute(self, *arguments: Any) -> Any:
         return self._asked(lambda: self._inner.attribute(*arguments))
 
+    def attributes(self, *arguments: Any) -> Any:
+        return self._asked(lambda: self._inner.attributes(*arguments))
+
     def publish(self, messages: Sequence[Outgoing]) -> None:
         self._asked(lambda: self._inner.publish(messages))
 

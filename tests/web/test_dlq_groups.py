@@ -243,6 +243,22 @@ def test_a_fault_is_taken_and_muted_from_its_row(world: World) -> None:
     assert "operator known T-77" in text
 
 
+def test_who_works_on_it_is_told_of_faults_and_other_kinds_lead_there(world: World) -> None:
+    client, path = signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/"
+    fault = looked_at(client, path)
+    assert " nobody " in fault.text and "see each fault" not in fault.text
+    for kind in ("exception", "server", "activation", "day"):
+        page = looked_at(client, f"{path}?by={kind}")
+        assert "nobody" not in page.text and "see each fault" in page.text, kind
+        assert f"{path}?by=fingerprint" in page.links()
+
+
+def test_what_of_a_filter_does_not_hold_is_said_in_the_words_of_its_form(world: World) -> None:
+    page = looked_at(signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/?span=1d&state=every&text=pear")
+    told = page.text.partition("does not hold here: ")[2].partition("Single letters by the whole filter")[0]
+    assert told.strip() == "Time: last 24 hours ; State: every state ; Words in body or properties: pear ."
+
+
 def test_all_settings_are_seen_in_groups(world: World) -> None:
     client = signed_in(world, "viewer")
 
