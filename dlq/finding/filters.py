@@ -1,5 +1,6 @@
 """The one filter of dead letters: fields of an address, each with a label, checked, never evaluated as a language."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -40,7 +41,8 @@ def _text(label: Any, most: int = 300) -> django_filters.CharFilter:
 
 
 class LetterFilter(django_filters.FilterSet):
-    """`asked` is what it means, once it is valid. `queue`: of this one only. Built by `dlq.letters_for.found`."""
+    """`asked` is what it means, once it is valid. `queue`: of this one only. `at`: the instant that it was
+    asked at, None: now. Built by `dlq.letters_for.found`."""
 
     setting = _text(gettext_lazy("Setting"))
     destination = _text(gettext_lazy("Destination"))
@@ -86,9 +88,10 @@ class LetterFilter(django_filters.FilterSet):
         request: HttpRequest | None = None,
         user: Any,
         queue: str = "",
+        at: datetime | None = None,
     ) -> None:
         super().__init__(data, queryset, request=request)
-        self.user, self.queue = user, queue
+        self.user, self.queue, self.at = user, queue, at
         if queue:  # its setting and destination are known
             self.quiet = (*self.quiet, "setting", "destination")
         self.asked = Asked()
@@ -102,7 +105,7 @@ class LetterFilter(django_filters.FilterSet):
         made = not hasattr(self, "_form")
         form = super().form
         if made:
-            form.masks, form.queue = masks_for(self.user), self.queue
+            form.masks, form.queue, form.at = masks_for(self.user), self.queue, self.at
         return form
 
     def filter_queryset(self, queryset: QuerySet[DeadLetter]) -> QuerySet[DeadLetter]:
@@ -134,6 +137,7 @@ class LetterForm(forms.Form):
 
     masks: Any = None
     queue = ""
+    at: datetime | None = None
     asked = Asked()
 
     def clean_activation(self) -> UUID | None:

@@ -1,6 +1,7 @@
 """What the fields of the filter mean for the rows."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -46,7 +47,7 @@ def asked_for(form: "LetterForm", cleaned: dict[str, Any]) -> Asked:
     """Adds errors to `form` for what only the rows or the rights of the person tell to be wrong."""
     queues = _queues(cleaned, form.queue)
     states = None if cleaned.get("state") == "every" else (cleaned.get("state") or LetterState.DEAD.value,)
-    conditions = [*_plain(cleaned, states)]
+    conditions = [*_plain(cleaned, states, form.at or timezone.now())]
     if part := cleaned.get("exception"):
         conditions.append(
             _kinds_with(form, part, queues) if states == DEAD else Condition(Q(exception_type__icontains=part))
@@ -71,7 +72,7 @@ def _queues(cleaned: dict[str, Any], only: str) -> tuple[str, ...] | None:
     return tuple(sorted(set.intersection(*sets))) if sets else None
 
 
-def _plain(cleaned: dict[str, Any], states: tuple[str, ...] | None) -> Iterator[Condition]:
+def _plain(cleaned: dict[str, Any], states: tuple[str, ...] | None, at: datetime) -> Iterator[Condition]:
     """Most indexes hold only what is dead; one of times holds every state."""
     dead = states == DEAD
     for name, column in EXACT.items():
@@ -87,10 +88,10 @@ def _plain(cleaned: dict[str, Any], states: tuple[str, ...] | None) -> Iterator[
         if limits:
             yield Condition(Q(**limits), by_index=names == TIMES and (dead or states is None))
     if span := cleaned.get("span"):
-        yield Condition(Q(seen_at__gte=timezone.now() - SPANS[span]), by_index=dead or states is None)
+        yield Condition(Q(seen_at__gte=at - SPANS[span]), by_index=dead or states is None)
     yield from _replays(cleaned.get("replays_from"), cleaned.get("replays_to"), dead)
     if muted := cleaned.get("muted"):
-        is_muted = Exists(fault_of_row(timezone.now()))
+        is_muted = Exists(fault_of_row(at))
         yield Condition(Q(is_muted) if muted == "yes" else ~Q(is_muted))
 
 

@@ -27,9 +27,10 @@ class Pace:
     left: timedelta | None
 
 
-def pace(latest: Sequence[Moved], remaining: int, now: datetime) -> Pace | None:
+def pace(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0) -> Pace | None:
     """None while nothing was moved, or no longer. Slices that wait between each other (a limit, a ladder) count with
-    their waiting: the time that is left has it too."""
+    their waiting: the time that is left has it too. `most` a second is what the job may do, 0: anything; the first
+    slices alone would look faster."""
     if not latest:
         return None
     first = min(each.begun_at for each in latest)
@@ -38,5 +39,6 @@ def pace(latest: Sequence[Moved], remaining: int, now: datetime) -> Pace | None:
         return None
     seconds = max((last - first).total_seconds(), 0.001)
     per_second = sum(each.size for each in latest) / seconds
+    per_second = min(per_second, most) if most else per_second
     left = timedelta(seconds=remaining / per_second) if per_second > 0 and remaining else None
     return Pace(per_second, left)

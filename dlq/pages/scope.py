@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from django.http import HttpRequest, QueryDict
 
 from dlq.asking import listed_scope
+from dlq.finding.filters import PAGE_OWN
 from dlq.models import Scope
 from dlq.replay.jobs import LARGEST_SELECTION
-
-# What of an address is not part of the filter.
-OWN = ("all", "match", "group", "letter", "letters", "before", "page", "csrfmiddlewaretoken")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +43,8 @@ def numbers(texts: list[str]) -> list[int]:
 
 
 def filter_of(query: QueryDict) -> str:
-    """What of an address is the filter."""
+    """What of an address is the filter. A name that nobody knows is kept: it is refused with what it may have meant."""
     kept = query.copy()
-    for name in OWN:
-        kept.pop(name, None)
-    for name in [name for name in kept if not any(kept.getlist(name))]:
+    for name in [name for name in kept if name in PAGE_OWN or not any(kept.getlist(name))]:
         del kept[name]
     return kept.urlencode()

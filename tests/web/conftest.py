@@ -30,6 +30,14 @@ def quick_passwords(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Jobs that a worker was told of: here is none."""
+    told: list[str] = []
+    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told.append(job))
+    return told
+
+
 @pytest.fixture(autouse=True)
 def begins_in_english() -> None:
     """Whatever language the last request of the test before was answered in."""

@@ -13,14 +13,9 @@ from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from tests.web import letters, reports
 from tests.web.test_dlq_jobs_command import told
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 CODE = "edited_copy_sent"
 PUT_BACK = {"setting": "orders", "action": "put_back"}
-
-
-@pytest.fixture(autouse=True)
-def _unsent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
 
 
 @pytest.fixture

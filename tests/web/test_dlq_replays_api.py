@@ -15,17 +15,9 @@ from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 from tests.web.test_failures_intake_at_once import at_once
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 REPLAYS, PREFLIGHT = "/api/v1/replays/", "/api/v1/preflight/"
 READS = ("dlq.view_deadletter", "dlq.view_replayjob")
-
-
-@pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs that a worker was told of."""
-    told: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told.append(job))
-    return told
 
 
 @pytest.fixture

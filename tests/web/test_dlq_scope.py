@@ -1,0 +1,160 @@
+"""What a job is about: never more than was meant, and what it was when somebody asked."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from agents.models import LaunchSetting, PoolGrant
+from dlq import tasks
+from dlq.finding.filters import PAGE_OWN
+from dlq.models import Action, AuditEntry, DeadLetter, JobState, KnownFault, ReplayJob, Scope
+from dlq.replay import ending
+from dlq.replay.jobs import create_job
+from dlq.replay.leases import claim
+from dlq.replay.options import Options
+from dlq.replay.pacing import rate_allows
+from dlq.replay.refusal import ReplayRefused
+from dlq.replay.scopes import frozen
+from dlq.replay.steps import run_step
+from tests.web import letters, reports
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+
+
+@pytest.fixture
+def orders() -> LaunchSetting:
+    return reports.setting()
+
+
+@pytest.fixture
+def root() -> User:
+    return User.objects.create_superuser("root")
+
+
+def asked(setting: LaunchSetting, by: User, query: str, **how: Any) -> ReplayJob:
+    wish = {"action": Action.GIVE_BACK, "scope": Scope.MATCHING, "now": timezone.now(), **how}
+    return create_job(setting, by=by, query=query, **wish)
+
+
+@pytest.mark.parametrize("name", sorted(PAGE_OWN))
+def test_what_is_of_a_page_chooses_no_letters(orders: LaunchSetting, root: User, name: str) -> None:
+    """`letters=7,8` is of the address of a page; as a filter it would have found everything."""
+    letters.dead("orders", 10)
+    with pytest.raises(ReplayRefused, match=name):
+        asked(orders, root, f"server=srv-1&{name}=1")
+    assert not ReplayJob.objects.exists()
+
+
+def test_the_same_over_rest(orders: LaunchSetting, root: User) -> None:
+    first = letters.dead("orders", 10)
+    letters.dead("orders", 11)
+    client = APIClient()
+    client.force_authenticate(root)
+    wish = {"setting": "orders", "action": "discard", "query": f"letters={first.pk}", "reason": "only this one"}
+    for path in ("/api/v1/replays/", "/api/v1/preflight/"):
+        assert client.post(path, wish, format="json").status_code in (400, 409), path
+    assert not ReplayJob.objects.exists()
+
+
+def test_the_last_hour_is_the_one_before_the_question(orders: LaunchSetting, root: User) -> None:
+    letter = letters.dead("orders", 10)
+    DeadLetter.objects.filter(pk=letter.pk).update(seen_at=timezone.now() - timedelta(minutes=50))
+    job = asked(orders, root, "span=1h")
+    two_hours = timedelta(hours=2)
+    DeadLetter.objects.filter(pk=letter.pk).update(seen_at=timezone.now() - timedelta(minutes=50) - two_hours)
+    ReplayJob.objects.filter(pk=job.pk).update(created_at=job.created_at - two_hours)
+    job.refresh_from_db()
+    assert list(frozen(job)) == [letter]
+
+
+def test_the_first_total_leaves_out_what_is_left_out(orders: LaunchSetting, root: User) -> None:
+    for number in range(5):
+        letters.dead("orders", number)
+    muted = letters.dead("orders", 9)
+    DeadLetter.objects.filter(pk=muted.pk).update(fingerprint="v1:aa")
+    KnownFault.objects.create(setting_key="orders", fingerprint="v1:aa", by=root)
+    assert asked(orders, root, "", scope=Scope.ALL).total == 5
+
+
+def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(orders: LaunchSetting, root: User) -> None:
+    letters.dead("orders", 10)
+    job = asked(orders, root, "", scope=Scope.ALL)
+    ending.give_up(job, "no such queue", timezone.now())
+    job.refresh_from_db()
+    assert (job.total, job.planned_at is None) == (0, False)
+
+
+def test_a_filter_that_finds_no_queue_finds_nothing_for_who_sees_some(orders: LaunchSetting) -> None:
+    letters.dead("orders", 10)
+    client = APIClient()
+    viewer = User.objects.create_user("viewer")
+    team = Group.objects.create(name="team")
+    viewer.groups.add(team)
+    PoolGrant.objects.create(pool=orders.pool, group=team, may_see_letters=True)
+    client.force_authenticate(viewer)
+    path = "/api/v1/dead-letters/"
+    assert len(client.get(path).json()["results"]) == 1
+    for query in ("destination=nope", "setting=orders&queue=DLQ.other"):
+        assert client.get(f"{path}?{query}").json()["results"] == [], query
+
+
+@pytest.mark.parametrize("rate", [1e-300, 5e-324, 0.0009, -1, float("nan"), float("inf"), 2e6])
+def test_a_rate_that_nobody_can_mean_is_refused(rate: float) -> None:
+    assert Options(per_second=rate).problem()
+
+
+def test_the_slowest_rate_is_kept_to() -> None:
+    assert not Options(per_second=0.001).problem()
+    now = timezone.now()
+    assert rate_allows(now, now, 1, 0.001) == now + timedelta(seconds=1000)
+
+
+def test_jobs_that_wait_for_one_queue_keep_no_other_from_its_turn(orders: LaunchSetting, sent: list[str]) -> None:
+    other = reports.setting(key="invoices")
+    waiting = {"state": JobState.PLANNED, "scope": Scope.SELECTION, "setting_key": "orders"}
+    for _ in range(30):
+        ReplayJob.objects.create(setting=orders, source_queue="DLQ.orders", **waiting)
+    late = ReplayJob.objects.create(setting=other, source_queue="DLQ.invoices", **waiting)
+    sent.clear()
+    tasks.tend_replays()
+    assert str(late.pk) in sent and len(sent) == 2
+
+
+def test_a_job_that_was_paused_on_the_way_to_its_worker_is_let_go(orders: LaunchSetting, root: User) -> None:
+    letters.dead("orders", 10)
+    job = asked(orders, root, "", scope=Scope.ALL)
+    assert claim(job.pk, timezone.now())
+    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.PAUSED)
+    assert not run_step(job.pk, None)  # type: ignore[arg-type]  # nothing is asked of the broker
+    job.refresh_from_db()
+    assert job.lease_until is None
+
+
+def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
+    orders: LaunchSetting, root: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters.dead("orders", 10)
+    job = asked(orders, root, "", scope=Scope.ALL)
+
+    def fails(*_: object) -> bool:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("dlq.tasks.steps.run_step", fails)
+    with pytest.raises(ZeroDivisionError):
+        tasks.run_replay(str(job.pk))
+    job.refresh_from_db()
+    assert job.problem == "ZeroDivisionError; the log of the worker has the rest" and job.lease_until is not None
+
+
+@pytest.mark.parametrize("path", ["known-faults/{n}/end/", "takings/{n}/end/", "dead-letters/{n}/edit/"])
+def test_a_refusal_is_kept_with_its_letter_only(orders: LaunchSetting, root: User, path: str) -> None:
+    client = APIClient()
+    client.force_authenticate(root)
+    for number in (7, 99999999999999999999):
+        assert client.post(f"/api/v1/{path.format(n=number)}", {}, format="json").status_code in (400, 404), number
+    kept = list(AuditEntry.objects.order_by("pk").values_list("letter", flat=True))
+    assert set(kept) <= ({7, None} if "letters" in path else {None})
