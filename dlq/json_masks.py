@@ -82,7 +82,7 @@ def _walk(text: str, names: Set[str]) -> tuple[str, bool]:
             if kind == "key":
                 key = _decoded(text[start:stop])
                 continue
-            if key in names and hidden_from < 0:
+            if hidden_from < 0 and (key in names or (kind == "scalar" and _holds(text[start:stop], names))):
                 hidden_from, hidden_level = start, level
             key = ""
             level += {"open": 1, "close": -1}.get(kind, 0)
@@ -91,9 +91,21 @@ def _walk(text: str, names: Set[str]) -> tuple[str, bool]:
                 hidden_from = -1
     except _Ends as ends:
         whole, end = ends.cut, len(text) if ends.cut else ends.position
-        if hidden_from >= 0 or key in names:
+        if hidden_from >= 0 or key in names or _holds(text[ends.position : end].lstrip(), names):
             spans.append((hidden_from if hidden_from >= 0 else ends.position, end))
     return _without(text[:end], spans), whole
+
+
+def _holds(scalar: str, names: Set[str]) -> bool:
+    """Whether it is a string with JSON in it that has such a field: the whole of it is masked then."""
+    if not scalar.startswith('"'):
+        return False
+    if _names_a_field(scalar, names):
+        return True
+    if "\\" not in scalar:
+        return False
+    inner = _decoded(scalar)
+    return looks_like_json(inner) and masked_body(inner, names) != inner
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:

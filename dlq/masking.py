@@ -50,6 +50,8 @@ class Masks:
         if self.hides_bytes(letter):
             return MASK
         names = self.names(letter)
+        if names and letter.body_text.startswith("0x"):
+            return MASK  # bytes in hexadecimal: whoever reads them reads what is masked in them
         if letter.truncated and looks_like_json(letter.body_text) and names:
             return MASK
         return masked_head(letter.body_text, names)

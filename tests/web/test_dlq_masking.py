@@ -10,9 +10,11 @@ from rest_framework.test import APIClient
 from agents.models import LaunchSetting
 from agents.services.roles import make_groups
 from broker.amqp_codec import decode
+from broker.port import BodyKind
 from contract.typed import Typed
 from dlq import index
 from dlq.export_limits import tell
+from dlq.json_masks import masked_head
 from dlq.masking import MASK, Masks
 from dlq.masks import masks_for
 from dlq.models import AuditEntry, DeadLetter
@@ -258,3 +260,36 @@ def test_operators_do_not_get_the_permission_and_administrators_have_it(operator
     orders("card")
     assert not operator.has_perm("dlq.can_see_masked") and chief.has_perm("dlq.can_see_masked")
     assert masks_for(operator).any and masks_for(chief) == Masks()
+
+
+NESTED = [
+    '{"payload": "{\\"card\\": \\"4111-secret\\"}", "n": 1}',
+    '{"payload": "{\\"c\\\\u0061rd\\": \\"4111-secret\\"}"}',
+    '{"a": ["x", "[{\\"card\\" : \\"4111-secret\\"}]"]}',
+]
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_json_in_a_string_of_json_is_masked_as_a_whole(operator: User, text: str) -> None:
+    orders("card")
+    row = letters.dead("orders", 10, body=Typed("string", text))
+    masks = masks_for(operator)
+    for told in (masks.head_of_body(row), masks.body(row, text) or "", masked_head(text[:-4], masks.names(row))):
+        assert SECRET not in told and MASK in told
+    assert masks.body(row, '{"payload": "{\\"n\\": 1}"}') == '{"payload": "{\\"n\\": 1}"}'
+
+
+@pytest.mark.parametrize("coding", ["latin-1", "utf-16"])
+def test_a_body_in_another_coding_is_not_told_in_hexadecimal(operator: User, trusted: User, coding: str) -> None:
+    orders("card")
+    body = '{"card": "4111-secret", "name": "Müller"}'.encode(coding)
+    row = letters.dead("orders", 10, body=Typed("binary", body), body_kind=BodyKind.DATA)
+    assert masks_for(trusted).head_of_body(row) == f"0x{body.hex()}"
+    assert masks_for(operator).head_of_body(row) == MASK
+    client = APIClient()
+    client.force_authenticate(operator)
+    for path in ("/api/v1/dead-letters/", f"/api/v1/dead-letters/{row.pk}/"):
+        assert body[:16].hex() not in client.get(path).content.decode(), path
+    wish = {"body": {"base64": "/w=="}, "other_form": True, "dry_run": True}
+    answer = client.post(f"/api/v1/dead-letters/{row.pk}/edit/", wish, format="json")
+    assert answer.status_code >= 400 and "7b 22" not in answer.content.decode()
