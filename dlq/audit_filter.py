@@ -8,16 +8,33 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.pages.lists import SpanFilter
 from dlq.models import AuditEntry, AuditResult, ReplayItem
+from dlq.pages.audit_words import ACTIONS, codes_of, listed_actions
 
 # Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled before.
 JOBS_OF_LETTER = 200
 BIGGEST = 2**63 - 1
 
 
+class ActionField(django_filters.fields.ChoiceField):
+    """Offers each name once and takes every code."""
+
+    def valid_value(self, value: Any) -> bool:
+        return value in ACTIONS
+
+
+class ActionFilter(django_filters.ChoiceFilter):
+    """What was done, with the attempts at it that have a code of their own."""
+
+    field_class = ActionField
+
+    def filter(self, rows: QuerySet[AuditEntry], value: Any) -> QuerySet[AuditEntry]:
+        return rows.filter(action__in=codes_of(value)) if value else rows
+
+
 class AuditFilter(django_filters.FilterSet):
-    person = django_filters.CharFilter(field_name="by_name", label=_("Person"), max_length=150)
-    action = django_filters.CharFilter(label=_("Action"), max_length=40)
-    setting = django_filters.CharFilter(field_name="setting_key", label=_("Setting"), max_length=61)
+    person = django_filters.CharFilter(field_name="by_name", label=_("Person (exactly)"), max_length=150)
+    action = ActionFilter(choices=listed_actions, label=_("Action"), empty_label=_("all"))
+    setting = django_filters.CharFilter(field_name="setting_key", label=_("Setting (exactly)"), max_length=61)
     result = django_filters.ChoiceFilter(choices=AuditResult.choices, label=_("Result"), empty_label=_("all"))
     span = SpanFilter(field_name="at")
     operation = django_filters.UUIDFilter(label=_("Operation"))

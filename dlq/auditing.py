@@ -95,6 +95,12 @@ def attempt(
         raise
 
 
+def letter_in(path: str, named: Mapping[str, Any]) -> int | None:
+    """The letter that an address names by `pk`: a number there may be one of anything else, or none that there is."""
+    pk = named.get("pk")
+    return pk if isinstance(pk, int) and pk < 2**63 and f"letters/{pk}/" in path else None
+
+
 def is_kept(refusal: Exception | HttpResponseBase) -> bool:
     """Whether an entry tells of it already, or of what it was raised from."""
     told: Any = refusal

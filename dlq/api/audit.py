@@ -8,10 +8,13 @@ from rest_framework import generics, serializers
 from agents.api.pagination import KeysetPages
 from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry
+from dlq.pages.audit_words import ACTIONS
 
 PARAMETERS = [
     OpenApiParameter("person", str, description="Exactly this user name."),
-    OpenApiParameter("action", str),
+    OpenApiParameter(
+        "action", str, enum=list(ACTIONS), description="Of several codes with one meaning the first finds all of them."
+    ),
     OpenApiParameter("setting", str, description="The key of a launch setting."),
     OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
     OpenApiParameter("operation", OpenApiTypes.UUID, description="All entries of one replay."),
@@ -49,6 +52,8 @@ class Audit(generics.ListAPIView[AuditEntry]):
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
         wanted = AuditFilter(self.request.query_params, super().get_queryset())
+        if "action" in wanted.errors:
+            raise serializers.ValidationError({"action": f"There is no such action; there are: {', '.join(ACTIONS)}."})
         if not wanted.is_valid():
             raise serializers.ValidationError(wanted.errors)
         found: QuerySet[AuditEntry] = wanted.qs

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from dlq.auditing import HIDDEN, REFUSALS, is_kept, record_refused, words_of
+from dlq.auditing import HIDDEN, REFUSALS, is_kept, letter_in, record_refused, words_of
 
 if TYPE_CHECKING:
     Base = APIView
@@ -43,8 +43,7 @@ class Audited(Base):
 def _named(request: Request, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The setting of the address or of the body, the letter of the address."""
     key = kwargs.get("key") or _of_body(request)
-    pk = kwargs.get("pk")
-    return {"setting_key": str(key)} | ({"letter": pk} if isinstance(pk, int) else {})
+    return {"setting_key": str(key), "letter": letter_in(request.path, kwargs)}
 
 
 def _of_body(request: Request) -> str:

@@ -14,7 +14,7 @@ from agents.pages.lists import BEFORE, PAGE, counted, page_of
 from agents.pages.shown import Shown
 from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry, AuditResult
-from dlq.pages.audit_words import action_words, count_words, scope_words
+from dlq.pages.audit_words import action_words, count_words, detail_words, first_code, scope_words
 
 VIEW = "dlq.view_auditentry"
 
@@ -31,11 +31,12 @@ TOLD = ("setting", "counts", "reason", "scope")
 class Row:
     entry: AuditEntry
     action: str | Promise
+    code: str
     scope: str | Promise
     result: Shown
     url: str
     counts: list[tuple[Any, Any]]
-    detail: list[tuple[str, Any]]
+    detail: list[tuple[str | Promise, str]]
 
 
 @require_safe
@@ -65,16 +66,18 @@ def row_of(entry: AuditEntry) -> Row:
     return Row(
         entry,
         action_words(entry.action),
+        first_code(entry.action),
         scope_words(entry.scope),
         RESULTS[entry.result],
         _url(entry),
         count_words(entry.counts),
-        [(name, value) for name, value in _pairs(entry.detail) if value not in ("", None, [], {}) and name not in TOLD],
+        [detail_words(name, value) for name, value in _pairs(entry.detail)],
     )
 
 
 def _pairs(detail: Any) -> list[tuple[str, Any]]:
-    return list(detail.items()) if isinstance(detail, dict) else []
+    pairs = detail.items() if isinstance(detail, dict) else []
+    return [(name, value) for name, value in pairs if value not in ("", None, [], {}) and name not in TOLD]
 
 
 def _url(entry: AuditEntry) -> str:

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from agents.pages import consoles
 from agents.pages.consoles import View
-from dlq.auditing import HIDDEN, REFUSALS, attempt, is_kept, mark_kept, record_refused
+from dlq.auditing import HIDDEN, REFUSALS, attempt, is_kept, letter_in, mark_kept, record_refused
 
 # A look is no attempt: only what would change something is.
 LOOKS = ("GET", "HEAD", "OPTIONS")
@@ -24,7 +24,7 @@ def audited(action: str) -> Callable[[View], View]:
         def watched(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.method in LOOKS:
                 return view(request, *args, **kwargs)
-            about: dict[str, Any] = {"by": request.user, "target": f"page:{request.path}", **_named(kwargs)}
+            about: dict[str, Any] = {"by": request.user, "target": f"page:{request.path}", **_named(request, kwargs)}
             try:
                 with attempt(action, **about):
                     response = view(request, *args, **kwargs)
@@ -48,8 +48,6 @@ def add_page(route: str, view: View, name: str) -> None:
     consoles.add_page(route, audited(name)(view), name)
 
 
-def _named(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _named(request: HttpRequest, kwargs: dict[str, Any]) -> dict[str, Any]:
     """What the address names: a setting by its key, a letter by its number."""
-    named: dict[str, Any] = {"setting_key": str(kwargs.get("key", ""))}
-    pk = kwargs.get("pk")
-    return named | ({"letter": pk} if isinstance(pk, int) else {})
+    return {"setting_key": str(kwargs.get("key", "")), "letter": letter_in(request.path, kwargs)}

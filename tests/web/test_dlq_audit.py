@@ -7,13 +7,14 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.utils import timezone
+from django.utils.translation import override
 from rest_framework.test import APIClient
 
 from dlq.audit_filter import AuditFilter
 from dlq.auditing import attempt, record, record_refused
 from dlq.models import AuditEntry, AuditResult
 from dlq.models.audit import AuditChanged
-from dlq.pages.audit_words import action_words, count_words, scope_words
+from dlq.pages.audit_words import ACTIONS, action_words, codes_of, count_words, detail_words, scope_words
 from dlq.replay.jobs import ReplayRefused
 from tests.web import letters, reports
 
@@ -107,7 +108,8 @@ def test_a_filter_that_is_not_understood_is_refused(some: list[AuditEntry]) -> N
     client = APIClient()
     auditor = reports.person("auditor", "dlq.view_auditentry")
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(auditor)["Authorization"])
-    for query in ("result=x", "operation=x", "letter=-1", f"letter={2**80}", "since=x", "span=9y"):
+    assert "give_back, redirect" in client.get("/api/v1/audit/?action=give").json()["detail"]
+    for query in ("action=give", "result=x", "operation=x", "letter=-1", f"letter={2**80}", "since=x", "span=9y"):
         assert client.get(f"/api/v1/audit/?{query}").status_code == 400, query
 
 
@@ -126,3 +128,37 @@ def test_stable_words_are_shown_as_people_read_them() -> None:
     assert str(scope_words("selection")) == "selected letters"
     counts = {"planned": 0, "given_back": 3, "dead_again": 1, "odd": 2}
     assert [(str(name), n) for name, n in count_words(counts)] == [("given back", 3), ("dead again", 1), ("odd", 2)]
+
+
+def test_an_action_is_chosen_by_its_name_and_found_with_its_attempts(anna: User, client: Client) -> None:
+    done = record("replay_paused", by=anna, now=timezone.now(), target="replay:x")
+    tried = record_refused("replay_pause", by=anna, target="replay:x")
+    record("give_back", by=anna, now=timezone.now(), target="replay:x")
+    for code, found in (("replay_pause", [done, tried]), ("replay_paused", [done])):
+        assert list(AuditFilter({"action": code}, AuditEntry.objects.order_by("pk")).qs) == found
+    client.force_login(reports.person("auditor", "dlq.view_auditentry"))
+    shown = client.get("/audit/").content.decode()
+    assert '<option value="give_back">give back</option>' in shown and "Person (exactly)" in shown
+    assert "?action=replay_pause&quot;" not in shown and 'href="?action=replay_pause"' in shown
+    assert shown.count(">pause</option>") == 1
+
+
+def test_which_actions_are_one_is_the_same_in_every_language() -> None:
+    """They are one by their words: two that a translation does not tell apart would become one."""
+    with override("en"):
+        wanted = [codes_of(code) for code in ACTIONS]
+    with override("ru"):
+        assert [codes_of(code) for code in ACTIONS] == wanted
+
+
+def test_details_are_words() -> None:
+    pairs = {
+        "acknowledged": (["same_version", "ordered"], "the same agent version as at the failure, the subscription keeps"
+                         " an order"),
+        "bodies": (False, "no"), "settings": ({"orders": 2}, "orders: 2"), "letters": ([7, 8], "7, 8"),
+        "kind": ("to_dlq", "to the dead letters"), "odd": ("x", "x"),
+        "rule": ([{"op": "remove_property", "place": "region", "value": ""}], "remove a property: region"),
+    }  # fmt: skip
+    for name, (value, words) in pairs.items():
+        assert detail_words(name, value)[1] == words
+    assert str(detail_words("bodies", False)[0]) == "with bodies"

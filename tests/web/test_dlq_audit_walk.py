@@ -16,6 +16,7 @@ from agents.pages import consoles
 from dlq.api.urls import urlpatterns
 from dlq.models import AuditEntry, DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.waiting import WaitingAction
+from dlq.pages.audit_words import ACTIONS
 from tests.web import letters, reports
 
 pytestmark = pytest.mark.django_db
@@ -75,6 +76,11 @@ def refused_by(person: User) -> int:
     return AuditEntry.objects.filter(by=person, result="refused").count()
 
 
+def without_words() -> set[str]:
+    """What nobody could choose on the page of the audit."""
+    return set(AuditEntry.objects.values_list("action", flat=True)) - ACTIONS.keys()
+
+
 SAID: dict[str, Any] = {
     "reason": "x", "letters": "1", "letter": "1", "setting": "orders", "of": "setting", "text": "x", "to": "x",
 }  # fmt: skip
@@ -94,6 +100,7 @@ def test_every_page_that_does_something_keeps_who_was_refused(known: dict[str, A
         if answer.status_code not in (403, 404) or refused_by(outsider) != before + 1:
             missed.append((name, answer.status_code, refused_by(outsider) - before))
     assert not missed, "\n".join(map(str, missed))
+    assert without_words() == set()
     assert {"give_back", "redirect", "discard", "put_back", "edit_letter", "waiting_ask", "replay_approve"} <= {*tried}
 
 
@@ -122,6 +129,7 @@ def test_every_address_that_does_something_keeps_who_was_refused(known: dict[str
         if answer.status_code not in (403, 404) or refused_by(outsider) != before + 1:
             missed.append((name, method, answer.status_code, refused_by(outsider) - before, answer.content[:200]))
     assert not missed, "\n".join(map(str, missed))
+    assert without_words() == set()
     assert {"replays", "replay-approve", "dead-letter-edit", "waiting", "foreign-queues"} <= {*tried}
     assert ReplayJob.objects.get().state == "running" and DeadLetter.objects.get().state == "dead"
     assert LaunchSetting.objects.count() == 1 and not AuditEntry.objects.filter(result="done").exists()
