@@ -46,7 +46,7 @@ def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
         count = letters.order_by()[: limit + 1].count()
     if count > limit:
         text = _("More than %(n)s letters: narrow the filter, or let the command line write the file: %(command)s")
-        raise NotExported("too_many", text % {"n": number(limit), "command": "manage.py dlq export"})
+        raise NotExported("too_many", text % {"n": number(limit), "command": "./ma manage dlq export"})
     return count
 
 

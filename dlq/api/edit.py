@@ -40,14 +40,14 @@ class PropertySerializer(serializers.Serializer[Any]):
 
 class EditSerializer(serializers.Serializer[Any]):
     """`body` is `{"text": …}` or `{"base64": …}`; JSON stays JSON and XML well-formed unless `other_form`.
-    `acknowledged`: codes of warnings. With `dry_run` nothing is stored."""
+    `acknowledge`: codes of warnings. With `dry_run` nothing is stored."""
 
     body = serializers.JSONField(required=False, default=None)
     other_form = serializers.BooleanField(required=False, default=False)
     set = PropertySerializer(many=True, required=False)
     remove = serializers.ListField(child=serializers.CharField(trim_whitespace=False), required=False)
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
-    acknowledged = serializers.ListField(child=serializers.CharField(max_length=40), required=False, default=list)
+    acknowledge = serializers.ListField(child=serializers.CharField(max_length=40), required=False, default=list)
     dry_run = serializers.BooleanField(required=False, default=False)
 
 
@@ -83,7 +83,7 @@ class EditLetter(Audited, APIView):
             changes = changes_of(dict(request.data))
             if wanted["dry_run"]:
                 return Response(_dry_run(request, letter, changes))
-            how = {"reason": wanted["reason"], "acknowledged": wanted["acknowledged"]}
+            how = {"reason": wanted["reason"], "acknowledged": wanted["acknowledge"]}
             job = edit_letter(letter, changes, by=request.user, now=timezone.now(), **how)
         except (EditRefused, ReplayRefused) as refused:
             refuse(refused)

@@ -29,7 +29,7 @@ class ExportQuery(serializers.Serializer[Any]):
 
 class ExportLetters(APIView):
     """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones): then
-    narrow the filter, or use `manage.py dlq export`. What breaks off is not ended as HTTP wants it."""
+    narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants it."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
 

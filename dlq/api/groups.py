@@ -16,6 +16,7 @@ from dlq.letters_for import dead_queues_for
 from dlq.masks import masks_for
 
 MOST = 200
+OF_FAULTS = "By a kind other than `fingerprint` only what is said of whole settings."
 
 
 class GroupsQuery(serializers.Serializer[Any]):
@@ -56,8 +57,10 @@ class LetterGroupSerializer(serializers.Serializer[Any]):
     given_back = serializers.CharField(help_text="How many letters of it were given back: `1,000+` beyond.")
     judged = serializers.IntegerField(help_text="Of so many of these the outcome is known.")
     failed_again = serializers.IntegerField(help_text="So many of the judged ones failed or died again.")
-    known = serializers.ListField(child=serializers.IntegerField(), help_text="Known faults that mute it.")
-    taken_by = serializers.ListField(child=serializers.CharField())
+    known = serializers.ListField(
+        child=serializers.IntegerField(), help_text=f"Numbers of known faults that mute it. {OF_FAULTS}"
+    )
+    taken_by = serializers.ListField(child=serializers.CharField(), help_text=f"Who works on it. {OF_FAULTS}")
 
 
 class LetterGroupsSerializer(serializers.Serializer[Any]):

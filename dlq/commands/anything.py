@@ -5,12 +5,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dlq import terminal
-from dlq.commands.rest import ask, person_named
+from dlq.commands.rest import about_setting, ask, person_named
 from dlq.groups import KINDS
 
+FORMS = {
+    "edit": '{"body": {"text": "…"}, "set": [{"name": "region", "type": "string", "value": "north"}], "remove": ["x"], '
+    '"reason": "…", "acknowledge": ["same_version"]}',
+    "edit-all": '{"setting": "orders", "all": true, "rule": [{"op": "set_property", "name": "region", '
+    '"type": "string", "value": "north"}], "reason": "…", "acknowledge": ["same_version"]}',
+}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
@@ -19,7 +26,6 @@ def add(actions: Any) -> None:
     groups.add_argument("--setting", metavar="KEY", help="else of every setting that the person may see")
     groups.add_argument("--by", choices=list(KINDS), default="fingerprint")
     groups.add_argument("--limit", type=int, default=50, metavar="N")
-    groups.add_argument("--json", action="store_true")
     _person(groups)
     groups.set_defaults(run=_groups)
 
@@ -37,7 +43,7 @@ def add(actions: Any) -> None:
         edit = actions.add_parser(name, help=f"{text}; the question is JSON, as POST /api/v1/dead-letters/…edit/")
         if name == "edit":
             edit.add_argument("id", type=int)
-        edit.add_argument("--changes", required=True, metavar="FILE", help="- is the standard input")
+        edit.add_argument("--changes", required=True, metavar="FILE", help=f"JSON like {FORMS[name]}; - is stdin")
         edit.add_argument("--dry-run", action="store_true", help="tell what would change")
         _person(edit)
         edit.set_defaults(run=_edit)
@@ -53,11 +59,14 @@ def add(actions: Any) -> None:
 
 def _person(parser: CommandParser) -> None:
     parser.add_argument("--as", dest="person", required=True, metavar="USER", help="with the rights of this person")
+    parser.add_argument("--json", action="store_true", help="a refusal too")
 
 
 def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
     asked = {name: options[name] for name in ("by", "setting", "limit")}
-    told = ask(person_named(options["person"]), "GET", "dead-letter-groups/", **asked)
+    person = person_named(options["person"])
+    with about_setting(options["setting"]):
+        told = ask(person, "GET", "dead-letter-groups/", **asked)
     if options["json"]:
         _print(command, told)
         return
@@ -69,21 +78,26 @@ def _groups(command: BaseCommand, options: dict[str, Any]) -> None:
 
 def _waiting(command: BaseCommand, options: dict[str, Any]) -> None:
     person, path = person_named(options["person"]), f"settings/{options['key']}/waiting/"
+    with about_setting(options["key"]):
+        _print(command, _asked_of_waiting(person, path, options))
+
+
+def _asked_of_waiting(person: User, path: str, options: dict[str, Any]) -> Any:
     if not options["do"]:
-        _print(command, ask(person, "GET", path, part=options["part"]))
-        return
-    data = {"action": options["do"], "part": options["part"], "reason": options["reason"]}
+        return ask(person, "GET", path, part=options["part"])
+    data: dict[str, Any] = {"action": options["do"], "part": options["part"], "reason": options["reason"]}
     if options["message"]:
         data["messages"] = options["message"]
     if options["all"]:
         data["all"] = True
-    _print(command, ask(person, "POST", path, data))
+    return ask(person, "POST", path, data)
 
 
 def _edit(command: BaseCommand, options: dict[str, Any]) -> None:
-    data = _read(options["changes"])
+    form = f"It is like {FORMS[options['command']]}"
+    data = _read(options["changes"], form)
     if not isinstance(data, dict):
-        raise CommandError("The question is a JSON object.")
+        raise CommandError(f"The question is a JSON object. {form}")
     path = f"dead-letters/{options['id']}/edit/" if "id" in options else "dead-letters/edit/"
     if options["dry_run"]:
         data["dry_run"] = True
@@ -99,11 +113,11 @@ def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
     _print(command, ask(person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query))
 
 
-def _read(path: str) -> Any:
+def _read(path: str, form: str = "") -> Any:
     try:
         return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise CommandError(f"{path} is no JSON: {error}") from error
+        raise CommandError(f"{path} is no JSON: {error}. {form}".rstrip()) from error
 
 
 def _print(command: BaseCommand, value: Any) -> None:

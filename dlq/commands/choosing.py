@@ -99,7 +99,7 @@ def chosen(options: dict[str, Any]) -> Chosen:
     filters.filter_queryset(rows)  # only then it knows what it asks for
     key = str(data.get("setting") or "")
     if key and not _is_known(key):
-        raise CommandError(f"There is no setting {key!r}; manage.py settings list shows them.")
+        raise CommandError(f"There is no setting {key!r}; ./ma manage settings list shows them.")
     return Chosen(data.urlencode(), key, person, filters.form.masks, _step(filters, person))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from dlq.commands.rest import Refused, ask, person_named
+from dlq.commands.rest import Refused, about_setting, ask, person_named
 from dlq.terminal import safe
 
 LONGEST_PROBLEM = 300
@@ -38,7 +38,8 @@ def _import(command: BaseCommand, options: dict[str, Any]) -> None:
         "reason": options["reason"],
     }
     try:
-        told = ask(person_named(options["person"]), "POST", "imports/", data)
+        with about_setting(options["setting"]):
+            told = ask(person_named(options["person"]), "POST", "imports/", data)
     except Refused as refused:
         for problem in refused.told.get("problems", ()):
             command.stderr.write(safe(str(problem), LONGEST_PROBLEM))

@@ -1,21 +1,29 @@
 """manage.py dlq preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|cancel|approve|refuse."""
 
 import json
+import re
 import sys
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from agents.models import LaunchSetting
 from dlq import terminal
+from dlq.api.replays import jobs_for
 from dlq.commands.following import check, follow
-from dlq.commands.rest import Refused, ask, person_named
+from dlq.commands.rest import Refused, about_setting, ask, person_named
 from dlq.job_actions import ACTS, WITH_REASON
 from dlq.models import Action, JobState
 from dlq.preflight import CODES, TYPED_ABOVE
+from dlq.terminal import safe
 
 ALL_WARNINGS = "all"
+ID_DIGITS, LONGEST_ID = 32, 80
+_HEXADECIMAL = re.compile(f"[0-9a-f]{{1,{ID_DIGITS}}}")
+ID_HELP = "of the job, or its begin"
 ACTIONS = {
     "replay": (Action.GIVE_BACK, "give letters back to their setting"),
     "redirect": (Action.REDIRECT, "give letters to another setting of the same destination"),
@@ -44,7 +52,7 @@ def _scope_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--query", "--filter", metavar="FILTER", help="what a filter finds: exception=KeyError&span=1d, as in lists"
     )
-    parser.add_argument("--group", action="store_true", help="the filter is that of a group (manage.py dlq groups)")
+    parser.add_argument("--group", action="store_true", help="the filter is that of a group (./ma manage dlq groups)")
     _person_arguments(parser)
 
 
@@ -79,18 +87,18 @@ def _job_arguments(actions: Any) -> None:
     _person_arguments(jobs)
     jobs.set_defaults(run=_jobs)
     one = actions.add_parser("job", help="one job; with --letters each of its letters, as JSON lines")
-    one.add_argument("id")
+    one.add_argument("id", help=ID_HELP)
     one.add_argument("--letters", action="store_true")
     _person_arguments(one)
     one.set_defaults(run=_job)
     followed = actions.add_parser("follow", help="tells how far a job is until it is over")
-    followed.add_argument("id")
+    followed.add_argument("id", help=ID_HELP)
     followed.add_argument("--outcomes", action="store_true", help="until it is known what became of every letter")
     _person_arguments(followed)
     followed.set_defaults(run=_follow)
     for what in ACTS:
         parser = actions.add_parser(what, help=f"{what} a job")
-        parser.add_argument("id")
+        parser.add_argument("id", help=ID_HELP)
         if what in WITH_REASON:
             parser.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
         _person_arguments(parser)
@@ -130,7 +138,9 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _preflight(command: BaseCommand, options: dict[str, Any]) -> None:
-    told = ask(person_named(options["person"]), "POST", "preflight/", _asked(options, options["action"]))
+    asked, person = _asked(options, options["action"]), person_named(options["person"])
+    with about_setting(_missing(asked)):
+        told = ask(person, "POST", "preflight/", asked)
     if options["json"]:
         _print(command, told)
     else:
@@ -144,7 +154,7 @@ def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
     asked |= {"reason": options["reason"], "acknowledge": _acknowledged(options)}
     _confirm(command, person, asked, options["confirm"])
-    job = ask(person, "POST", "replays/", asked)
+    job = _ask_to_begin(person, asked)
     if options["wait"]:
         job = follow(person, job["id"], command.stderr)
     if options["json"]:
@@ -154,7 +164,27 @@ def _begin(command: BaseCommand, options: dict[str, Any]) -> None:
     if job["state"] != JobState.AWAITING or options["wait"]:
         check(job)
     else:
-        command.stderr.write(f"It waits for a second person: manage.py dlq approve {job['id']} --as USER")
+        command.stderr.write(f"It waits for a second person: ./ma manage dlq approve {job['id']} --as USER")
+
+
+def _ask_to_begin(person: User, asked: dict[str, Any]) -> Any:
+    """The job. What has to be acknowledged is told as it is said here."""
+    try:
+        with about_setting(_missing(asked)):
+            return ask(person, "POST", "replays/", asked)
+    except Refused as refused:
+        if not (codes := refused.told.get("warnings")):
+            raise
+        said = " ".join(f"--acknowledge {code}" for code in [*asked["acknowledge"], *codes])
+        hint = f"Look at what would happen (dlq preflight), then say {said}."
+        raise Refused(refused.told | {"what_to_do": hint}) from refused
+
+
+def _missing(asked: dict[str, Any]) -> str | None:
+    """Of the two settings that a question may name, the one that is not there; None: both are."""
+    keys = [key for key in (asked["setting"], asked.get("target")) if key]
+    known = set(LaunchSetting.objects.filter(key__in=keys).values_list("key", flat=True))
+    return next((key for key in keys if key not in known), None)
 
 
 def _acknowledged(options: dict[str, Any]) -> list[str]:
@@ -192,12 +222,29 @@ def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
         command.stdout.write("".join(f"{terminal.job(row)}\n" for row in rows), ending="")
 
 
+def _whole_id(person: User, begin: str) -> str:
+    """Of a job: pages show the begin of it. Raises CommandError."""
+    digits = begin.replace("-", "").lower()
+    if not _HEXADECIMAL.fullmatch(digits):
+        raise CommandError(f"{safe(begin, LONGEST_ID)!r} is no id of a replay, nor the begin of one.")
+    if len(digits) == ID_DIGITS:
+        return str(UUID(digits))
+    first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
+    found = [str(pk) for pk in jobs_for(person).filter(pk__range=(first, last)).values_list("pk", flat=True)[:2]]
+    if not found:
+        raise CommandError(f"There is no replay {begin}; ./ma manage dlq jobs shows them.")
+    if len(found) > 1:
+        raise CommandError(f"Several replays begin with {begin}: {', '.join(found)}, …; say more of it.")
+    return found[0]
+
+
 def _job(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
+    job = _whole_id(person, options["id"])
     if options["letters"]:
-        _letters(command, person, options["id"])
+        _letters(command, person, job)
         return
-    told = ask(person, "GET", f"replays/{options['id']}/")
+    told = ask(person, "GET", f"replays/{job}/")
     if options["json"]:
         _print(command, told)
     else:
@@ -222,7 +269,7 @@ def _query(url: str) -> list[tuple[str, str]]:
 
 def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
     person = person_named(options["person"])
-    told = follow(person, options["id"], command.stderr, outcomes=options["outcomes"])
+    told = follow(person, _whole_id(person, options["id"]), command.stderr, outcomes=options["outcomes"])
     if options["json"]:
         _print(command, told)
     check(told)
@@ -230,7 +277,8 @@ def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
 
 def _act(command: BaseCommand, options: dict[str, Any]) -> None:
     data = {"reason": options["reason"]} if "reason" in options else {}
-    told = ask(person_named(options["person"]), "POST", f"replays/{options['id']}/{options['wanted']}/", data)
+    person = person_named(options["person"])
+    told = ask(person, "POST", f"replays/{_whole_id(person, options['id'])}/{options['wanted']}/", data)
     if options["json"]:
         _print(command, told)
     else:

@@ -1,6 +1,8 @@
 """Questions to the REST interface without a network: the same views, in the name of a person."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
 from urllib.parse import urlencode
@@ -35,6 +37,19 @@ def person_named(name: str) -> User:
     return person
 
 
+@contextmanager
+def about_setting(key: str | None) -> Iterator[None]:
+    """Says of a setting that is not there, or not for this person, which one that is."""
+    try:
+        yield
+    except Refused as refused:
+        if not key or refused.told.get("error") != "not_found":
+            raise
+        detail = f"There is no setting {safe(key, LONGEST)!r} for this person."
+        more = {"detail": detail, "where": "setting", "what_to_do": "./ma manage settings list shows them."}
+        raise Refused(refused.told | more) from refused
+
+
 def ask(person: User, method: str, path: str, data: Any = None, **query: Any) -> Any:
     """The answer's data. `path` is that below /api/v1/. Raises Refused."""
     body = b"" if data is None else json.dumps(data, default=str).encode()
@@ -60,7 +75,7 @@ def ask(person: User, method: str, path: str, data: Any = None, **query: Any) ->
         raise CommandError(f"There is no address {ROOT}{safe(path, LONGEST)}.") from error
     response = view.func(request, *view.args, **view.kwargs)
     if getattr(response, "streaming", False):
-        raise CommandError("The answer is a file: manage.py dlq export writes such.")
+        raise CommandError("The answer is a file: ./ma manage dlq export writes such.")
     # Plain values, as another process would read them.
     content = response.render().content if hasattr(response, "render") else response.content
     told = json.loads(content) if content else {}

@@ -12,6 +12,7 @@ from broker.errors import BrokerUnavailable
 from broker.port import BodyKind
 from contract.typed import Typed
 from dlq.models import DeadLetter
+from dlq.pages.case import case_of
 from failures.intake import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -156,6 +157,20 @@ def test_the_case_tells_failures_deaths_and_returns(viewer: APIClient, orders: L
         (str(job.pk), "dead_again", second.pk)
     ]
     assert [row["result"] for row in case["reports"]] == ["failed"]
+
+
+def test_a_case_counts_deaths_and_returns_to_agents_alone(orders: LaunchSetting) -> None:
+    """What was thrown away and fetched out of the bin died once and was given back never."""
+    first = letters.dead("orders", 10, "ID:1")
+    job = letters.given_back(orders, first)
+    job.action = "discard"
+    job.save()
+    binned = letters.dead("orders", 20, "ID:1")
+    DeadLetter.objects.filter(pk=binned.pk).update(queue="DLQ.bin", orig_queue="DLQ.orders")
+    case = case_of("ID:1", "orders", User.objects.create_superuser("root"), binned)
+    assert (case.deaths, case.replays) == (1, 0)
+    said = [event.what for event in case.events]
+    assert "Dead in DLQ.orders" in said and "Moved to DLQ.bin" in said
 
 
 # -- who may --------------------------------------------------------------------------------------------------------

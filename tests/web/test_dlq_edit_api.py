@@ -12,14 +12,9 @@ from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayJob
 from dlq.preflight import CODES
 from tests.web import letters, reports
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 PROPERTIES = {"region": Typed("string", "north"), "tries": Typed("short", 3), "card": Typed("string", "4111")}
-
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda *_, **__: None)
 
 
 @pytest.fixture
@@ -60,14 +55,15 @@ def test_an_edit_is_a_job_with_the_copy(letter: DeadLetter) -> None:
     by = editor()
     refused = post(by, letter, remove=["region"])
     assert (refused.status_code, refused.json()["error"]) == (409, "unacknowledged")
+    assert "then acknowledge: " in refused.json()["what_to_do"], "as the field is named"
     assert AuditEntry.objects.get().result == "refused"
-    answer = post(by, letter, body={"text": '{"sum": 3}'}, remove=["region"], reason="mended", acknowledged=CODES)
+    answer = post(by, letter, body={"text": '{"sum": 3}'}, remove=["region"], reason="mended", acknowledge=CODES)
     assert answer.status_code == 201, answer.content
     copy = decode(bytes(LetterEdit.objects.get(item__job=answer.json()["id"]).encoded))
     assert copy.body.value == '{"sum": 3}' and "region" not in copy.properties
-    again = post(by, letter, body={"base64": content}, acknowledged=CODES)
+    again = post(by, letter, body={"base64": content}, acknowledge=CODES)
     assert (again.status_code, again.json()["error"]) == (400, "body_fixed"), "its body is text"
-    again = post(by, letter, body={"text": "{}"}, acknowledged=CODES)
+    again = post(by, letter, body={"text": "{}"}, acknowledge=CODES)
     assert (again.status_code, again.json()["error"]) == (409, "outstanding")
 
 
@@ -81,7 +77,7 @@ def test_an_edit_is_a_job_with_the_copy(letter: DeadLetter) -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_answered(letter: DeadLetter, data: dict[str, Any], status: int, error: str) -> None:
-    answer = post(editor(), letter, acknowledged=CODES, **data)
+    answer = post(editor(), letter, acknowledge=CODES, **data)
     assert (answer.status_code, answer.json()["error"]) == (status, error), answer.content
     assert not ReplayJob.objects.exists()
 

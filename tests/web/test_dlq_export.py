@@ -112,7 +112,7 @@ def test_too_many_are_left_to_the_command_line(
 ) -> None:
     monkeypatch.setattr("dlq.export_limits.MOST", 2)
     answer = client.get("/dead-letters/orders/export/?prop=n%3D3", follow=True)
-    assert "manage.py dlq export" in answer.content.decode() and "prop" in answer.redirect_chain[0][0]
+    assert "./ma manage dlq export" in answer.content.decode() and "prop" in answer.redirect_chain[0][0]
     assert not AuditEntry.objects.exists()
 
 

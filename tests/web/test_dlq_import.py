@@ -176,7 +176,7 @@ def test_a_bad_file_says_which_lines_and_keeps_the_text(client: Client, broker: 
     text = answer.content.decode()
     assert "Line 2:" in text and "&lt;script&gt;" in text
     large = client.post("/dead-letters/orders/import/", {"lines": "x" * 1_100_000})
-    assert "manage.py dlq import" in large.content.decode()
+    assert "./ma manage dlq import" in large.content.decode()
 
 
 def test_after_a_broken_import_the_same_one_sends_the_rest_only(broker: Broker, orders: LaunchSetting) -> None:

@@ -15,19 +15,13 @@ from dlq.commands import replays
 from dlq.models import AuditEntry, DeadLetter, JobState, ReplayJob
 from tests.web import letters, reports
 
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+
 
 def told(*arguments: str, errors: StringIO | None = None) -> str:
     out = StringIO()
     call_command("dlq", *arguments, stdout=out, stderr=errors or StringIO())
     return out.getvalue()
-
-
-@pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs that a worker was told of."""
-    told_of: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told_of.append(job))
-    return told_of
 
 
 READS = ("dlq.view_deadletter", "dlq.view_replayjob")
@@ -80,7 +74,7 @@ def test_a_preflight_tells_without_changing_anything(three: list[DeadLetter]) ->
 
 def test_what_is_not_acknowledged_is_not_begun(three: list[DeadLetter]) -> None:
     how = ("--setting", "orders", "--reason", "x", "--as", "operator", "--all")
-    with pytest.raises(CommandError, match="acknowledge: no_consumer, ordered") as refused:
+    with pytest.raises(CommandError, match="say --acknowledge ladder_advised --acknowledge no_c.*ordered") as refused:
         told("replay", *how, "--acknowledge", "ladder_advised")
     assert refused.value.returncode == 1 and not ReplayJob.objects.exists()
     told("replay", *how, "--acknowledge", "no_consumer", "--acknowledge", "ordered")
@@ -118,7 +112,7 @@ def test_above_a_thousand_the_number_is_said(three: list[DeadLetter], monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [([], "one of the three"), (["7", "--all"], "one of the three"), (["x"], "valid integer"),
-     (["7", "--reason", " "], "--reason is empty"), (["7", "--setting", "ordres"], "list of this resource"),
+     (["7", "--reason", " "], "--reason is empty"), (["7", "--setting", "ordres"], "no setting .ordres"),
      (["999999"], "not dead letters of this setting.*999999"), (["--all", "--window", "22:00"], "is like 22:00-06:00"),
      (["--query", "span=9y"], "not understood")],
 )  # fmt: skip
@@ -172,7 +166,7 @@ def test_another_person_approves(three: list[DeadLetter], settings: Any) -> None
     errors = StringIO()
     asked("replay", "--all", errors=errors)
     job = ReplayJob.objects.get()
-    assert job.state == JobState.AWAITING and f"manage.py dlq approve {job.pk}" in errors.getvalue()
+    assert job.state == JobState.AWAITING and f"./ma manage dlq approve {job.pk}" in errors.getvalue()
     with pytest.raises(CommandError, match="a person has to decide") as waits:
         told("follow", str(job.pk), "--as", "operator")
     assert waits.value.returncode == 3
@@ -270,7 +264,7 @@ def test_a_letter_is_edited_by_a_question_in_a_file(three: list[DeadLetter], tmp
     assert json.loads(told("edit", *one, "--dry-run"))["changes"] and not ReplayJob.objects.exists()
     with pytest.raises(CommandError, match="no_consumer"):
         told("edit", *one)
-    with pytest.raises(CommandError, match="is no JSON"):
+    with pytest.raises(CommandError, match='is no JSON.* It is like {"body"'):
         told("edit", str(three[0].pk), "--changes", "/nowhere.json", "--as", "operator")
 
 
@@ -308,3 +302,31 @@ def test_all_waiting_messages_are_meant_only_when_that_is_said(
 
     plain = {"action": "hold", "part": "delayed", "reason": "look"}
     assert asked_for == [plain | {"all": True}, plain | {"messages": [7]}]
+
+
+def test_a_job_is_named_by_the_begin_of_its_id(three: list[DeadLetter]) -> None:
+    job = begun("replay", str(three[0].pk))["id"]
+    for short in (job[:8], job[:11].upper(), job):
+        assert "paused" in told("pause", short, "--as", "operator")
+        assert json.loads(told("job", short, "--json", "--as", "operator"))["id"] == job
+        told("resume", short, "--as", "operator")
+    other = "0" if job[0] != "0" else "1"
+    with pytest.raises(CommandError, match=f"no replay {other * 8}; ./ma manage dlq jobs shows them"):
+        told("follow", other * 8, "--as", "operator")
+    with pytest.raises(CommandError, match="'x-1' is no id of a replay"):
+        told("follow", "x-1", "--as", "operator")
+    ReplayJob.objects.create(id=f"{job[:-1]}{'0' if job[-1] != '0' else '1'}", setting_key="orders", scope="all")
+    with pytest.raises(CommandError, match="Several replays begin with"):
+        told("job", job[:8], "--as", "operator")
+
+
+def test_with_json_a_refusal_is_json_too(three: list[DeadLetter]) -> None:
+    out = StringIO()
+    how = ("--setting", "orders", "--reason", "x", "--as", "operator", "--all", "--json")
+    with pytest.raises(CommandError):
+        call_command("dlq", "replay", *how, stdout=out)
+    assert json.loads(out.getvalue())["error"] == "unacknowledged"
+    out = StringIO()
+    with pytest.raises(CommandError, match="no setting 'nosuch'"):
+        call_command("dlq", "waiting", "nosuch", "--json", "--as", "operator", stdout=out)
+    assert json.loads(out.getvalue())["error"] == "not_found"

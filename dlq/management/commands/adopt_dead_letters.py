@@ -104,8 +104,8 @@ class Command(BaseCommand):
             self.stdout.write("Nothing was moved. With --go they are.")
         elif moved is not None:
             self.stdout.write(
-                f"{sum(moved.values()):,} letters moved. The index follows within a minute, as far as manage.py "
-                "follow_dead_letters runs."
+                f"{sum(moved.values()):,} letters moved. The index follows within a minute, as far as the "
+                "process feed runs (./ma status)."
             )
 
 

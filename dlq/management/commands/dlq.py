@@ -11,6 +11,7 @@ from django.db import OperationalError
 
 from dlq import export, exporting, terminal
 from dlq.commands import anything, choosing, imports, replays
+from dlq.commands.rest import Refused
 from dlq.export_limits import tell
 from dlq.letters_for import letters_for
 from dlq.masking import Masks
@@ -53,6 +54,10 @@ class Command(BaseCommand):
                 run(self, options)
             else:
                 actions[options["command"]](options)
+        except Refused as refused:
+            if options.get("json"):
+                self._print(refused.told)
+            raise
         except OperationalError as error:
             raise CommandError(f"The database does not do it: {' '.join(str(error).split())}") from error
 
@@ -73,7 +78,7 @@ class Command(BaseCommand):
         pk, masks = self._one(options)
         letter = exporting.head_of(DeadLetter.objects.filter(pk=pk), masks)
         if letter is None:
-            raise CommandError(f"There is no dead letter {pk}; manage.py dlq list shows them.")
+            raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
             self._print(export.plain(shown) | {"protocols": [export.plain(row) for row in shown["protocols"]]})
@@ -94,7 +99,7 @@ class Command(BaseCommand):
             raise CommandError("A letter or a filter: one of the two.")
         pk, person = _id(options["id"]), choosing.person_of(options)
         if person and not letters_for(person).filter(pk=pk).exists():
-            raise CommandError(f"There is no dead letter {pk}; manage.py dlq list shows them.")
+            raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         return pk, choosing.masks_of(person)
 
     def _export(self, options: dict[str, Any]) -> None:
