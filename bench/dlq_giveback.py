@@ -10,9 +10,8 @@ from unittest.mock import patch
 
 from bench import Bound, Line, Measure
 from bench.dlq import DLA, Here
-from bench.dlq_letters import count, make_letters
-from broker.topology import apply, base_topology
-from contract.properties import FEED, dead_letter_queue
+from bench.dlq_letters import count, empty_feed, make_letters
+from contract.properties import dead_letter_queue
 
 # Of the rate of bare moves; and megabytes that the worker may grow by.
 ALL_GOAL, HALF_GOAL, GROWTH_GOAL = 0.8, 0.3, 50.0
@@ -50,7 +49,7 @@ def _setting(here: Here, broker: Any, what: str, letters: int) -> Any:
     key = f"bench-back-{what}-{here.database}"
     make_letters(here.place, broker, key, letters)
     index_queue(dead_letter_queue(key), DLA)
-    _empty_feed(broker)
+    empty_feed(broker)
     destination = Destination.objects.create(name=f"bench.{key}")
     pool = Pool.objects.get_or_create(name="bench")[0]
     return LaunchSetting.objects.create(key=key, agent="bench.noop", destination=destination, pool=pool)
@@ -98,15 +97,8 @@ def _bare(here: Here, broker: Any) -> float:
     seconds = time.monotonic() - began
     if count(broker, key) != here.letters:
         raise RuntimeError("the bare moves left letters behind")
-    _empty_feed(broker)
+    empty_feed(broker)
     return here.letters / seconds
-
-
-def _empty_feed(broker: Any) -> None:
-    """All of these letters are in the index already. Made anew: after `removeAllMessages` of a queue that pages the
-    broker may count less than nothing (-127 was seen), and a job that sees no empty feed walks its queue first."""
-    broker.call("broker", "destroyQueue", dead_letter_queue(FEED), False, False)
-    apply(broker, base_topology(DLA))
 
 
 def _resident(what: str = "VmRSS", *, fresh: bool = False) -> float:

@@ -266,6 +266,10 @@ def give_it_a_broker() -> None:
             time.sleep(ANSWER_OF_THE_BROKER)
             return in_memory.attribute(resource, name)
 
+        def attributes(self, resource: str, *names: str) -> list[Any]:
+            time.sleep(ANSWER_OF_THE_BROKER)
+            return in_memory.attributes(resource, *names)
+
         def close(self) -> None:
             in_memory.close()
 
