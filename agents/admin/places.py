@@ -29,7 +29,7 @@ class OfferedAgentInline(admin.TabularInline):
 
 @admin.register(Server)
 class ServerAdmin(admin.ModelAdmin):
-    """A server made here has no token yet: `manage.py create_server NAME` prints one."""
+    """A server made here has no token yet: `./ma manage create_server NAME` prints one."""
 
     list_display = ("name", "state_now", "last_seen_at", "kma_version", "clock_skew_seconds", "spool_rows")
     search_fields = ("name",)
@@ -49,7 +49,7 @@ class ServerAdmin(admin.ModelAdmin):
     )
     readonly_fields = facts
     fieldsets = (
-        (None, {"fields": ("name",), "description": _("Its token comes from: manage.py create_server NAME")}),
+        (None, {"fields": ("name",), "description": _("Its token comes from: ./ma manage create_server NAME")}),
         (_("What its KMA said last"), {"fields": facts}),
     )
     inlines = (OfferedAgentInline,)

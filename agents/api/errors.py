@@ -15,8 +15,8 @@ from contract.errors import ContractError, UnsupportedVersion
 log = structlog.get_logger(__name__)
 
 HINTS = {
-    "not_authenticated": "Send the header Authorization: Bearer TOKEN (manage.py create_api_token USER prints one).",
-    "authentication_failed": "Use a valid token: manage.py create_api_token USER, for a KMA manage.py create_server.",
+    "not_authenticated": "Send the header Authorization: Bearer TOKEN (./ma manage create_api_token USER prints one).",
+    "authentication_failed": "Use a valid token: ./ma manage create_api_token USER, for a KMA create_server.",
     "permission_denied": "Ask an administrator for the permission.",
     "not_found": "Look at the list of this resource, or at /api/v1/docs/.",
     "method_not_allowed": "See /api/v1/docs/ for what this address takes.",

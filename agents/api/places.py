@@ -72,7 +72,7 @@ class DutySerializer(ReasonSerializer):
 
 
 class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]):
-    """Servers are made with manage.py create_server, which prints their token."""
+    """Servers are made with ./ma manage create_server, which prints their token."""
 
     queryset = Server.objects.select_related("duty_by").prefetch_related("pools", "offered_agents").order_by("name")
     serializer_class = ServerSerializer

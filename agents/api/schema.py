@@ -10,7 +10,7 @@ class PersonTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
     name = "personToken"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "ma_…, from manage.py create_api_token USER"}
+        return {"type": "http", "scheme": "bearer", "description": "ma_…, from ./ma manage create_api_token USER"}
 
 
 class ServerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself, untyped
@@ -18,4 +18,4 @@ class ServerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
     name = "serverToken"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "kma_…, from manage.py create_server NAME"}
+        return {"type": "http", "scheme": "bearer", "description": "kma_…, from ./ma manage create_server NAME"}

@@ -26,15 +26,14 @@ def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
     """Raises BrokerError: not reachable, or the queues are not there yet."""
     broker = management()
     subscription, dead = f"queue.{setting.key}", f"queue.{dead_letter_queue(setting.key)}"
-    total = int(broker.attribute(subscription, "MessageCount"))
-    delayed = int(broker.attribute(subscription, "ScheduledCount"))
-    in_delivery = int(broker.attribute(subscription, "DeliveringCount"))
+    names = ("MessageCount", "ScheduledCount", "DeliveringCount", "ConsumerCount")
+    total, delayed, in_delivery, consumers = map(int, broker.attributes(subscription, *names))
     return QueueFigures(
-        # The three are read one after the other: never show less than nothing.
+        # They are read one after the other: never show less than nothing.
         waiting=max(0, total - delayed - in_delivery),
         delayed=delayed,
         in_delivery=in_delivery,
-        consumers=int(broker.attribute(subscription, "ConsumerCount")),
+        consumers=consumers,
         dead=int(broker.attribute(dead, "MessageCount")),
         at=now,
     )

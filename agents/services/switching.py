@@ -101,7 +101,7 @@ def _provision_refusal(setting: LaunchSetting) -> Refused | None:
         return Refused(
             "not_provisioned",
             _("The broker does not have what this setting needs: %(problem)s") % {"problem": setting.provision_problem},
-            _("Remove the cause, then run manage.py provision (it is also tried again by itself)."),
+            _("Remove the cause, then run ./ma manage provision (it is also tried again by itself)."),
         )
     if setting.provision_state != ProvisionState.READY or setting.wanted_hash != setting.provisioned_hash:
         return Refused(

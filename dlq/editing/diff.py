@@ -78,6 +78,8 @@ def _body_change(before: Message, after: Message, masked: frozenset[str], jms_ki
 def _readable(message: Message, masked: frozenset[str], jms_kind: int | None) -> str:
     text = text_of_body(message, jms_kind)
     if text is None:
+        if masked:
+            return HIDDEN
         return hexadecimal(message.body.value[: 16 * COMPARED]) if isinstance(message.body.value, bytes) else ""
     shown = shown_text(text, masked)
     return indented_xml(shown) or shown

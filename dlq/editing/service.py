@@ -40,7 +40,9 @@ def hidden_names(letter: DeadLetter, by: Any) -> frozenset[str]:
 
 def body_is_hidden(letter: DeadLetter, message: Message, names: frozenset[str]) -> bool:
     text = text_of_body(message, letter.jms_kind)
-    return text is not None and hides_text(text, names)
+    if text is None:  # bytes, or what no form would bring back: nobody can tell what of it is masked
+        return bool(names) and message.body.value is not None
+    return hides_text(text, names)
 
 
 def draft(letter: DeadLetter, changes: Changes, by: Any) -> Draft:

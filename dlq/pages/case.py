@@ -28,6 +28,7 @@ from dlq.models import (
     Note,
     ReplayItem,
 )
+from dlq.models.replay import DELIVERING
 from dlq.pages import events, waiting_events
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.events import Event
@@ -92,8 +93,8 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         events=sorted(found, key=lambda event: event.at),
         more=any(len(rows) == BOUND for rows in (protocols, letters, items, recovered, reports)),
         protocols=len(protocols),
-        deaths=len(letters),
-        replays=sum(1 for item in items if item.state == ItemState.GIVEN_BACK),
+        deaths=sum(1 for letter in letters if letter.died_here),
+        replays=sum(1 for item in items if item.state == ItemState.GIVEN_BACK and item.job.action in DELIVERING),
         weak=any(each.message_key_weak for each in protocols) or any(each.message_key_weak for each in letters),
     )
 

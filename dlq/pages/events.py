@@ -64,9 +64,10 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
 
 
 def death(letter: DeadLetter) -> Event:
-    what = _("Dead in %(queue)s") % {"queue": letter.queue}
+    what = _("Dead in %(queue)s") if letter.died_here else _("Moved to %(queue)s")
     number = _("letter %(n)s") % {"n": letter.pk}
-    return Event(letter.seen_at, "bad", what, number, link("letter", letter.pk), letter.pk)
+    tone = "bad" if letter.died_here else "info"
+    return Event(letter.seen_at, tone, what % {"queue": letter.queue}, number, link("letter", letter.pk), letter.pk)
 
 
 def _done(item: ReplayItem) -> str:

@@ -81,7 +81,7 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
     some = narrowed(request.GET, request.user, queues, queue=dead_letter_queue(key) if key else "")
     groups = groups_of(kind, some.queues)
     more = f"&{some.query}" if some.query else ""
-    shown = groups.found[start : start + PAGE]
+    shown, kinds = groups.found[start : start + PAGE], tabs(key, kind, some.query)
     return page(
         request,
         "dlq/groups.html",
@@ -89,7 +89,8 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         key=key,
         kind=kind,
-        tabs=tabs(key, kind, some.query),
+        tabs=kinds,
+        faults=kinds[0][1],
         narrowed=some,
         single=_single(key) + (f"?{some.query}" if some.query else ""),
         rows=_rows(request, shown, key),

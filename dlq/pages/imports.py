@@ -56,7 +56,7 @@ def _content(request: HttpRequest) -> str:
     file = request.FILES.get("file")
     content = bytes(file.read(LARGEST + 1)) if file else request.POST.get("lines", "").encode("utf-8", "replace")
     if len(content) > LARGEST:
-        reason = _("A page takes at most %(n)s bytes: use REST, or manage.py dlq import.")
+        reason = _("A page takes at most %(n)s bytes: use REST, or ./ma manage dlq import.")
         raise NotImported("too_large", reason % {"n": number(LARGEST)})
     try:
         return content.decode("utf-8-sig")

@@ -14,6 +14,7 @@ from broker.errors import MessageUndecodable
 from broker.port import Message
 from contract.properties import BROKERS_OWN, dead_letter_queue
 from contract.typed import from_json, text_of
+from dlq.binned.returns import put_back_of
 from dlq.letters_for import found, letters_for, queues_for
 from dlq.masking import MASK
 from dlq.masks import masks_for
@@ -26,6 +27,7 @@ from dlq.pages.list_of import list_of
 from dlq.pages.masked_bodies import told
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
+from dlq.pages.replay_words import title as title_of_job
 from dlq.pages.shown import LETTERS
 from dlq.pages.whole import whole_panel
 
@@ -39,7 +41,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     message, whole, problem = _read(letter)
     masks = masks_for(request.user)
     body = told(whole, letter, masks) if whole else None
-    look = _look(request, body)
+    look, put_back = _look(request, body), put_back_of(letter)
     hidden = masks.hides_bytes(letter) if whole is None else body is None
     properties = masks.items(letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN])
     return page(
@@ -66,7 +68,9 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         alike=list_of(letter.queue, fingerprint=letter.fingerprint),
         neighbours=_neighbours(request, letter),
         opened_in=list_query(request),
-        buttons=buttons_of(request.user, letter),
+        buttons=buttons_of(request.user, letter, put_back),
+        put_back=put_back,
+        put_back_by=title_of_job(put_back.job) if put_back else "",
         remarks=panel_of_letter(request, letter),
         whole=whole_panel(request.user, letter),
         expired=letter.expires_at is not None and letter.expires_at <= timezone.now(),

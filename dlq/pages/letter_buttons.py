@@ -9,12 +9,13 @@ from agents.pages.consoles import link
 from agents.services.rights import why_not
 from contract.properties import BIN, dead_letter_queue
 from dlq import rights
+from dlq.binned.returns import PutBack
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 
 
-def buttons_of(user: Any, letter: DeadLetter) -> list[Button]:
+def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -> list[Button]:
     key = letter.setting_key
-    stays = not_now(letter)
+    stays = _("It was put back from the bin.") if put_back else not_now(letter)
 
     def button(name: str, text: str, url: str, icon: str, right: str, tone: str = "", also: str = "") -> Button:
         refusal = (why_not(user, right, letter.setting) if letter.setting else "") or stays or also
@@ -45,7 +46,7 @@ def not_now(letter: DeadLetter) -> str:
     if letter.setting is None:
         return _("It belongs to no setting that is there.")
     if letter.queue not in (dead_letter_queue(letter.setting_key), dead_letter_queue(BIN)):
-        return _("It does not lie in the queue of its setting. manage.py adopt_dead_letters can bring it there.")
+        return _("It does not lie in the queue of its setting. ./ma manage adopt_dead_letters can bring it there.")
     if letter.orig_message_id < 0:
         return _("Somebody sent it to the dead-letter queue: it never was in the subscription.")
     if ReplayItem.objects.filter(letter=letter, state=ItemState.PLANNED).exists():

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import django_tables2 as tables
-from django.db.models import Count, Exists
+from django.db.models import Exists
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.utils import timezone
 from django.utils.html import format_html
@@ -25,7 +25,7 @@ from dlq.finding.newest import Newest
 from dlq.groups.narrowing import filter_query
 from dlq.letters_for import found, newest_found
 from dlq.masks import masks_for
-from dlq.models import DeadLetter, LetterState, ReplayItem
+from dlq.models import DeadLetter, LetterState
 from dlq.models.content import with_heads
 from dlq.pages.access import sees_letters
 from dlq.pages.groups import tabs
@@ -39,12 +39,12 @@ VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
 # Numbers that are hidden where there is little room.
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
+REPLAYS_HELP = gettext_lazy("How often this message was given back to agents and died again")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     letter: DeadLetter
-    replays: int
     body: str
 
 
@@ -57,7 +57,11 @@ class LetterTable(tables.Table):
         accessor="body", empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}}
     )
     attempts = tables.Column(accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=LESS)
-    replays = tables.Column(verbose_name=gettext_lazy("Replays"), attrs=LESS)
+    replays = tables.Column(
+        accessor="letter__chapter",
+        verbose_name=gettext_lazy("Replays"),
+        attrs={"td": LESS["td"], "th": {**LESS["th"], "title": REPLAYS_HELP}},
+    )
     state = tables.Column(accessor="letter", verbose_name=gettext_lazy("State"))
 
     class Meta:
@@ -93,7 +97,8 @@ class LetterTable(tables.Table):
         return amounts.number(value)
 
     def render_replays(self, value: int) -> str:
-        return amounts.number(value)
+        """What the filter `replays_from` means by it."""
+        return amounts.number(value - 1)
 
     def render_state(self, value: DeadLetter) -> SafeString:
         return state(LETTERS[value.state], pill=False)
@@ -199,9 +204,6 @@ def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
     muted = Exists(fault_of_row(timezone.now()))
     light = with_heads(DeadLetter.objects.filter(pk__in=numbers))
     letters = {letter.pk: letter for letter in light.annotate(is_muted=muted)}
-    # A query of its own: joined, SQLite would group the whole table before it takes a page of it.
-    given = ReplayItem.objects.filter(letter__in=numbers).order_by().values_list("letter")
-    counts = dict(given.annotate(Count("pk")))
     masks = masks_for(request.user)
     there = [letters[number] for number in numbers if number in letters]
-    return [Row(letter, counts.get(letter.pk, 0), masks.head_of_body(letter)) for letter in there]
+    return [Row(letter, masks.head_of_body(letter)) for letter in there]

@@ -1,6 +1,7 @@
 """One replay: its progress by what became of the letters, how it goes, and each letter with why."""
 
 from datetime import datetime
+from math import floor, log10
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -9,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from agents.pages.amounts import number
 from agents.pages.buttons import Button
 from agents.pages.consoles import link, page
 from agents.pages.lists import BEFORE, PAGE, page_of
@@ -24,20 +26,22 @@ from dlq.pages.replay_rights import job_for
 from dlq.pages.replay_steps import steps_of
 from dlq.pages.shown import JOBS, OUTCOMES
 from dlq.preflight.words import reason
+from dlq.replay.planned import planned_of
 
 # How often the page looks again: while letters move, and while only agents have something to say.
 BUSY, QUIET = "2s", "10s"
-GIVEN = Q(state=ItemState.GIVEN_BACK)
+PLANNED = "planned"  # which needs the job's slices
+# With what the index has of each: what an item is released as.
+GIVEN = Q(state=ItemState.GIVEN_BACK, released_as="")
 SHOWS: dict[str, Q] = {
-    "planned": Q(state=ItemState.PLANNED),
     "given_back": GIVEN,
     "handled": GIVEN & Q(outcome=Outcome.HANDLED),
     "failed_again": GIVEN & Q(outcome=Outcome.FAILED_AGAIN),
     "dead_again": GIVEN & Q(outcome=Outcome.DEAD_AGAIN),
     "waiting": GIVEN & Q(outcome=Outcome.WAITING),
-    "not_moved": Q(state__in=[ItemState.NOT_FOUND, ItemState.FAILED_TO_MOVE]),
-    "skipped": Q(state=ItemState.SKIPPED),
-    "cancelled": Q(state=ItemState.CANCELLED),
+    "not_moved": Q(released_as__in=[ItemState.NOT_FOUND, ItemState.FAILED_TO_MOVE]),
+    "skipped": Q(released_as=ItemState.SKIPPED),
+    "cancelled": Q(released_as=ItemState.CANCELLED),
 }
 
 
@@ -55,6 +59,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
     counts, masks = words.counts_of(job), masks_for(request.user)
     to_come = words.unsettled(job, counts)
+    goes = _pace(job, words.to_move(job, counts), now)
     return page(
         request,
         "dlq/replay.html",
@@ -72,8 +77,9 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         every=BUSY if job.state in OPEN_JOBS else QUIET,
         steps=steps_of(job, counts),
         problem=words.problem(job),
-        pace=_pace(job, words.to_move(job, counts), now),
-        waits=words.why_it_waits(job) if job.wait_reason else "",
+        pace=goes,
+        a_second=_a_second(goes),
+        waits=words.why_it_waits(job) if job.wait_reason and job.state != JobState.PAUSED else "",
         how=[*words.how(job), *words.rule(job, masks)],
         acknowledged=[words.acknowledged(code) for code in job.acknowledged],
         left_out=words.left_out(job),
@@ -83,7 +89,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             (item, masks.head_of_body(item.letter), words.item_shown(job, item.state), _outcome(item), reason(item.why))
             for item in listed.rows
         ],
-        show=show if show in SHOWS else "",
+        show=show if show in (PLANNED, *SHOWS) else "",
         why=reason(why) if why else "",
     )
 
@@ -98,11 +104,19 @@ def _pace(job: ReplayJob, remaining: int, now: datetime) -> Pace | None:
     slices = ReplaySlice.objects.filter(job=job).exclude(checked_at=None).order_by("-number")
     rows = slices.values_list("size", "moved_at", "planned_at", "checked_at")[:LATEST]
     latest = [Moved(size, begun or planned, checked) for size, begun, planned, checked in rows if checked]
-    return pace(latest, remaining, now)
+    return pace(latest, remaining, now, job.per_second)
+
+
+def _a_second(goes: Pace | None) -> str:
+    """Two digits at least: a slow job moves less than one a second."""
+    if goes is None or goes.per_second <= 0:
+        return ""
+    return number(goes.per_second, max(0, 1 - floor(log10(goes.per_second))))
 
 
 def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
-    items = ReplayItem.objects.filter(job=job).select_related("letter__content", "died_as")
+    items = planned_of(job) if show == PLANNED else ReplayItem.objects.filter(job=job)
+    items = items.select_related("letter__content", "died_as")
     items = items.defer("letter__content__encoded", "letter__content__properties", "letter__content__annotations")
     return items.filter(SHOWS[show]) if show in SHOWS else items
 

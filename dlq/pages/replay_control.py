@@ -74,7 +74,8 @@ def _page(
             raise Refused("conflict", refused.reason, refused.what_to_do) from refused
         return said
 
-    return ask(request, question, done, ReasonForm if what in WITH_REASON else None)
+    # Beside "Cancel the job" a "Cancel" would be either.
+    return ask(request, question, done, ReasonForm if what in WITH_REASON else None, go_back=what == "cancel")
 
 
 @require_POST

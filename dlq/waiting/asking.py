@@ -99,13 +99,11 @@ def _check(setting: LaunchSetting, kind: str, part: str, numbers: Collection[int
 
 def _count(broker: Management, key: str, part: str) -> int:
     queue = f"queue.{queue_of(key, part)}"
+    names = ("MessageCount", "ScheduledCount", "DeliveringCount")
+    total, delayed, delivering = map(int, broker.attributes(queue, *names))
     if part == WaitingPart.DELAYED:
-        return int(broker.attribute(queue, "ScheduledCount"))
-    total = int(broker.attribute(queue, "MessageCount"))
-    if part == WaitingPart.HELD:
-        return total
-    apart = int(broker.attribute(queue, "ScheduledCount")) + int(broker.attribute(queue, "DeliveringCount"))
-    return max(0, total - apart)
+        return delayed
+    return total if part == WaitingPart.HELD else max(0, total - delayed - delivering)
 
 
 def listed(broker: Management, key: str, part: str) -> list[WaitingMessage] | None:

@@ -59,9 +59,8 @@ class Heads:
         return _by_id(messages, walked)
 
     def _average(self, queue: str) -> float:
-        size = int(self.management.attribute(f"queue.{queue}", "PersistentSize"))
-        count = int(self.management.attribute(f"queue.{queue}", "MessageCount"))
-        return size / max(1, count)
+        size, count = self.management.attributes(f"queue.{queue}", "PersistentSize", "MessageCount")
+        return int(size) / max(1, int(count))
 
     def _walk(self, key: str, address: str, queue: str) -> Generator[tuple[str, str]]:
         """(the producer's id, the head of the body); ends early where messages are large."""

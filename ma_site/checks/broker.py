@@ -36,7 +36,7 @@ def _browse() -> Finding:
     except AccessRefused as error:
         return bad(f"the account {settings.MA_BROKER_AMQP.user} may not browse dead letters: {error}", ACCOUNT)
     except BrokerError as error:
-        return bad(f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; manage.py provision")
+        return bad(f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; ./ma manage provision")
     finally:
         browser.close()
     return good("dead letters are browsed over AMQP")

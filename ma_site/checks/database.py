@@ -18,7 +18,7 @@ def check(now: datetime) -> Iterator[Finding]:
             told = cursor.fetchone()[0]
         sign_of_life("doctor", now)
     except DatabaseError as error:
-        yield bad(f"{vendor} does not do its work: {error}", "Look at MA_DATABASE_URL; then manage.py migrate.")
+        yield bad(f"{vendor} does not do its work: {error}", "Look at MA_DATABASE_URL; then ./ma manage migrate.")
         return
     if vendor == "sqlite" and told != "wal":
         yield bad(

@@ -14,7 +14,7 @@ from ma_site.checks.finding import Finding, bad, good, register
 def check(now: datetime) -> Iterator[Finding]:
     servers = list(Server.objects.all())
     if not servers:
-        yield bad("there is no server", "manage.py create_server NAME; then start its KMA with the token.")
+        yield bad("there is no server", "./ma manage create_server NAME; then start its KMA with the token.")
     for server in servers:
         yield _heard(server, now)
         if server.spool_full:
@@ -39,7 +39,7 @@ def _heard(server: Server, now: datetime) -> Finding:
         start = f"start a KMA on its host with it: KMA_SERVER={server.name} KMA_TOKEN=… MA_URL={settings.MA_BASE_URL}"
         return bad(
             f"{server.name} was never seen",
-            f"manage.py create_server {server.name} prints a token; {start} (docs/operations.md). "
+            f"./ma manage create_server {server.name} prints a token; {start} (docs/operations.md). "
             "Or delete the server in the admin.",
         )
     seconds = (now - server.last_seen_at).total_seconds()

@@ -15,6 +15,6 @@ def check(now: datetime) -> Iterator[Finding]:
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if missing:
         names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in missing[:5])
-        yield bad(f"{len(missing)} are not applied: {names}", "manage.py migrate")
+        yield bad(f"{len(missing)} are not applied: {names}", "./ma manage migrate")
     else:
         yield good("all applied")

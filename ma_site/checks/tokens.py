@@ -19,7 +19,7 @@ def check(now: datetime) -> Iterator[Finding]:
     servers = list(Server.objects.annotate(valid=valid).filter(Q(valid__gt=0) | Exists(POOLS)))
     for server in servers:
         if server.valid == 0:
-            yield bad(f"{server.name} has no valid token", f"manage.py create_server {server.name}")
+            yield bad(f"{server.name} has no valid token", f"./ma manage create_server {server.name}")
         elif server.valid > VALID_AT_A_TIME:
             yield bad(f"{server.name} has {server.valid} valid tokens", "Revoke the old ones in the admin.")
     if all(0 < server.valid <= VALID_AT_A_TIME for server in servers):

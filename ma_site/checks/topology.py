@@ -16,12 +16,12 @@ def check(now: datetime) -> Iterator[Finding]:
         for setting in [None, *LaunchSetting.objects.select_related("destination")]:
             for difference in topology_differences(setting):
                 wanting += 1
-                yield bad(str(difference), "manage.py provision")
+                yield bad(str(difference), "./ma manage provision")
     except BrokerError as error:
         yield bad(f"the broker did not answer: {error}", "./ma logs artemis")
         return
     for setting in LaunchSetting.objects.exclude(provision_state=ProvisionState.READY):
         wanting += 1
-        yield bad(f"{setting.key} is {setting.provision_state}: {setting.provision_problem}", "manage.py provision")
+        yield bad(f"{setting.key} is {setting.provision_state}: {setting.provision_problem}", "./ma manage provision")
     if not wanting:
         yield good("found is as wanted")

@@ -15,7 +15,7 @@ def check(now: datetime) -> Iterator[Finding]:
         count = int(management().attribute(f"queue.{UNREADABLE}", "MessageCount"))
     except BrokerError as error:
         yield bad(
-            f"the broker does not tell what {UNREADABLE} holds: {error}", "./ma logs artemis; manage.py provision"
+            f"the broker does not tell what {UNREADABLE} holds: {error}", "./ma logs artemis; ./ma manage provision"
         )
         return
     if count:

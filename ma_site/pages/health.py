@@ -139,13 +139,9 @@ def _redis() -> Part:
 
 def _broker_says() -> tuple[str, int, int]:
     """Version, and how full the memory for messages and the disk are, in percent."""
-    broker = management()
-    memory = int(broker.attribute("broker", "AddressMemoryUsagePercentage"))
-    return (
-        str(broker.attribute("broker", "Version")),
-        memory,
-        round(100 * float(broker.attribute("broker", "DiskStoreUsage"))),
-    )
+    names = ("Version", "AddressMemoryUsagePercentage", "DiskStoreUsage")
+    version, memory, disk = management().attributes("broker", *names)
+    return str(version), int(memory), round(100 * float(disk))
 
 
 def _broker() -> Part:

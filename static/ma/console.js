@@ -134,7 +134,7 @@
     function go(step) {
         const all = rows();
         const next = all[Math.max(0, Math.min(all.length - 1, here(all) + step))];
-        const target = next && (next.querySelector("a[data-row]") || next.querySelector("a[href], input"));
+        const target = next && (next.querySelector("a[data-row]") || next.querySelector("a[href]") || next.querySelector("input"));
         if (target) target.focus();
         return Boolean(target);
     }

@@ -7,7 +7,7 @@ import pytest
 from agents.pages import lists
 from broker.port import BodyKind, Message
 from contract.typed import Typed
-from dlq.models import DeadLetter, LetterState, ReplayJob, Scope
+from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.pages.bodies import Look, body_of, pretty, shown
 from tests.web.factories import World, make_letter
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
@@ -276,3 +276,38 @@ def test_letters_of_a_job_that_discards_are_not_said_to_be_given_back(world: Wor
     text = looked_at(signed_in(world, "viewer"), f"/replays/{world.job.pk}/").text
 
     assert "put into the bin" in text and "given back" not in text
+
+
+def test_the_list_tells_how_often_a_message_was_given_back_as_its_filter_means_it(world: World) -> None:
+    again = make_letter(world, "stock-sync", "again", chapter=3)
+    left_out = make_letter(world, "stock-sync", "left out")
+    for state in (ItemState.SKIPPED, ItemState.CANCELLED):
+        job = ReplayJob.objects.create(setting_key="stock-sync", scope="selection", state="done", action="discard")
+        ReplayItem.objects.create(job=job, letter=left_out, state=state)
+    client = signed_in(world, "viewer")
+
+    def replays(query: str) -> list[str]:
+        page = client.get(f"/dead-letters/stock-sync/?{query}").context["table"]
+        return [row.get_cell("replays") for row in page.rows]
+
+    assert replays("") == ["0", "2"]
+    assert (replays("replays_from=1"), replays("replays_to=0")) == (["2"], ["0"])
+    assert "given back to agents and died again" in client.get("/dead-letters/stock-sync/").content.decode()
+    assert again.pk < left_out.pk
+
+
+@pytest.mark.parametrize("path", [f"/dead-letters/{KEY}/", "/letters/", "/protocols/"])
+def test_keys_find_the_rows_of_a_list_and_in_each_a_link(world: World, path: str) -> None:
+    found = looked_at(signed_in(world, "operator"), path).found
+    begin = next(place for place, (tag, attrs) in enumerate(found) if tag == "div" and "data-rows" in attrs)
+    inside = [tag for tag, _attrs in found[begin:]]
+
+    assert inside.index("table") == 1
+    assert "a" in inside[inside.index("tbody") :]
+
+
+def test_the_fingerprint_of_a_letter_is_shown_whole(world: World) -> None:
+    fingerprint = "v1:" + "0123456789abcdef" * 3
+    letter = make_letter(world, KEY, "x", fingerprint=fingerprint)
+
+    assert f"Fingerprint {fingerprint} " in looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text

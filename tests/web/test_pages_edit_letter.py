@@ -18,7 +18,7 @@ from dlq.models import AuditEntry, DeadLetter, LetterContent, LetterEdit, Replay
 from dlq.preflight import CODES
 from tests.web import letters, reports
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 BODY = '\n{"sum": 1.10, "note": "a</textarea><script>x</script>"}\n'
 PROPERTIES = {
@@ -27,13 +27,6 @@ PROPERTIES = {
     "lines": Typed("string", "a\nb"), "many": Typed("list", (Typed("int", 1),)), "none": Typed("null", None),
     "_AMQ_X": Typed("string", "broker"), "space": Typed("string", " x "),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    told: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told.append(job))
-    return told
 
 
 @pytest.fixture

@@ -15,17 +15,10 @@ from dlq.preflight import CODES
 from tests.web import letters, reports
 from tests.web.test_pages_edit_letter import fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 SUM = {"o-0-op": "set_json", "o-0-place": "/sum", "o-0-value": "2.50"}
 CARD = {"region": Typed("string", "north"), "card": Typed("string", "4111-secret")}
-
-
-@pytest.fixture(autouse=True)
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    told: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told.append(job))
-    return told
 
 
 @pytest.fixture

@@ -157,7 +157,7 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
 
     for path, words in {
         "/": "From the moment it is saved it gathers messages",
-        "/servers/": "manage.py create_server NAME",
+        "/servers/": "./ma manage create_server NAME",
         "/protocols/": "No failure so far",
         "/dead-letters/": "Each setting gets a dead-letter queue of its own",
         "/replays/": "Nothing was given back so far",

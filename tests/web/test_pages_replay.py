@@ -36,9 +36,9 @@ def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, j
 
 @pytest.mark.parametrize(
     ("action", "english", "russian"),
-    [("give_back", "Replay", "Возврат"), ("redirect", "Redirect", "Перенаправление"),
-     ("discard", "Discard", "Выбрасывание"), ("put_back", "Put back from the bin", "Возврат из корзины"),
-     ("edit", "Edit and give back", "Исправление и возврат")],
+    [("give_back", "Replay", "Возвращение"), ("redirect", "Redirect", "Перенаправление"),
+     ("discard", "Discard", "Выбрасывание"), ("put_back", "Put back from the bin", "Возвращение из корзины"),
+     ("edit", "Edit and give back", "Исправление и возвращение")],
 )  # fmt: skip
 def test_its_title_says_what_is_done(world: World, job: ReplayJob, action: str, english: str, russian: str) -> None:
     ReplayJob.objects.filter(pk=job.pk).update(action=action, query="exception=KeyError", scope="matching")
@@ -61,7 +61,42 @@ def test_it_tells_the_pace_and_what_is_left(world: World, job: ReplayJob) -> Non
         )  # fmt: skip
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    assert "9 a second · about 20 s left" in text
+    assert "9.4 a second · about 20 s left" in text
+
+
+def test_a_slow_pace_is_told_as_it_is(world: World, job: ReplayJob) -> None:
+    at = timezone.now() - timedelta(seconds=1)
+    ReplayJob.objects.filter(pk=job.pk).update(per_second=0.5)
+    ReplaySlice.objects.create(
+        job=job, number=1, first_letter_id=1, last_letter_id=1, size=1, state="checked", planned_at=at, checked_at=at
+    )
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
+
+    assert " 0.5 a second · about 6 min 16 s left" in text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_a_paused_job_waits_for_nothing_but_a_person(world: World, job: ReplayJob) -> None:
+    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.PAUSED, paused_at=timezone.now(), wait_reason="rate")
+    text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
+
+    assert "Paused" in text and "It waits for its next letters" not in text
+
+
+def test_who_does_not_want_to_cancel_it_goes_back(world: World, job: ReplayJob) -> None:
+    client = signed_in(world, "chief")
+    found = looked_at(client, f"/replays/{job.pk}/cancel/")
+    assert "Cancel the job Go back" in found.text and f"/replays/{job.pk}/" in found.links()
+    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.AWAITING, by=None)
+    assert "Go back" not in looked_at(client, f"/replays/{job.pk}/refuse/").text
+
+
+@pytest.mark.parametrize("action", ["give_back", "discard", "put_back"])
+def test_it_leads_to_the_letters_of_its_setting(world: World, job: ReplayJob, action: str) -> None:
+    ReplayJob.objects.filter(pk=job.pk).update(action=action)
+    found = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").found
+    buttons = [attrs["href"] for tag, attrs in found if tag == "a" and attrs.get("class") == "btn"]
+
+    assert f"/dead-letters/{KEY}/" in buttons
 
 
 def test_it_tells_how_it_goes_and_why_it_waits(world: World, job: ReplayJob) -> None:

@@ -82,7 +82,7 @@ def _common(parser: CommandParser) -> None:
 def _setting(key: str) -> LaunchSetting:
     found = LaunchSetting.objects.select_related("pool", "destination").filter(key=key).first()
     if found is None:
-        raise CommandError(f"There is no setting {key!r}; manage.py settings list shows them.")
+        raise CommandError(f"There is no setting {key!r}; ./ma manage settings list shows them.")
     return found
 
 
