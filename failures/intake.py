@@ -29,6 +29,7 @@ from failures.hygiene import BIGGEST
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from failures.records import Known, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, register_letter_outcome, register_protocols
+from failures.tallies.noting import note
 
 __all__ = ["ForeignReport", "TooManyRecords", "accept_batch", "register_letter_outcome", "register_protocols"]
 
@@ -121,6 +122,7 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime) 
     unstored = writing.insert(protocols) | writing.insert(recovered)
     refused += [(record, unstored[record.id]) for record, _ in readable if record.id in unstored]
     writing.keep_refused(server, spool, refused, now)
+    note(row for row in protocols if row.pk not in unstored)
 
     stored = [(record, content) for record, content in readable if record.id not in unstored]
     for record, content in stored:

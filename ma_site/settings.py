@@ -220,6 +220,7 @@ CELERY_BEAT_SCHEDULE = {
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
     "tend wholes": {"task": "dlq.tend_wholes", "schedule": schedule(5.0), "options": {"expires": 5}},
+    "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
     "tend waiting": {"task": "dlq.tend_waiting", "schedule": schedule(3.0), "options": {"expires": 3}},
 }
 

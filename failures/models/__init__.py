@@ -1,7 +1,23 @@
 """Rows of the failures app, one file per resource."""
 
+from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
 from failures.models.protocol import FailureProtocol
 from failures.models.recovered import RecoveredMessage
 from failures.models.spool import RefusedRecord, SpoolMark
+from failures.models.tally import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 
-__all__ = ["FailureProtocol", "RecoveredMessage", "RefusedRecord", "SpoolMark"]
+__all__ = [
+    "Advice",
+    "FailureDelta",
+    "FailureGroup",
+    "FailureProtocol",
+    "Fingerprint",
+    "FingerprintAct",
+    "FingerprintChange",
+    "FingerprintHour",
+    "FoldMark",
+    "KnownError",
+    "RecoveredMessage",
+    "RefusedRecord",
+    "SpoolMark",
+]

@@ -1,0 +1,1 @@
+"""Counts of failures by activation, server, fingerprint and hour."""

@@ -1,0 +1,99 @@
+"""Counts as pages show them: the folded rows and the deltas that are still to fold, read in one statement."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from failures.models import FailureDelta, FailureGroup, FingerprintHour
+
+# Of an activation or a fingerprint: more kinds on more servers than people can read.
+MOST_GROUPS = 5000
+HOUR = timedelta(hours=1)
+_FIELDS = (
+    "activation_uuid", "setting_key", "server_name", "fingerprint", "exception_type", "place", "headline",
+    "agent_version", "temporary", "count", "first_at", "last_at", "latest",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Failures of one fingerprint on one server in one activation; `latest` may have been deleted."""
+
+    activation_uuid: UUID
+    setting_key: str
+    server_name: str
+    fingerprint: str
+    exception_type: str
+    place: str
+    headline: str
+    agent_version: str
+    temporary: bool
+    count: int
+    first_at: datetime
+    last_at: datetime
+    latest: UUID
+
+
+def of_activation(activation: UUID) -> list[Alike]:
+    """One for each server and fingerprint, at most MOST_GROUPS, the largest first."""
+    return _together(activation_uuid=activation)
+
+
+def of_fingerprints(fingerprints: Collection[str], since: datetime) -> list[Alike]:
+    """One for each activation, server and fingerprint whose last failure is not older, at most MOST_GROUPS of the
+    newest; the latest first."""
+    found = _together(fingerprint__in=list(fingerprints), last_at__gte=since)
+    return sorted(found, key=lambda alike: alike.last_at, reverse=True)
+
+
+def _together(**narrowed: Any) -> list[Alike]:
+    """In one statement: a fold between two would count what it moved twice, or not at all."""
+    newest = FailureGroup.objects.filter(**narrowed).order_by("-last_at").values("pk")[:MOST_GROUPS]
+    folded = FailureGroup.objects.filter(pk__in=newest).order_by()
+    fresh = FailureDelta.objects.filter(**narrowed).order_by()
+    return added(Alike(*row) for row in folded.values_list(*_FIELDS).union(fresh.values_list(*_FIELDS), all=True))
+
+
+def added(parts: Iterable[Alike]) -> list[Alike]:
+    """Parts of the same activation, server and fingerprint as one; the largest first."""
+    sums: dict[tuple[UUID, str, str], Alike] = {}
+    for part in parts:
+        key = (part.activation_uuid, part.server_name, part.fingerprint)
+        sums[key] = _sum(sums[key], part) if key in sums else part
+    return sorted(sums.values(), key=lambda alike: (-alike.count, alike.server_name, alike.fingerprint))
+
+
+def _sum(one: Alike, other: Alike) -> Alike:
+    later = max(one, other, key=lambda alike: alike.last_at)
+    return replace(later, count=one.count + other.count, first_at=min(one.first_at, other.first_at))
+
+
+def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> Mapping[str, list[int]]:
+    """By fingerprint: how many in each whole hour from that of `since` to that of `now`."""
+    first = since.replace(minute=0, second=0, microsecond=0)
+    width = int((now - first) / HOUR) + 1
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * width)
+    for fingerprint, _setting, hour, count in _hours(fingerprint__in=list(fingerprints), hour__gte=first):
+        index = int((hour - first) / HOUR)
+        if 0 <= index < width:
+            counts[fingerprint][index] += count
+    return counts
+
+
+def settings_of(fingerprints: Collection[str], since: datetime) -> dict[str, int]:
+    """By setting: how many since the hour of `since`, the most first."""
+    first = since.replace(minute=0, second=0, microsecond=0)
+    counts: dict[str, int] = defaultdict(int)
+    for _fingerprint, setting, _hour, count in _hours(fingerprint__in=list(fingerprints), hour__gte=first):
+        counts[setting] += count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _hours(**narrowed: Any) -> Iterable[tuple[str, str, datetime, int]]:
+    fields = ("fingerprint", "setting_key", "hour", "count")
+    folded = FingerprintHour.objects.filter(**narrowed).order_by().values_list(*fields)
+    fresh = FailureDelta.objects.filter(**narrowed).order_by().values_list(*fields)
+    return folded.union(fresh, all=True)

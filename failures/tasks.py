@@ -1,0 +1,12 @@
+"""Short steps for a worker. Each may run twice; the rows say what is still to do."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from failures.tallies.folding import fold_all, forget_hours
+
+
+@shared_task(name="failures.fold")
+def fold_task() -> None:
+    fold_all(timezone.now())
+    forget_hours(timezone.now())

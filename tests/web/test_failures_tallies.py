@@ -1,0 +1,159 @@
+"""Counts of failures: each protocol once, whoever folds, and whenever it dies."""
+
+from datetime import UTC, datetime, timedelta
+from threading import Barrier, Thread
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+
+from agents.models import LaunchSetting, Run
+from contract.messages import Protocol
+from failures.intake import accept_batch
+from failures.models import FailureDelta, FailureGroup, FailureProtocol, Fingerprint, FingerprintHour, FoldMark
+from failures.tallies import folding, noting, reading
+from tests.web import reports
+
+NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
+OTHER = "v1:fedcba9876543210"
+
+
+class Hall:
+    """A server's spool, and what its batches say of the setting `orders`."""
+
+    def __init__(self, name: str = "srv-1") -> None:
+        self.server = reports.server(name)
+        setting = LaunchSetting.objects.filter(key="orders").first() or reports.setting()
+        self.run = Run.objects.filter(server=self.server).first() or reports.run(setting, self.server)
+        self.spool = reports.Spool(name)
+
+    def failure(self, at: datetime = reports.AT, **fields: object) -> Protocol:
+        return reports.protocol(reports.run_of(self.run), occurred_at=at, **fields)
+
+    def send(self, *failures: Protocol, now: datetime = NOW) -> None:
+        accept_batch(self.server, self.spool.batch(*failures), now)
+
+
+def counted() -> set[int]:
+    """What each table says of all failures."""
+    tables = (FailureGroup, FingerprintHour, Fingerprint)
+    return {table.objects.aggregate(sum=Sum("count"))["sum"] or 0 for table in tables}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestCounts:
+    def test_each_protocol_counts_once_before_and_after_a_fold(self) -> None:
+        hall = Hall()
+        hall.send(*[hall.failure() for _ in range(3)], hall.failure(fingerprint=OTHER))
+        before = reading.of_activation(hall.run.activation_id)
+        folding.fold_all(NOW)
+        hall.send(hall.failure(reports.AT + timedelta(minutes=2), exception_text="no row 7"))
+
+        assert [(alike.fingerprint, alike.count) for alike in before] == [("v1:0123456789abcdef", 3), (OTHER, 1)]
+        after = reading.of_activation(hall.run.activation_id)
+        assert [(alike.fingerprint, alike.count) for alike in after] == [("v1:0123456789abcdef", 4), (OTHER, 1)]
+        assert after[0].first_at == reports.AT and after[0].last_at == reports.AT + timedelta(minutes=2)
+        assert after[0].latest == FailureProtocol.objects.latest("occurred_at").pk
+        folding.fold_all(NOW)
+        assert reading.of_activation(hall.run.activation_id) == after
+        assert counted() == {5} and not FailureDelta.objects.exists()
+
+    def test_a_batch_that_comes_again_counts_nothing(self) -> None:
+        hall = Hall()
+        batch = hall.spool.batch(hall.failure(), hall.failure())
+        for _ in range(2):
+            accept_batch(hall.server, batch, NOW)
+            folding.fold_all(NOW)
+
+        assert counted() == {2}
+
+    def test_an_older_failure_that_comes_late_is_not_the_latest(self) -> None:
+        hall = Hall()
+        hall.send(hall.failure(exception_text="new"))
+        folding.fold_all(NOW)
+        latest = Fingerprint.objects.get().latest
+        hall.send(hall.failure(reports.AT - timedelta(hours=5), exception_text="old"))
+        folding.fold_all(NOW)
+
+        row = Fingerprint.objects.get()
+        assert (row.latest, row.headline, row.count) == (latest, "new", 2)
+        assert row.first_at == reports.AT - timedelta(hours=5) and row.recent_at == reports.AT
+
+    def test_a_fold_that_dies_before_its_commit_has_counted_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        hall = Hall()
+        hall.send(hall.failure(), hall.failure())
+        monkeypatch.setattr(folding.Greatest, "__init__", lambda *_: (_ for _ in ()).throw(SystemExit))
+        with pytest.raises(SystemExit):
+            folding.fold_all(NOW)
+        monkeypatch.undo()
+
+        assert counted() == {0} and FoldMark.objects.get().folded_at is None
+        folding.fold_all(NOW)
+        assert counted() == {2}
+
+    def test_many_steps_fold_everything(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(folding, "AT_ONCE", 2)
+        hall = Hall()
+        for _ in range(5):
+            hall.send(hall.failure())
+
+        assert folding.fold_all(NOW) == 5
+        assert counted() == {5}
+
+    def test_two_folds_and_intakes_at_once_count_each_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(folding, "AT_ONCE", 3)
+        halls = [Hall("srv-1"), Hall("srv-2")]
+        barrier, faults = Barrier(4), []
+
+        def run(work: object, times: int) -> None:
+            barrier.wait()
+            try:
+                for _ in range(times):
+                    work()  # type: ignore[operator]
+            except Exception as error:
+                faults.append(error)
+            finally:
+                connection.close()
+
+        works = [(lambda hall=hall: hall.send(hall.failure(), hall.failure()), 15) for hall in halls]
+        works += [(lambda: folding.fold_all(NOW), 10)] * 2
+        threads = [Thread(target=run, args=work) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        while FailureDelta.objects.exists():
+            folding.fold_all(NOW)
+
+        assert faults == []
+        assert counted() == {60} == {FailureProtocol.objects.count()}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_hours_are_those_of_the_server_unless_nobody_can_believe_its_clock() -> None:
+    hall = Hall()
+    hall.send(
+        hall.failure(NOW - timedelta(hours=2)),
+        hall.failure(NOW + timedelta(days=365)),
+        hall.failure(NOW - timedelta(days=365)),
+    )
+    fingerprint = "v1:0123456789abcdef"
+
+    def shown() -> list[int]:
+        return reading.hours_of([fingerprint], NOW - timedelta(hours=3), NOW)[fingerprint]
+
+    assert shown() == [0, 1, 0, 2]
+    folding.fold_all(NOW)
+    assert shown() == [0, 1, 0, 2]
+    assert reading.settings_of([fingerprint], NOW - timedelta(hours=1)) == {"orders": 2}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_hours_are_forgotten_after_their_time_and_nothing_else() -> None:
+    hall = Hall()
+    hall.send(hall.failure(NOW - noting.BELIEVED + timedelta(hours=2)), hall.failure(NOW))
+    folding.fold_all(NOW)
+
+    assert folding.forget_hours(NOW) == 0
+    assert folding.forget_hours(NOW + timedelta(hours=3)) == 1
+    assert Fingerprint.objects.get().count == 2 and FingerprintHour.objects.get().hour.hour == 12
