@@ -35,6 +35,8 @@ class Environment:
     second_person_above: int
     given_back_often: int
     bin_days: int
+    retention_days: int
+    retention_silent_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,12 @@ def read(environ: Mapping[str, str]) -> Environment:
             "MA_GIVEN_BACK_OFTEN", reader.text("MA_GIVEN_BACK_OFTEN", "5"), _whole(1, 1_000_000), 5
         ),
         bin_days=reader.parsed("MA_BIN_DAYS", reader.text("MA_BIN_DAYS", "30"), _whole(1, 36_500), 30),
+        retention_days=reader.parsed(
+            "MA_RETENTION_DAYS", reader.text("MA_RETENTION_DAYS", "30"), _whole(0, 36_500), 30
+        ),
+        retention_silent_days=reader.parsed(
+            "MA_RETENTION_SILENT_DAYS", reader.text("MA_RETENTION_SILENT_DAYS", "90"), _whole(0, 36_500), 90
+        ),
     )
     _refuse(reader.problems)
     return result

@@ -74,6 +74,10 @@ class SettingForm(ScheduleForm):
                 "One message on one server: handled well, all go on at full speed; failed, it is off again at once."
             ),
             "masked_properties": _("Values of these message properties are never stored with a failure."),
+            "retention_days": _(
+                "After an activation that finished well all its protocols are deleted; after one with an error those "
+                "that are older than so many days before its start."
+            ),
         }
 
 
@@ -119,7 +123,16 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         ),
         (
             _("After failure"),
-            {"fields": ("breaker_m", "count_once", "try_one_first", "restart_seconds", "masked_properties")},
+            {
+                "fields": (
+                    "breaker_m",
+                    "count_once",
+                    "try_one_first",
+                    "restart_seconds",
+                    "masked_properties",
+                    "retention_days",
+                )
+            },
         ),
         (_("State"), {"fields": FACTS}),
     )

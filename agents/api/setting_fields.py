@@ -39,6 +39,7 @@ CHOSEN = (
     "transaction_timeout_seconds",
     "isolate",
     "child_memory_mb",
+    "retention_days",
     "parameters",
     "masked_properties",
     "description",

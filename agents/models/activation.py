@@ -72,6 +72,9 @@ class Activation(models.Model):
     )
     started_at = models.DateTimeField(_("started"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
+    # How it finished, for who asks when its records are deleted; None before it ended. False before it ended: nobody
+    # can tell any more that all went well. See agents.services.final_states.
+    well = models.BooleanField(_("finished well"), null=True, editable=False)
     reason = models.TextField(_("reason"), blank=True, default="")
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
     # Which enabling of the setting it belongs to (LaunchSetting.enablings at its start), and its place among the

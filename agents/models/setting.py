@@ -146,6 +146,12 @@ class LaunchSetting(models.Model):
     child_memory_mb = models.PositiveIntegerField(
         _("memory bound of a process, MB (0 = none)"), default=0, validators=[MaxValueValidator(1_048_576)]
     )
+    retention_days = models.PositiveIntegerField(
+        _("after an error: keep failure protocols from so many days before it (empty = as the site)"),
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(36_500)],
+    )
     parameters = models.JSONField(_("parameters"), default=dict, blank=True, validators=[check_parameters])
     masked_properties = models.JSONField(
         _("masked message properties"), default=list, blank=True, validators=[check_names]

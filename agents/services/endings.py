@@ -18,7 +18,7 @@ from agents.models import Activation, ActivationState, Ending, Kind, Run, RunPha
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.server import lost_before
 from agents.services import followers
-from agents.services.final_states import RunFact, final_state, own_ending
+from agents.services.final_states import RunFact, final_state, finished_well, own_ending
 from agents.services.hearing import silence_counts
 from agents.services.history import note
 from agents.services.looking import look_after_commit
@@ -101,17 +101,27 @@ def _end(pk: UUID, now: datetime) -> bool:
     activation = Activation.objects.select_for_update(no_key=True).get(pk=pk)
     if activation.ended_at is not None or _has_incomplete_runs(pk):
         return False
-    before = activation.state
-    left = unresolved.of(activation) if before in OPEN_ACTIVATIONS else 0
-    after = final_state(before, activation.ending, _facts(pk, now), left)
+    before, runs = activation.state, _facts(pk, now)
+    raised = standalone_raised(activation)
+    # What is with an error anyhow, and has its state, needs no count of what may be a million protocols.
+    spoilt = activation.well is False or not finished_well(activation.ending, runs, raised=raised, unresolved=0)
+    left = unresolved.of(activation) if before in OPEN_ACTIVATIONS or not spoilt else 0
+    after = final_state(before, activation.ending, runs, left if before in OPEN_ACTIVATIONS else 0)
     unchanged = Activation.objects.filter(pk=pk, ended_at=None, state=before, ending=activation.ending)
-    if unchanged.update(state=after, ended_at=now) != 1:
+    if unchanged.update(state=after, ended_at=now, well=not spoilt and not left) != 1:
         return False
-    reason = f"{left} messages failed and were not handled well later" if left else ""
+    reason = f"{left} messages failed and were not handled well later" if left and before in OPEN_ACTIVATIONS else ""
     note(activation.setting, "activation", before, after.value, now=now, reason=reason, activation=activation)
     activation.state, activation.ended_at = after, now
     transaction.on_commit(lambda: followers.follow(activation, now), robust=True)
     return True
+
+
+def standalone_raised(activation: Activation) -> bool:
+    """Also what was temporary: there is no message that could come again."""
+    if activation.setting.takes_messages:
+        return False
+    return Run.objects.filter(Q(failed__gt=0) | Q(temporary__gt=0), activation=activation.pk).exists()
 
 
 def _has_incomplete_runs(pk: UUID) -> bool:

@@ -39,6 +39,12 @@ def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None
     return Ending.LIMIT if by_limit else Ending.FINISHED
 
 
+def finished_well(ending: str, runs: Iterable[RunFact], *, raised: bool, unresolved: int) -> bool:
+    """Whatever its state: one that a person switched off may have finished well. `raised`: a standalone agent did."""
+    bad = {RunPhase.INTERRUPTED, RunPhase.LOST, RunPhase.FAILED} & {run.state for run in runs}
+    return not (bad or raised or unresolved or ending == Ending.WAITED)
+
+
 def final_state(state: str, ending: str, runs: Iterable[RunFact], unresolved: int) -> ActivationState:
     """As what an activation ends all of whose runs are closed. One that was switched off has its state already."""
     if state not in OPEN_ACTIVATIONS:

@@ -2,25 +2,33 @@
 
 from datetime import datetime
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from agents import unresolved
 from agents.models import Activation, ActivationState, Run
+from agents.services.endings import standalone_raised
 from agents.services.history import note
 from contract.messages import Closing, RunState
 
 
-def note_late(run: Run, records: int, failed: int, closing: Closing | None, now: datetime) -> None:
+def note_late(run: Run, records: int, failed: int, temporary: int, closing: Closing | None, now: datetime) -> None:
     """Called inside the intake's transaction, with the records stored. Nothing happens while the activation is open:
     the row is then not touched, so that no intake waits for another."""
     ended = Activation.objects.filter(pk=run.activation_id, ended_at__isnull=False)
     if not ended.update(late_records=F("late_records") + records):
         return
     badly_closed = closing is not None and closing.state is not RunState.FINISHED
-    well = Activation.objects.select_related("setting").filter(pk=run.activation_id, state=ActivationState.SUCCEEDED)
-    activation = well.first() if failed or badly_closed else None
-    if activation is None or not (badly_closed or unresolved.of(activation)):
+    well = ended.filter(Q(well=True) | Q(state=ActivationState.SUCCEEDED)).select_related("setting")
+    activation = well.first() if failed or temporary or badly_closed else None
+    if activation is None:
         return
-    if well.update(state=ActivationState.FAILED):
+    if badly_closed or standalone_raised(activation) or (failed and unresolved.of(activation)):
+        _turn_into_error(activation, now)
+
+
+def _turn_into_error(activation: Activation, now: datetime) -> None:
+    rows = Activation.objects.filter(pk=activation.pk)
+    rows.update(well=False)
+    if rows.filter(state=ActivationState.SUCCEEDED).update(state=ActivationState.FAILED):
         old, new = ActivationState.SUCCEEDED.value, ActivationState.FAILED.value
         note(activation.setting, "activation", old, new, now=now, reason="late records", activation=activation)

@@ -1,0 +1,1 @@
+"""Which protocols are kept for how long, and how the others go."""
