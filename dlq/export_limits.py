@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.pages.amounts import number
+from agents.pages.quick import quick
 from dlq.auditing import Person, record
-from dlq.finding.quick import quick
 from dlq.finding.told import query_for_all
 from dlq.models import AuditResult, DeadLetter
 

@@ -25,11 +25,12 @@ def counted(rows: QuerySet[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`older` and `newest` are query strings, empty where there is nothing to go to."""
+    """`older`, `newest` and `newer` are query strings, empty where there is nothing to go to."""
 
     rows: list[Any]
     older: str
     newest: str
+    newer: str = ""
 
 
 def page_of(request: HttpRequest, rows: list[Any], cursor: Any, size: int = PAGE) -> Page:

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
+from agents.pages.instants import InstantFilter
 from agents.pages.lists import COUNTED
 from agents.services.broker import management
 from broker.amqp_codec import decode
@@ -20,7 +21,7 @@ from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json
 from dlq.api.seeing import SeesLetters
-from dlq.finding.fields import InstantFilter, PairsFilter, WholeNumberFilter
+from dlq.finding.fields import PairsFilter, WholeNumberFilter
 from dlq.finding.filters import LetterFilter
 from dlq.letters_for import found, letters_for, newest_found, queues_for
 from dlq.masking import Masks

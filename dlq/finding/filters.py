@@ -12,10 +12,11 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from agents.pages.instants import InstantFilter
 from agents.pages.lists import SPAN_LABELS
 from contract.text import storable
 from dlq.finding.asked import Asked
-from dlq.finding.fields import InstantFilter, PairsFilter, WholeNumberFilter
+from dlq.finding.fields import PairsFilter, WholeNumberFilter
 from dlq.finding.meaning import asked_for
 from dlq.masks import masks_for
 from dlq.models import DeadLetter, LetterState

@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 
 from agents.pages import lists
 from agents.pages.amounts import number
+from agents.pages.quick import quick
 from dlq.finding.asked import Asked, Condition
-from dlq.finding.quick import quick
 from dlq.models import DeadLetter, LetterState
 from dlq.search import matching
 

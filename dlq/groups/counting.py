@@ -13,8 +13,8 @@ from typing import Any
 
 from agents.pages import lists
 from agents.pages.amounts import number
+from agents.pages.quick import quick
 from dlq import loose
-from dlq.finding.quick import quick
 from dlq.groups import days
 from dlq.groups.about import Range, about, rounded
 from dlq.groups.kinds import Kind

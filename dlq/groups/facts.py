@@ -10,9 +10,9 @@ from typing import Any
 
 from django.utils import timezone
 
+from agents.pages.quick import quick
 from contract.properties import DEAD_LETTER_PREFIX
 from dlq import remarks
-from dlq.finding.quick import quick
 from dlq.groups.counting import Group
 from dlq.groups.stories import replays_of, versions_of
 from dlq.masking import Masks

@@ -2,24 +2,28 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+import django_filters
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import generics, serializers
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
+from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
-from agents.api.pagination import KeysetPages
+from agents.pages.instants import InstantFilter
 from contract.messages import MAX_BATCH_BYTES
 from failures.api.intake import take
 from failures.api.parsing import RecordParser
+from failures.finding.cursors import Place, place_in
+from failures.finding.filters import NamesFilter, ProtocolFilter
+from failures.finding.pages import WHOLE_ONLY, part_of, protocols_at
+from failures.finding.search import count
 from failures.models import FailureProtocol
 
-# Long, and of one protocol only: not in lists.
-WHOLE_ONLY = ("traceback", "properties")
+PAGE_SIZE, LARGEST_PAGE = 100, 500
 # Ids by which rows join; people get the names beside them.
 INTERNAL = ("setting", "activation", "run", "server")
 
@@ -36,29 +40,52 @@ class ProtocolHeadSerializer(serializers.ModelSerializer[FailureProtocol]):
         exclude = (*INTERNAL, *WHOLE_ONLY)
 
 
-class ProtocolQuery(serializers.Serializer[Any]):
-    """What a list may be narrowed to. Instants: `since` inclusive, `until` exclusive."""
+class ProtocolPageSerializer(serializers.Serializer[Any]):
+    """`count` match, or (`more`) at least so many. `looked_back_to`: in the time there was no further; `next` goes on
+    from there, though `results` may be few or none."""
 
-    setting = serializers.CharField(source="setting_key", required=False)
-    activation = serializers.UUIDField(source="activation_uuid", required=False)
-    server = serializers.CharField(source="server_name", required=False)
-    message_key = serializers.CharField(required=False)
-    exception_type = serializers.CharField(required=False)
-    fingerprint = serializers.CharField(required=False)
-    outcome = serializers.CharField(required=False)
-    temporary = serializers.BooleanField(required=False, allow_null=True, default=None)
-    since = serializers.DateTimeField(source="occurred_at__gte", required=False)
-    until = serializers.DateTimeField(source="occurred_at__lt", required=False)
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    count = serializers.IntegerField()
+    more = serializers.BooleanField()
+    looked_back_to = serializers.DateTimeField(allow_null=True)
+    results = ProtocolHeadSerializer(many=True)
 
 
-class Newest(KeysetPages):
-    ordering = ("-occurred_at", "-id")
+def _parameters() -> list[OpenApiParameter]:
+    """The filter of the pages, field by field."""
+    kinds: dict[type, Any] = {InstantFilter: OpenApiTypes.DATETIME, django_filters.UUIDFilter: OpenApiTypes.UUID}
+    found = []
+    for name, each in ProtocolFilter.base_filters.items():
+        choices = None if isinstance(each, NamesFilter) else [str(value) for value, _ in each.extra.get("choices", ())]
+        found.append(OpenApiParameter(name, kinds.get(type(each), str), enum=choices or None))
+    for name in ("before", "after"):
+        found.append(OpenApiParameter(name, str, description="A place in the list, from `next` or `previous`."))
+    return [*found, OpenApiParameter("page_size", int, description=f"1 to {LARGEST_PAGE}.")]
 
 
-class Protocols(generics.ListAPIView[FailureProtocol]):
-    queryset = FailureProtocol.objects.defer(*WHOLE_ONLY)
+def _place(request: Request, name: str) -> Place | None:
+    """Raises ValidationError."""
+    text = request.query_params.get(name, "")
+    place = place_in(text)
+    if text and place is None:
+        raise serializers.ValidationError({name: "A place in the list, as `next` or `previous` says it."})
+    return place
+
+
+def _page_size(request: Request) -> int:
+    """Raises ValidationError."""
+    text = request.query_params.get("page_size", "")
+    if not text:
+        return PAGE_SIZE
+    if not (text.isascii() and text.isdecimal() and len(text) < 9 and 1 <= int(text) <= LARGEST_PAGE):
+        raise serializers.ValidationError({"page_size": f"A number from 1 to {LARGEST_PAGE}."})
+    return int(text)
+
+
+class Protocols(generics.GenericAPIView[FailureProtocol]):
+    queryset = FailureProtocol.objects.all()
     serializer_class = ProtocolHeadSerializer
-    pagination_class = Newest
     filter_backends = ()
     parser_classes = (RecordParser,)
     body_limit = MAX_BATCH_BYTES
@@ -75,15 +102,34 @@ class Protocols(generics.ListAPIView[FailureProtocol]):
     def get_throttles(self) -> list[BaseThrottle]:
         return [] if self._is_intake() else super().get_throttles()
 
-    def get_queryset(self) -> QuerySet[FailureProtocol]:
-        query = ProtocolQuery(data=self.request.query_params)
-        query.is_valid(raise_exception=True)
-        wanted = {name: value for name, value in query.validated_data.items() if value is not None}
-        return super().get_queryset().filter(**wanted)
+    @extend_schema(
+        operation_id="protocols_list",
+        parameters=_parameters(),
+        responses=ProtocolPageSerializer,
+        description="Newest first. All filters hold together; `since` is inclusive, `until` exclusive. The answer "
+        "comes in bounded time at any size: a text is looked for from the newest on.",
+    )
+    def get(self, request: Request) -> Response:
+        filters = ProtocolFilter(request.query_params)
+        if not filters.is_valid():
+            raise serializers.ValidationError(filters.form.errors)
+        before, after, size = _place(request, "before"), _place(request, "after"), _page_size(request)
+        part, counted = part_of(filters.asked, before=before, after=after, size=size), count(filters.asked)
 
-    @extend_schema(parameters=[ProtocolQuery])
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        return super().get(request, *args, **kwargs)
+        def to(name: str, place: Place | None) -> str | None:
+            bare = remove_query_param(remove_query_param(request.build_absolute_uri(), "before"), "after")
+            return replace_query_param(bare, name, str(place)) if place is not None else None
+
+        return Response(
+            {
+                "next": to("before", part.older),
+                "previous": to("after", part.newer),
+                "count": counted.count,
+                "more": counted.more,
+                "looked_back_to": part.stopped_at.at.isoformat() if part.stopped_at is not None else None,
+                "results": self.get_serializer(protocols_at(part.places), many=True).data,
+            }
+        )
 
     @extend_schema(
         description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only after the commit.",

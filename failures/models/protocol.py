@@ -81,7 +81,7 @@ class FailureProtocol(models.Model):
         default_permissions = ("view",)
         constraints = [models.UniqueConstraint(fields=["spool", "number"], name="protocol_once_per_spool")]
         indexes = [
-            models.Index(fields=["activation_uuid", "server_name", "fingerprint"], name="protocols_of_activation"),
+            models.Index(fields=["activation_uuid", "occurred_at"], name="protocols_of_activation"),
             models.Index(fields=["message_key", "setting_key"], name="protocols_of_message"),
             models.Index(fields=["setting", "occurred_at"], name="protocols_of_setting"),
             models.Index(fields=["fingerprint", "occurred_at"], name="protocols_of_fingerprint"),

@@ -10,7 +10,8 @@ from django.views.decorators.http import require_safe
 from agents.pages.consoles import link, needs, page
 from contract.properties import BROKERS_OWN
 from failures.models import FailureProtocol
-from failures.pages.protocols import VIEW, case_url, protocols_url
+from failures.pages.protocol_table import case_url
+from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.traceback import sections
 
 SHOWN_TRACEBACK = 64 * 1024

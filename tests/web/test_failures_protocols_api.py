@@ -60,6 +60,28 @@ def test_the_newest_come_first_page_by_page(viewer: User, stored: list[str]) -> 
     assert seen[2:] == [stored[1], stored[0]]
 
 
+def test_the_way_back_is_the_way_there(viewer: User, stored: list[str]) -> None:
+    second = client(viewer).get(client(viewer).get(f"{URL}?page_size=1").json()["next"]).json()
+    back = client(viewer).get(second["previous"]).json()
+
+    assert (second["count"], second["more"], second["looked_back_to"]) == (4, False, None)
+    assert back["results"] != second["results"] and back["previous"] is None
+
+
+def test_a_search_that_ran_out_of_time_says_how_far_it_got(
+    viewer: User, stored: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
+    monkeypatch.setattr("failures.finding.search.WINDOW", 2)
+    url, steps = f"{URL}?text=nowhere", 0
+    while url:
+        answer = client(viewer).get(url).json()
+        assert answer["results"] == [] and (answer["looked_back_to"] is None) is (answer["next"] is None)
+        url, steps = answer["next"], steps + 1
+
+    assert steps == 3
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -70,13 +92,18 @@ def test_the_newest_come_first_page_by_page(viewer: User, stored: list[str]) -> 
         ("since=2026-03-01T12:01:00Z&until=2026-03-01T12:02:00Z", [1]),
         ("exception_type=builtins.KeyError&fingerprint=v1:0123456789abcdef&outcome=raised", [0, 1, 2, 3]),
         ("activation=00000000-0000-0000-0000-000000000000", []),
+        ("text=%27SUM&exception=key&counted=true", [0, 1, 2, 3]),
+        ("text=nowhere", []),
+        ("counted=false", []),
     ],
 )
 def test_filters_narrow_the_list(viewer: User, stored: list[str], query: str, found: list[int]) -> None:
     assert sorted(ids(client(viewer).get(f"{URL}?{query}"))) == sorted(stored[n] for n in found)
 
 
-@pytest.mark.parametrize("query", ["activation=x", "since=yesterday", "temporary=perhaps"])
+@pytest.mark.parametrize(
+    "query", ["activation=x", "since=yesterday", "temporary=perhaps", "nonsense=1", "before=x", "page_size=0"]
+)
 def test_a_filter_that_means_nothing_is_400(viewer: User, query: str) -> None:
     assert client(viewer).get(f"{URL}?{query}").status_code == 400
 

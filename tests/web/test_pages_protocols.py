@@ -1,9 +1,14 @@
 """A protocol is read from the top: what, where in the user's own code, of which message."""
 
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
 from failures.models import FailureProtocol
 from failures.pages.traceback import Part, sections
 from tests.web.factories import TRACEBACK, World, make_letter
-from tests.web.pages import looked_at, signed_in
+from tests.web.pages import Elements, looked_at, signed_in
 
 
 def test_the_users_frame_stands_out_and_library_frames_are_folded(world: World) -> None:
@@ -99,3 +104,107 @@ def test_protocols_of_one_message_are_found_by_its_key(world: World) -> None:
 
     assert "message_key" in fields
     assert f"{wanted} in all" in looked_at(client, "/protocols/?message_key=ID:mail-send-0").text
+
+
+def test_the_list_goes_back_to_what_is_newer(world: World) -> None:
+    client = signed_in(world, "viewer")
+    first = looked_at(client, "/protocols/")
+    older = next(a["href"] for tag, a in first.found if tag == "a" and a.get("rel") == "next")
+    second = looked_at(client, f"/protocols/{older}")
+    newer = next(a["href"] for tag, a in second.found if tag == "a" and a.get("rel") == "prev")
+
+    assert not [a for tag, a in first.found if a.get("rel") == "prev"]
+    assert _listed(looked_at(client, f"/protocols/{newer}")) == _listed(first) != _listed(second)
+
+
+def _listed(page: Elements) -> list[str]:
+    return list(dict.fromkeys(link for link in page.links() if len(link) == len("/protocols//") + 36))
+
+
+def test_a_list_is_headed_by_what_it_is_of(world: World) -> None:
+    client, protocol = signed_in(world, "viewer"), world.protocols[0]
+    for query, heading in (
+        ("", "Protocols"),
+        ("temporary=true", "Protocols"),
+        (f"server={protocol.server_name}", f"Protocols of the server {protocol.server_name}"),
+        (f"server={protocol.server_name}&setting={protocol.setting_key}", "Protocols of the setting orders-export"),
+        (f"activation={protocol.activation_uuid}", "Protocols of the activation"),
+        (f"fingerprint={protocol.fingerprint}", protocol.exception_type),
+        ("fingerprint=v1:nothing", "Protocols of the fingerprint v1:nothing"),
+        ("message_key=%E2%80%AEx", "Protocols of the message"),
+    ):
+        page = looked_at(client, f"/protocols/?{query}")
+        assert heading in page.text and "\u202e" not in page.text, query
+
+
+def test_a_filter_that_is_not_understood_finds_nothing(world: World) -> None:
+    client = signed_in(world, "viewer")
+    for query in ("nonsense=1", "since=never", "activation=7"):
+        page = looked_at(client, f"/protocols/?{query}")
+        assert "Nothing was looked for." in page.text and not _listed(page), query
+
+
+def test_a_list_that_ran_out_of_time_says_so_and_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
+    monkeypatch.setattr("failures.finding.search.WINDOW", 20)
+    page = looked_at(signed_in(world, "viewer"), "/protocols/?text=nowhere")
+
+    assert "this page looked back to" in page.text and "Nothing matches so far." in page.text
+    assert [a for tag, a in page.found if a.get("rel") == "next"]
+
+
+# -- what came since ------------------------------------------------------------------------------------------------
+
+
+def _news(page: Elements) -> str:
+    return next(a["data-news"] or "" for tag, a in page.found if tag == "a" and "data-news" in a)
+
+
+def _again(protocol: FailureProtocol, **fields: object) -> FailureProtocol:
+    """Another one, later than everything."""
+    protocol.pk, protocol.number, protocol.occurred_at = uuid4(), 10_000 + uuid4().int % 10**9, timezone.now()
+    for name, value in fields.items():
+        setattr(protocol, name, value)
+    protocol.save(force_insert=True)
+    return protocol
+
+
+def test_what_came_is_told_and_only_when_something_came(world: World) -> None:
+    client = signed_in(world, "viewer")
+    url = _news(looked_at(client, "/protocols/?setting=orders-export"))
+    first = client.get(url)
+    assert (first.status_code, first.content) == (200, b"")
+    assert client.get(url, headers={"If-None-Match": first["ETag"]}).status_code == 304
+
+    own = world.protocols[0]
+    other = FailureProtocol.objects.exclude(setting_key="orders-export").first()
+    assert other and own.setting_key == "orders-export"
+    _again(other)
+    assert client.get(url, headers={"If-None-Match": first["ETag"]}).status_code == 304, "of another setting"
+    _again(own)
+    told = client.get(url, headers={"If-None-Match": first["ETag"]})
+    assert (told.status_code, told.content.decode()) == (200, "1 new · show")
+    assert client.get(url, headers={"If-None-Match": told["ETag"]}).status_code == 304
+
+
+def test_an_empty_list_tells_of_the_first_one(world: World) -> None:
+    client, protocol = signed_in(world, "viewer"), world.protocols[0]
+    url = _news(looked_at(client, "/protocols/?fingerprint=v1:new"))
+    assert client.get(url).content == b""
+    _again(protocol, fingerprint="v1:new")
+    assert client.get(url).content.decode() == "1 new · show"
+
+
+def test_an_older_page_does_not_ask_for_news(world: World) -> None:
+    client = signed_in(world, "viewer")
+    older = next(a["href"] for tag, a in looked_at(client, "/protocols/").found if a.get("rel") == "next")
+    assert not [a for tag, a in looked_at(client, f"/protocols/{older}").found if "data-news" in a]
+
+
+def test_news_are_counted_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("failures.pages.protocols.MOST_NEW", 3)
+    assert signed_in(world, "viewer").get("/protocols/news/").content.decode() == "3+ new · show"
+
+
+def test_news_are_for_who_may_see_protocols(world: World) -> None:
+    assert signed_in(world, "outsider").get("/protocols/news/").status_code == 403

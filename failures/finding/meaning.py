@@ -1,0 +1,61 @@
+"""What the fields of the filter mean for the rows."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+
+from agents.models import LaunchSetting, Server
+from failures.finding.asked import Asked, Way, read_as
+from failures.models import FailureProtocol
+
+EXACT = {
+    "setting": "setting_key",
+    "server": "server_name",
+    "exception_type": "exception_type",
+    "activation": "activation_uuid",
+    "fingerprint": "fingerprint",
+    "message_key": "message_key",
+    "outcome": "outcome",
+}
+PARTS = {"exception": "exception_type__icontains", "text": "exception_text__icontains"}
+FLAGS = ("temporary", "counted")
+
+
+def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, timedelta]) -> Asked:
+    """Of a valid form."""
+    rest = Q()
+    for name, column in EXACT.items():
+        if value := cleaned.get(name):
+            rest &= read_as(column, value)
+    for name, lookup in PARTS.items():
+        if value := cleaned.get(name):
+            rest &= Q(**{lookup: value})
+    for name in FLAGS:
+        if value := cleaned.get(name):
+            rest &= Q(**{name: value == "true"})
+    since = cleaned.get("since")
+    if span := cleaned.get("span"):
+        since = max(filter(None, (since, now - spans[span])))
+    return Asked(rest, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until"))
+
+
+def _ways(cleaned: Mapping[str, Any]) -> Iterator[Way]:
+    if activation := cleaned.get("activation"):
+        yield Way((Q(activation_uuid=activation),))
+    if fingerprint := cleaned.get("fingerprint"):
+        yield Way((Q(fingerprint=fingerprint),))
+    if key := cleaned.get("setting"):
+        yield _of_name("setting", LaunchSetting.objects.filter(key=key).values_list("pk", flat=True).first())
+    if name := cleaned.get("server"):
+        yield _of_name("server", Server.objects.filter(name=name).values_list("pk", flat=True).first())
+
+
+def _of_name(column: str, number: int | None) -> Way:
+    """What is of another row of this name, or of one that was deleted, has no number any more."""
+    starts = [Q(**{column: number})] if number is not None else []
+    nameless = Q(**{f"{column}__isnull": True})
+    if number is None or FailureProtocol.objects.filter(nameless).exists():
+        starts.append(nameless)
+    return Way(tuple(starts))

@@ -1,0 +1,199 @@
+"""A page of what a filter finds and how many there are, in bounded time whatever is asked and however many there are.
+
+Rows are walked in the order of time, in windows: along the index of the condition that reaches furthest back with as
+many rows, the other conditions read from the rows. Every window is bounded by a number of rows of that index, the walk
+by BUDGET; where it had to stop it says at which instant, and the next page goes on from there. A text is so looked for
+from the newest on: an index of its words would be paid by every protocol that comes in, see docs/protocols.md.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+
+from agents.pages.lists import COUNTED
+from agents.pages.quick import quick
+from failures.finding.asked import BY_TIME, Asked, Way
+from failures.finding.cursors import HIGHEST, LOWEST, Place
+from failures.models import FailureProtocol
+
+# Rows of the first window, and of the largest.
+WINDOW, WIDEST = 500, 16_000
+# A message has few protocols; each of so many is looked at.
+FEW = 2000
+BATCH = 500
+BUDGET = 0.12  # seconds
+
+
+@dataclass(slots=True)
+class Found:
+    """`places` of the page, newest first. `stopped_at`: what lies beyond was not looked at for this page."""
+
+    places: list[Place] = field(default_factory=list)
+    stopped_at: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many match, or (`more`) at least so many. `back_to`: where the looking stopped before all were seen."""
+
+    count: int
+    more: bool = False
+    back_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """Into the past (`order` is `-`), or towards what is newer."""
+
+    order: str
+    beyond: str
+    within: str
+    last_key: UUID
+
+
+OLDER = _Direction("-", "lt", "gte", LOWEST)
+NEWER = _Direction("", "gt", "lte", HIGHEST)
+
+
+def older_than(asked: Asked, place: Place | None, size: int) -> Found:
+    """The newest `size` below `place`; None: of all."""
+    return _page(asked, place, size, OLDER)
+
+
+def newer_than(asked: Asked, place: Place, size: int) -> Found:
+    """The `size` next above `place`."""
+    found = _page(asked, place, size, NEWER)
+    found.places.reverse()
+    return found
+
+
+def count(asked: Asked, *, above: Place | None = None, most: int = COUNTED) -> Count:
+    """How many match (`above` this place), looking at no more than it takes to know `most` and one."""
+    with quick():
+        known = _few(asked)
+        if known is not None:
+            found = sum(above is None or each > above for each in known)
+            return Count(min(found, most), more=found > most)
+        total, back_to = 0, None
+        for window in _windows(asked, None, OLDER, floor=above):
+            total += sum(FailureProtocol.objects.filter(each).order_by()[: most + 1].count() for each in window.parts)
+            if total > most:
+                return Count(most, more=True)
+            back_to = window.edge
+            if window.is_late:
+                break
+        return Count(total, more=back_to is not None, back_to=back_to)
+
+
+def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -> Found:
+    with quick():
+        known = _few(asked)
+        if known is not None:
+            there = [each for each in known if place is None or (each < place if direction is OLDER else each > place)]
+            return Found(sorted(there, reverse=direction is OLDER)[:size])
+        found = Found()
+        for window in _windows(asked, place, direction):
+            found.places += _places(window, size - len(found.places), direction)
+            if len(found.places) >= size:
+                break
+            if window.is_late and window.edge is not None:
+                found.stopped_at = Place(window.edge, direction.last_key)
+                break
+        return found
+
+
+def _places(window: "_Window", most: int, direction: _Direction) -> list[Place]:
+    found: list[Place] = []
+    for part in window.parts:
+        rows = FailureProtocol.objects.filter(part).order_by(f"{direction.order}occurred_at", f"{direction.order}pk")
+        found += [Place(*row) for row in rows.values_list("occurred_at", "pk")[:most]]
+    return sorted(found, reverse=direction is OLDER)[:most]
+
+
+def _few(asked: Asked) -> list[Place] | None:
+    """All that match, where a message key leaves few to be looked at; else None."""
+    if not asked.message_key:
+        return None
+    rows = FailureProtocol.objects.order_by()
+    keys = list(rows.filter(message_key=asked.message_key).values_list("pk", flat=True)[: FEW + 1])
+    if len(keys) > FEW:
+        return None
+    found: list[Place] = []
+    for start in range(0, len(keys), BATCH):
+        batch = rows.filter(asked.rest, pk__in=keys[start : start + BATCH])
+        found += [Place(*row) for row in batch.values_list("occurred_at", "pk")]
+    since, until = asked.since, asked.until
+    return [each for each in found if (since is None or each.at >= since) and (until is None or each.at < until)]
+
+
+# -- windows ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """`parts` hold its rows that match, none in two of them. `edge`: the instant where it ends, None: nothing lies
+    beyond. `until`: when the walk has to end, of the monotonic clock."""
+
+    parts: list[Q]
+    edge: datetime | None
+    until: float
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() > self.until
+
+
+def _windows(asked: Asked, place: Place | None, direction: _Direction, floor: Place | None = None) -> Iterator[_Window]:
+    end = time.monotonic() + BUDGET
+    when = asked.times
+    if place is not None:
+        when &= _beyond(place, direction)
+    if floor is not None:
+        when &= _beyond(floor, NEWER)
+    way = _sparsest(asked, when, direction)
+    width = WINDOW
+    while True:
+        began = time.monotonic()
+        edge = _edge(way, when, width, direction)
+        inside = when if edge is None else when & Q(**{f"occurred_at__{direction.within}": edge})
+        yield _Window([start & inside & asked.rest for start in way.starts], edge, end)
+        if edge is None:
+            return
+        when &= Q(**{f"occurred_at__{direction.beyond}": edge})
+        if time.monotonic() - began < BUDGET / 5:
+            width = min(width * 2, WIDEST)
+
+
+def _beyond(place: Place, direction: _Direction) -> Q:
+    past = direction.beyond
+    same_or_past = Q(**{f"occurred_at__{past}e": place.at})
+    return same_or_past & (Q(**{f"occurred_at__{past}": place.at}) | Q(**{f"pk__{past}": place.key}))
+
+
+def _sparsest(asked: Asked, when: Q, direction: _Direction) -> Way:
+    """The way on which the next WINDOW rows reach furthest."""
+    if len(asked.ways) <= 1:
+        return asked.ways[0] if asked.ways else BY_TIME
+    best, furthest = asked.ways[0], None
+    for way in asked.ways:
+        edge = _edge(way, when, WINDOW, direction)
+        if edge is None:
+            return way
+        if furthest is None or (edge < furthest if direction is OLDER else edge > furthest):
+            best, furthest = way, edge
+    return best
+
+
+def _edge(way: Way, when: Q, width: int, direction: _Direction) -> datetime | None:
+    """Where no start of the way has more than `width` rows until there; None where none has so many."""
+    edges: list[datetime] = []
+    for start in way.starts:
+        rows = FailureProtocol.objects.filter(start, when).order_by(f"{direction.order}occurred_at")
+        edges += rows.values_list("occurred_at", flat=True)[width - 1 : width]
+    if not edges:
+        return None
+    return max(edges) if direction is OLDER else min(edges)
