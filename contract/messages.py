@@ -1,7 +1,10 @@
-"""What a KMA and the MA say to each other, version 1. JSON by `contract.wire`; instants in UTC, durations in seconds.
+"""What a KMA and the MA say to each other, version 2. JSON by `contract.wire`; instants in UTC, durations in seconds.
 
 A *fact* (Protocol, Recovered, LetterOutcome, Closing) is stored whatever its epoch. A *claim to the present*
 (RunReport, Interruption) of an old epoch has no effect. Both are answered 2xx.
+
+Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; all of them have defaults. An MA understands
+its own version and the one before: the MA is upgraded first.
 """
 
 from collections.abc import Mapping
@@ -11,11 +14,20 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-VERSION = 1
+from contract.errors import UnsupportedVersion
+
+VERSION = 2
+OLDEST_VERSION = VERSION - 1
 MAX_RECORDS = 500
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 MAX_TRACEBACK = 64 * 1024
 MAX_EVIDENCE = 100
+
+
+def check_version(version: int) -> None:
+    """Raises UnsupportedVersion for what this side does not understand."""
+    if not OLDEST_VERSION <= version <= VERSION:
+        raise UnsupportedVersion("version", f"this MA speaks versions {OLDEST_VERSION} to {VERSION}, not {version}")
 
 
 class Mode(Enum):
@@ -206,7 +218,8 @@ class MessageIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification."""
+    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification.
+    `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody could measure it."""
 
     run: RecordRun
     message: MessageIdentity
@@ -224,6 +237,7 @@ class Protocol:
     process_id: int = 0
     duration_seconds: float = 0.0
     traceparent: str = ""
+    memory_peak_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +316,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order."""
+    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order. `sent_at` by the KMA's clock."""
 
     server: str
     spool: UUID
     records: tuple[Record, ...]
     version: int = VERSION
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,10 +333,18 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class RecordReceipt:
-    """The answer after the commit. The KMA deletes every row up to `stored_up_to`; a refused one never blocks."""
+    """The answer after the commit. The KMA deletes every row up to `stored_up_to`; a refused one never blocks.
+
+    `new`, `known` and the refusals add up to the batch. `known_numbers` are the known ones; `conflicts` those of them
+    whose id or number had come with other content, which is kept beside it. `superseded` are new ones without effect:
+    claims to the present by an old epoch.
+    """
 
     stored_up_to: int
     new: int = 0
     known: int = 0
     refused: tuple[Refusal, ...] = ()
     version: int = VERSION
+    known_numbers: tuple[int, ...] = ()
+    conflicts: tuple[int, ...] = ()
+    superseded: tuple[int, ...] = ()

@@ -1,6 +1,7 @@
 """Text that every store takes: failure texts and property values come from hostile places."""
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+MARK = 100  # characters that `head_and_tail` may add
 
 
 def storable(text: str) -> str:

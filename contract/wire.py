@@ -1,12 +1,13 @@
 """Frozen dataclasses <-> JSON values, strictly: an unknown type or a wrong one is refused with its path.
 
-Unknown keys are ignored, so that an older side can read what a newer one adds; a missing key takes the default.
+Unknown keys are ignored, so that an older side can read what a newer one adds, and named by `unknown`; a missing key
+takes the default.
 """
 
 import dataclasses
 import types
 import typing
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
@@ -53,6 +54,29 @@ def load(kind: type[T], data: Any, path: str = "") -> T:
         elif required:
             raise ContractError(where, "is missing")
     return kind(**values)
+
+
+def unknown(kind: type[Any], data: Any, path: str = "") -> Iterator[str]:
+    """Paths of the keys that `load` ignores, also in what is within; items of lists have no number of their own."""
+    if isinstance(data, list):
+        for item in data:
+            yield from unknown(kind, item, path)
+    if not isinstance(data, dict):
+        return
+    known, inner = _names(cast(Hashable, kind))
+    if not data.keys() <= known:
+        yield from (f"{path}.{name}" if path else str(name) for name in data if name not in known)
+    for name, within in inner:
+        if name in data:
+            yield from unknown(within, data[name], f"{path}.{name}" if path else name)
+
+
+@cache
+def _names(kind: Any) -> tuple[frozenset[str], tuple[tuple[str, Any], ...]]:
+    """All names, and those that hold dataclasses with their class."""
+    shape = _shape(kind)
+    inner = ((name, part) for name, hint, _ in shape for part in (hint, *get_args(hint)))
+    return frozenset(name for name, _, _ in shape), tuple(pair for pair in inner if dataclasses.is_dataclass(pair[1]))
 
 
 @cache

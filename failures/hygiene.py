@@ -3,7 +3,7 @@
 from typing import Any
 
 from contract.errors import ContractError
-from contract.text import storable
+from contract.text import MARK, head_and_tail, storable
 
 BIGGEST = 2**63 - 1
 # A JSON number beyond this is kept as its text: databases and browsers would round or refuse it.
@@ -16,6 +16,12 @@ def fit(text: str, limit: int) -> str:
     """`text` in at most `limit` characters: a name that is too long is cut rather than the record lost."""
     text = storable(text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def ends(text: str, limit: int) -> str:
+    """`text` in at most `limit` characters, its head and its tail: where it came from and how it ended."""
+    text = storable(text)
+    return text if len(text) <= limit else head_and_tail(text, limit - MARK)
 
 
 def whole(value: int, path: str, *, least: int = 0, most: int = BIGGEST) -> int:

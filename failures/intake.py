@@ -1,20 +1,21 @@
 """Taking the records of a KMA's spool: each is stored exactly once, whatever is sent again, and by whom at once."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.db import transaction
 from django.db.models import QuerySet
 
 from agents.models import Activation, LaunchSetting, Run, Server
 from agents.models import Interruption as InterruptionRow
 from agents.services.interruptions import accept_interruption
-from contract.errors import ContractError, UnsupportedVersion
+from contract.errors import ContractError
 from contract.messages import (
     MAX_RECORDS,
-    VERSION,
     Interruption,
     LetterOutcome,
     Protocol,
@@ -23,9 +24,12 @@ from contract.messages import (
     RecordReceipt,
     Recovered,
     Refusal,
+    check_version,
 )
 from failures import counting, records, writing
-from failures.hygiene import BIGGEST
+from failures.allowance import Charge
+from failures.conflicts import keep_conflicts
+from failures.hygiene import BIGGEST, fit
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from failures.records import Known, ReadRecord
 from failures.sinks import StoredOutcome, hand_on, register_letter_outcome, register_protocols
@@ -33,7 +37,10 @@ from failures.tallies.noting import note
 
 __all__ = ["ForeignReport", "TooManyRecords", "accept_batch", "register_letter_outcome", "register_protocols"]
 
+log = structlog.get_logger(__name__)
+
 Refused = list[tuple[Record, str]]
+MOST_NAMES = 20  # of fields that were not understood, kept per spool
 
 
 class ForeignReport(Exception):
@@ -44,30 +51,68 @@ class TooManyRecords(Exception):
     """More than MAX_RECORDS: refuse it whole; the KMA sends less at once."""
 
 
-def accept_batch(server: Server, batch: RecordBatch, now: datetime) -> RecordReceipt:
-    """Stores what is new of a batch in one transaction. Raises ForeignReport, TooManyRecords, UnsupportedVersion.
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What became of records that the mark does not know; `again`: known by their ids."""
+
+    new: Sequence[ReadRecord] = ()
+    refused: Refused = field(default_factory=list)
+    again: Sequence[Record] = ()
+    superseded: Sequence[Record] = ()
+
+
+def accept_batch(
+    server: Server, batch: RecordBatch, now: datetime, *, charge: Charge | None = None, unknown: Sequence[str] = ()
+) -> RecordReceipt:
+    """Stores what is new of a batch in one transaction. `unknown`: names of fields around the records that were not
+    understood. Raises ForeignReport, TooManyRecords, UnsupportedVersion, TooFast.
 
     The row of the spool is locked first: of two resends at the same time the second finds everything known.
     """
     _check(server, batch)
+    skew = None if batch.sent_at is None else round((batch.sent_at - now).total_seconds(), 3)
     with transaction.atomic(durable=True):
         mark = _locked_mark(server, batch.spool, now)
+        if charge is not None:
+            charge.take(len(batch.records), now)
         fresh = _fresh(batch, mark)
-        new, refused = _store(server, batch.spool, fresh, now) if fresh else (0, [])
-        if fresh:
-            mark.stored_up_to, mark.updated_at = fresh[-1].number, now
-            mark.save(update_fields=["stored_up_to", "updated_at"])
+        taken = _store(server, batch.spool, fresh, now, skew) if fresh else _Taken()
+        again = [*_stale(batch, fresh), *taken.again]
+        conflicts = keep_conflicts(server, batch.spool, again, now)
+        ununderstood = [*unknown, *(name for record in fresh for name in records.unknown(record))]
+        _move(mark, fresh, ununderstood, now)
     return RecordReceipt(
         stored_up_to=mark.stored_up_to,
-        new=new,
-        known=len(batch.records) - new - len(refused),
-        refused=tuple(Refusal(record.number, reason) for record, reason in refused),
+        new=len(taken.new),
+        known=len(again),
+        refused=tuple(Refusal(record.number, reason) for record, reason in taken.refused),
+        known_numbers=_numbers(again),
+        conflicts=_numbers(conflicts),
+        superseded=_numbers(taken.superseded),
     )
 
 
+def _numbers(of: Iterable[Record]) -> tuple[int, ...]:
+    return tuple(sorted(record.number for record in of))
+
+
+def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime) -> None:
+    """Notes how far the spool is stored, and what of it was ignored, once per batch."""
+    changed = []
+    if fresh:
+        mark.stored_up_to, mark.updated_at = fresh[-1].number, now
+        changed += ["stored_up_to", "updated_at"]
+    if unknown:
+        names = sorted({fit(name, 100) for name in unknown})[:MOST_NAMES]
+        log.warning("unknown fields ignored", server=mark.server.name, fields=len(unknown), names=names)
+        mark.unknown_fields, mark.unknown_names = mark.unknown_fields + len(unknown), names
+        changed += ["unknown_fields", "unknown_names"]
+    if changed:
+        mark.save(update_fields=changed)
+
+
 def _check(server: Server, batch: RecordBatch) -> None:
-    if batch.version > VERSION:
-        raise UnsupportedVersion("version", f"this MA speaks up to version {VERSION}")
+    check_version(batch.version)
     if len(batch.records) > MAX_RECORDS:
         raise TooManyRecords(f"{len(batch.records)} records in one batch; at most {MAX_RECORDS}.")
     named = {batch.server, *(name for record in batch.records if (name := _server_named(record)) is not None)}
@@ -102,22 +147,27 @@ def _fresh(batch: RecordBatch, mark: SpoolMark) -> list[Record]:
     return list(fresh.values())
 
 
-def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime) -> tuple[int, Refused]:
-    """(how many are new, what was refused) of records that the mark does not know."""
-    readable, refused = _read(fresh)
+def _stale(batch: RecordBatch, fresh: Sequence[Record]) -> list[Record]:
+    """Records below the mark, and those whose number another one of the batch has."""
+    taken = {id(record) for record in fresh}
+    return [record for record in batch.records if id(record) not in taken]
+
+
+def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, skew: float | None) -> _Taken:
+    """What became of records that the mark does not know."""
+    readable, refused, again = _read(fresh)
     known = _look_up(server, [content for _, content in readable], refused)
     stored_before = _stored_ids(readable)
+    again += [record for record, _ in readable if record.id in stored_before]
     readable = [(record, content) for record, content in readable if record.id not in stored_before]
 
     protocols = [
-        records.protocol_row(record, spool, content, known, now)
+        records.protocol_row(record, spool, content, known, now, skew)
         for record, content in readable
         if isinstance(content, Protocol)
     ]
     recovered = [
-        records.recovered_row(record, content, known, now)
-        for record, content in readable
-        if isinstance(content, Recovered)
+        records.recovered_row(record, content, now) for record, content in readable if isinstance(content, Recovered)
     ]
     unstored = writing.insert(protocols) | writing.insert(recovered)
     refused += [(record, unstored[record.id]) for record, _ in readable if record.id in unstored]
@@ -125,25 +175,31 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime) 
     note(row for row in protocols if row.pk not in unstored)
 
     stored = [(record, content) for record, content in readable if record.id not in unstored]
-    for record, content in stored:
-        if isinstance(content, Interruption):
-            accept_interruption(server, record.id, content, now)
+    superseded = [
+        record
+        for record, content in stored
+        if isinstance(content, Interruption) and not accept_interruption(server, record.id, content, now)
+    ]
     counting.count(known, stored, [record for record, _ in refused], now)
     outcomes = [StoredOutcome(record.id, content) for record, content in stored if isinstance(content, LetterOutcome)]
     hand_on(outcomes, [row for row in protocols if row.pk not in unstored], now)
-    return len(stored), refused
+    return _Taken(stored, refused, again, superseded)
 
 
-def _read(fresh: Iterable[Record]) -> tuple[list[ReadRecord], Refused]:
-    """Two records with one UUID are one: the first."""
+def _read(fresh: Iterable[Record]) -> tuple[list[ReadRecord], Refused, list[Record]]:
+    """(readable, refused, again): of two records with one UUID the first counts."""
     readable: dict[UUID, ReadRecord] = {}
     refused: Refused = []
+    again: list[Record] = []
     for record in fresh:
+        if record.id in readable:
+            again.append(record)
+            continue
         try:
-            readable.setdefault(record.id, (record, records.read(record)))
+            readable[record.id] = (record, records.read(record))
         except ContractError as error:
             refused.append((record, str(error)))
-    return list(readable.values()), refused
+    return list(readable.values()), refused, again
 
 
 def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:

@@ -2,16 +2,19 @@
 
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from agents.models import LaunchSetting, Run, Server
+from contract import wire
 from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.messages import (
     KINDS,
     MAX_EVIDENCE,
+    MAX_TRACEBACK,
     Closing,
     Interruption,
     LetterOutcome,
@@ -22,12 +25,10 @@ from contract.messages import (
     Recovered,
 )
 from contract.outcomes import Outcome
-from contract.wire import load
-from failures.hygiene import fit, plain, whole
+from failures.hygiene import ends, fit, plain, whole
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.models.protocol import OUTCOMES
 
-LONGEST_TEXT = 256 * 1024
 RESULTS = ("handled", "failed")
 REASONS = tuple(reason.value for reason in TripReason)
 BIGGEST_COUNT = 2**31 - 1
@@ -67,7 +68,7 @@ def read(record: Record) -> RunRecord:
     kind = KINDS.get(record.kind)
     if kind is None:
         raise ContractError("kind", f"{fit(record.kind, 60)!r} is not known")
-    content = load(kind, record.content, "content")
+    content = wire.load(kind, record.content, "content")
     _check_run(content.run)
     if isinstance(content, Protocol):
         plain(content.message.properties)
@@ -83,6 +84,13 @@ def read(record: Record) -> RunRecord:
         for name in ("records", "handled", "failed", "temporary", "restarts"):
             whole(getattr(content, name), f"content.{name}")
     return content
+
+
+def unknown(record: Record) -> Iterator[str]:
+    """Names of fields that are ignored, with their kind."""
+    kind = KINDS.get(record.kind)
+    if kind is not None:
+        yield from wire.unknown(kind, record.content, record.kind)
 
 
 def _check_run(run: RecordRun) -> None:
@@ -101,6 +109,7 @@ def _check_protocol(protocol: Protocol) -> None:
         raise ContractError("content.outcome", f"{fit(protocol.outcome, 60)!r} leaves no protocol")
     whole(protocol.process_id, "content.process_id")
     whole(protocol.successes_before, "content.successes_before")
+    whole(protocol.memory_peak_bytes, "content.memory_peak_bytes")
     if not math.isfinite(protocol.duration_seconds):
         raise ContractError("content.duration_seconds", "must be a finite number")
 
@@ -115,43 +124,55 @@ def _check_interruption(interruption: Interruption) -> None:
         whole(getattr(interruption.counts, name), f"content.counts.{name}", most=BIGGEST_COUNT)
 
 
-def protocol_row(record: Record, spool: uuid.UUID, protocol: Protocol, known: Known, now: datetime) -> FailureProtocol:
-    run, message = protocol.run, protocol.message
-    known_run = known.runs.get((run.activation, run.epoch))
+def protocol_row(
+    record: Record, spool: uuid.UUID, protocol: Protocol, known: Known, now: datetime, skew: float | None = None
+) -> FailureProtocol:
+    """`skew`: seconds by which the KMA's clock was ahead of ours when it sent the record."""
+    run = protocol.run
     return FailureProtocol(
         id=record.id,
         spool=spool,
         number=record.number,
         setting=known.settings.get(run.setting),
-        setting_key=fit(run.setting, 200),
         activation_id=run.activation if run.activation in known.activations else None,
-        activation_uuid=run.activation,
-        run=known_run,
-        epoch=run.epoch,
+        run=known.runs.get((run.activation, run.epoch)),
         server=known.server,
-        server_name=known.server.name,
-        agent=fit(run.agent, 200),
-        agent_version=fit(run.agent_version, 200),
-        outcome=Outcome(protocol.outcome).value,
-        exception_type=fit(protocol.exception_type, 255),
-        exception_text=fit(protocol.exception_text, LONGEST_TEXT),
-        traceback=fit(protocol.traceback, LONGEST_TEXT),
-        fingerprint=fit(protocol.fingerprint, 64),
-        place=fit(protocol.place, 300),
-        temporary=protocol.temporary,
-        counted=protocol.counted,
-        last_attempt=protocol.last_attempt,
-        successes_before=protocol.successes_before,
-        **_message_fields(message),
-        process_id=protocol.process_id,
-        duration_seconds=protocol.duration_seconds,
-        traceparent=fit(protocol.traceparent, 200),
-        occurred_at=protocol.occurred_at,
+        clock_skew_seconds=skew,
         received_at=now,
+        **protocol_columns(protocol),
     )
 
 
-def _message_fields(message: MessageIdentity) -> dict[str, object]:
+def protocol_columns(protocol: Protocol) -> dict[str, Any]:
+    """What the row says of what its KMA said: the same record has the same, whenever and however it comes."""
+    run = protocol.run
+    return {
+        "setting_key": fit(run.setting, 200),
+        "activation_uuid": run.activation,
+        "epoch": run.epoch,
+        "server_name": fit(run.server, 63),
+        "agent": fit(run.agent, 200),
+        "agent_version": fit(run.agent_version, 200),
+        "outcome": Outcome(protocol.outcome).value,
+        "exception_type": fit(protocol.exception_type, 255),
+        "exception_text": ends(protocol.exception_text, MAX_TRACEBACK),
+        "traceback": ends(protocol.traceback, MAX_TRACEBACK),
+        "fingerprint": fit(protocol.fingerprint, 64),
+        "place": fit(protocol.place, 300),
+        "temporary": protocol.temporary,
+        "counted": protocol.counted,
+        "last_attempt": protocol.last_attempt,
+        "successes_before": protocol.successes_before,
+        **_message_columns(protocol.message),
+        "process_id": protocol.process_id,
+        "duration_seconds": protocol.duration_seconds,
+        "traceparent": fit(protocol.traceparent, 200),
+        "memory_peak_bytes": protocol.memory_peak_bytes,
+        "occurred_at": protocol.occurred_at,
+    }
+
+
+def _message_columns(message: MessageIdentity) -> dict[str, Any]:
     return {
         "message_key": fit(message.key, 255),
         "message_key_weak": message.weak,
@@ -168,14 +189,16 @@ def _message_fields(message: MessageIdentity) -> dict[str, object]:
     }
 
 
-def recovered_row(record: Record, recovered: Recovered, known: Known, now: datetime) -> RecoveredMessage:
-    return RecoveredMessage(
-        id=record.id,
-        setting_key=fit(recovered.run.setting, 200),
-        activation_uuid=recovered.run.activation,
-        server_name=known.server.name,
-        message_key=fit(recovered.message.key, 255),
-        attempt=recovered.message.attempt,
-        occurred_at=recovered.occurred_at,
-        received_at=now,
-    )
+def recovered_row(record: Record, recovered: Recovered, now: datetime) -> RecoveredMessage:
+    return RecoveredMessage(id=record.id, received_at=now, **recovered_columns(recovered))
+
+
+def recovered_columns(recovered: Recovered) -> dict[str, Any]:
+    return {
+        "setting_key": fit(recovered.run.setting, 200),
+        "activation_uuid": recovered.run.activation,
+        "server_name": fit(recovered.run.server, 63),
+        "message_key": fit(recovered.message.key, 255),
+        "attempt": recovered.message.attempt,
+        "occurred_at": recovered.occurred_at,
+    }

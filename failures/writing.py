@@ -53,7 +53,7 @@ def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, st
             server=server,
             kind=fit(record.kind, 60),
             reason=fit(reason, 2000),
-            content=fit(_text(record.content), LONGEST_CONTENT),
+            content=fit(as_text(record.content), LONGEST_CONTENT),
             received_at=now,
         )
         for record, reason in refused
@@ -63,7 +63,8 @@ def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, st
         log.warning("record refused", server=server.name, spool=str(spool), number=row.number, reason=row.reason)
 
 
-def _text(content: Any) -> str:
+def as_text(content: Any) -> str:
+    """The content of a record for people."""
     try:
         return json.dumps(plain(content), ensure_ascii=False)
     except (ContractError, RecursionError) as error:

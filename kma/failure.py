@@ -7,10 +7,9 @@ from typing import Any
 
 from contract.fingerprint import fingerprint, user_frame
 from contract.messages import MAX_TRACEBACK
-from contract.text import head_and_tail, storable
+from contract.text import MARK, head_and_tail, storable
 
 MAX_TEXT = 8 * 1024
-_MARK = 100  # characters that `head_and_tail` may add
 _OWN = ("kma/handling.py", "kma/child.py", "kma/loading.py", "kma/standalone.py")
 
 
@@ -58,7 +57,7 @@ def _formatted(error: BaseException) -> str:
         text = "".join(lines)
     except BaseException as second:
         text = f"<no traceback: {type_name(type(second))} while it was formatted>"
-    return head_and_tail(storable(text), MAX_TRACEBACK - _MARK)
+    return head_and_tail(storable(text), MAX_TRACEBACK - MARK)
 
 
 def _users(trace: TracebackType | None) -> TracebackType | None:

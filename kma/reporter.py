@@ -106,12 +106,24 @@ class MaClient:
             raise NotAllowed(f"{status}: {text}")
         if status in (408, 429) or status >= 500 or 300 <= status < 400:
             raise Unanswered(f"the MA answers {status}", asked_pause(answer.headers.get("Retry-After")))
+        if status == 400 and _word(answer) == "unsupported_version":
+            # Not the records' fault: they wait for the MA to be upgraded.
+            raise Unanswered("the MA speaks another version: upgrade the older of the two", LONGEST_PAUSE)
         if status >= 400:
             raise Rejected(status, text)
         try:
             return answer.json()
         except ValueError as error:
             raise Unanswered("the MA's answer is no JSON: is MA_URL the MA?") from error
+
+
+def _word(answer: requests.Response) -> str:
+    """The stable word of a refusal; empty where there is none."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return ""
+    return str(body.get("error", "")) if isinstance(body, dict) else ""
 
 
 def _read(kind: type[Answer], data: Any) -> Answer:
@@ -210,7 +222,7 @@ class Reporter:
             return self.IDLE
         spool = self._spool.id
         try:
-            receipt = self._client.deliver(RecordBatch(self._server, spool, tuple(records)))
+            receipt = self._client.deliver(RecordBatch(self._server, spool, tuple(records), sent_at=datetime.now(UTC)))
         except Unanswered as error:
             return self._wait(f"records are not taken: {error}", error.after)
         except NotAllowed as error:

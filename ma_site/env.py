@@ -37,6 +37,8 @@ class Environment:
     bin_days: int
     retention_days: int
     retention_silent_days: int
+    intake_rows_per_minute: int
+    intake_mb_per_minute: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,15 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         retention_silent_days=reader.parsed(
             "MA_RETENTION_SILENT_DAYS", reader.text("MA_RETENTION_SILENT_DAYS", "90"), _whole(0, 36_500), 90
+        ),
+        intake_rows_per_minute=reader.parsed(
+            "MA_INTAKE_ROWS_PER_MINUTE",
+            reader.text("MA_INTAKE_ROWS_PER_MINUTE", "600000"),
+            _whole(1, 2_000_000_000),
+            600_000,
+        ),
+        intake_mb_per_minute=reader.parsed(
+            "MA_INTAKE_MB_PER_MINUTE", reader.text("MA_INTAKE_MB_PER_MINUTE", "6000"), _whole(1, 1_000_000_000), 6000
         ),
     )
     _refuse(reader.problems)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 DATA = Path(tempfile.gettempdir()) / f"ma-tests-{os.getuid()}-{os.getpid()}"
 
+
 def values(data: Path) -> dict[str, str]:
     return {
         "MA_SECRET_KEY": "only-for-tests-only-for-tests-only-for-tests-only-for-tests",

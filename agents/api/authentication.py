@@ -87,3 +87,10 @@ def server_of(request: Request) -> Server:
     if not isinstance(principal, AuthenticatedServer):
         raise AuthenticationFailed("A server's token is needed.")
     return principal.server
+
+
+def token_of(request: Request) -> ServerToken:
+    """The server's token that the request brought, under the same conditions."""
+    if not isinstance(request.auth, ServerToken):
+        raise AuthenticationFailed("A server's token is needed.")
+    return request.auth

@@ -14,8 +14,7 @@ from agents.services.endings import end_activations
 from agents.services.hearing import note_hearing_again
 from agents.services.planning import plan_open_activations
 from agents.services.tending import stand_in
-from contract.errors import UnsupportedVersion
-from contract.messages import VERSION, Heartbeat, HeartbeatReply
+from contract.messages import Heartbeat, HeartbeatReply, check_version
 
 MOST_PROBLEMS = 20
 MOST_AGENTS = 1000
@@ -29,8 +28,7 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
     """Cheap when nothing changed: one update of the server's row. Raises WrongServer, UnsupportedVersion."""
     if heartbeat.server != server.name:
         raise WrongServer(f"The token is of server {server.name}, the heartbeat of {heartbeat.server}.")
-    if heartbeat.version > VERSION:
-        raise UnsupportedVersion("version", f"this MA speaks up to version {VERSION}")
+    check_version(heartbeat.version)
     appeared = server.state(now) is not ServerState.ALIVE
     with transaction.atomic():
         if appeared:

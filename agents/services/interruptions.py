@@ -1,6 +1,7 @@
 """A KMA gave a run up: stored as it said it, and the run is off on that server until a person resumes it."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -18,18 +19,19 @@ from contract.text import storable
 log = structlog.get_logger(__name__)
 
 
-def accept_interruption(server: Server, record_id: UUID, content: messages.Interruption, now: datetime) -> None:
-    """Called inside the intake's transaction; a record that is here already changes nothing.
+def accept_interruption(server: Server, record_id: UUID, content: messages.Interruption, now: datetime) -> bool:
+    """Whether the run is given up by it: one of an old epoch is stored and has no effect. Called inside the intake's
+    transaction; a record that is here already changes nothing.
 
     What follows for the setting is decided after the commit, when what another server reported at the same instant
     can be seen: of two that commit together the later sees both. A kill between is made good by the next `tend`.
     """
     if Interruption.objects.filter(pk=record_id).exists():
-        return
+        return False
     setting = LaunchSetting.objects.filter(key=content.run.setting).first()
     if setting is None:
         log.info("interruption of a setting that is gone", setting=content.run.setting, server=server.name)
-        return
+        return False
     runs = Run.objects.filter(activation=content.run.activation, activation__setting=setting, server=server)
     run = runs.select_related("activation__setting", "server").filter(epoch=content.run.epoch).first()
     # The row comes first: it shares the setting's row before a run is locked, as everybody does.
@@ -38,23 +40,32 @@ def accept_interruption(server: Server, record_id: UUID, content: messages.Inter
         setting=setting,
         run=run,
         server=server,
-        activation_uuid=content.run.activation,
-        epoch=content.run.epoch,
         effective=False,
-        reason=content.reason,
-        limit_m=content.m,
-        same_type=storable(content.counts.same_type)[:255],
-        same_count=content.counts.same,
-        any_count=content.counts.any,
-        evidence=[str(record) for record in content.evidence],
-        occurred_at=content.occurred_at,
         received_at=now,
+        **told_columns(content),
     )
-    if run is not None and (_give_up(run, content, now) or _counted_already(row, run)):
+    effective = run is not None and (_give_up(run, content, now) or _counted_already(row, run))
+    if run is not None and effective:
         Interruption.objects.filter(pk=row.pk).update(effective=True)
         # What it gave up with; its last handlers go on counting, and one that ends well begins anew.
         given_up = Run.objects.filter(pk=run.pk, state=RunPhase.INTERRUPTED)
         given_up.update(same_type=row.same_type, same_count=row.same_count, any_count=row.any_count)
+    return effective
+
+
+def told_columns(content: messages.Interruption) -> dict[str, Any]:
+    """What the row says of what its KMA said."""
+    return {
+        "activation_uuid": content.run.activation,
+        "epoch": content.run.epoch,
+        "reason": content.reason,
+        "limit_m": content.m,
+        "same_type": storable(content.counts.same_type)[:255],
+        "same_count": content.counts.same,
+        "any_count": content.counts.any,
+        "evidence": [str(record) for record in content.evidence],
+        "occurred_at": content.occurred_at,
+    }
 
 
 def _give_up(run: Run, content: messages.Interruption, now: datetime) -> bool:

@@ -1,13 +1,17 @@
 """POST /api/v1/protocols/: a KMA's records. Answered 2xx only after the commit."""
 
+from datetime import datetime
 from typing import Any
 
-from django.utils import timezone
+from django.conf import settings
+from rest_framework.exceptions import Throttled
 
 from agents.api.errors import ApiProblem, Forbidden
-from agents.models import Server
+from agents.models import ServerToken
 from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, RecordBatch
-from contract.wire import JSON, dump, load
+from contract.wire import JSON, dump, load, unknown
+from failures import allowance
+from failures.allowance import Charge, Limits, TooFast
 from failures.intake import ForeignReport, TooManyRecords, accept_batch
 
 
@@ -16,19 +20,34 @@ class BatchTooLarge(ApiProblem):
     default_code = "too_large"
 
 
-def take(server: Server, data: Any) -> JSON:
-    """The receipt. Raises ApiProblem, ContractError."""
+def check(token: ServerToken, now: datetime) -> None:
+    """Before the body is read: a token that owes too much costs no parsing. Raises Throttled."""
+    try:
+        allowance.check(token, now)
+    except TooFast as error:
+        raise _throttled(error) from error
+
+
+def take(token: ServerToken, data: Any, size: int, now: datetime) -> JSON:
+    """The receipt of a body of `size` bytes, asked for at `now`. Raises ApiProblem, Throttled, ContractError."""
     if isinstance(data, dict) and isinstance(records := data.get("records"), list) and len(records) > MAX_RECORDS:
         raise _too_large(f"{len(records)} records in one batch; at most {MAX_RECORDS}.")
     batch = load(RecordBatch, data)
+    charge = Charge(token, size, Limits(settings.MA_INTAKE_ROWS_PER_MINUTE, settings.MA_INTAKE_BYTES_PER_MINUTE))
     try:
-        return dump(accept_batch(server, batch, timezone.now()))
+        return dump(accept_batch(token.server, batch, now, charge=charge, unknown=list(unknown(RecordBatch, data))))
     except TooManyRecords as error:
         raise _too_large(str(error)) from error
+    except TooFast as error:
+        raise _throttled(error) from error
     except ForeignReport as error:
         raise Forbidden(
             str(error), where="server", what_to_do="Use the token of the server that reports.", code="foreign_report"
         ) from error
+
+
+def _throttled(error: TooFast) -> Throttled:
+    return Throttled(wait=error.wait.total_seconds(), detail=str(error))
 
 
 def _too_large(detail: str) -> BatchTooLarge:

@@ -2,7 +2,8 @@
 
 import json
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import IO, Any
 
 from agents.api.parsing import BoundedJsonParser, NotJson
 from failures.hygiene import DIGITS
@@ -12,7 +13,15 @@ class RecordParser(BoundedJsonParser):
     """JSON where NaN, Infinity and numbers beyond every column become texts: in properties they are kept so, in a
     field that needs a number that one record is refused. Anything else that is not JSON is refused whole."""
 
+    def parse(self, stream: IO[Any], media_type: Any = None, parser_context: Mapping[str, Any] | None = None) -> Any:
+        """As the base; the view learns the size in bytes after unpacking, as `body_size`."""
+        data = super().parse(stream, media_type, parser_context)
+        if (view := (parser_context or {}).get("view")) is not None:
+            view.body_size = self._size
+        return data
+
     def loads(self, raw: bytes) -> Any:
+        self._size = len(raw)
         try:
             text = raw.decode("utf-8")
             return json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real)

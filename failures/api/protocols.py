@@ -3,6 +3,7 @@
 from typing import Any
 
 import django_filters
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import generics, serializers
@@ -12,10 +13,10 @@ from rest_framework.response import Response
 from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
-from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
+from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
 from agents.pages.instants import InstantFilter
 from contract.messages import MAX_BATCH_BYTES
-from failures.api.intake import take
+from failures.api.intake import check, take
 from failures.api.parsing import RecordParser
 from failures.finding.cursors import Place, place_in
 from failures.finding.filters import NamesFilter, ProtocolFilter
@@ -89,6 +90,7 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
     filter_backends = ()
     parser_classes = (RecordParser,)
     body_limit = MAX_BATCH_BYTES
+    body_size = 0
 
     def _is_intake(self) -> bool:
         return getattr(self.request, "method", "") == "POST"
@@ -132,7 +134,8 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
         )
 
     @extend_schema(
-        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only after the commit.",
+        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only after the commit. "
+        "429 with Retry-After: the token has sent more rows or bytes than it may in a minute.",
         request=OpenApiTypes.OBJECT,
         responses=inline_serializer(
             "RecordReceipt",
@@ -142,11 +145,18 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
                 "known": serializers.IntegerField(),
                 "refused": serializers.ListField(child=serializers.DictField()),
                 "version": serializers.IntegerField(),
+                "known_numbers": serializers.ListField(child=serializers.IntegerField()),
+                "conflicts": serializers.ListField(child=serializers.IntegerField()),
+                "superseded": serializers.ListField(child=serializers.IntegerField()),
             },
         ),
     )
     def post(self, request: Request) -> Response:
-        return Response(take(server_of(request), request.data))
+        now = timezone.now()  # before the body: a slow line must not look like a clock that is behind
+        token = token_of(request)
+        check(token, now)
+        data = request.data
+        return Response(take(token, data, self.body_size, now))
 
 
 class OneProtocol(generics.RetrieveAPIView[FailureProtocol]):

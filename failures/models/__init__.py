@@ -1,9 +1,10 @@
 """Rows of the failures app, one file per resource."""
 
+from failures.models.debt import IntakeDebt
 from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
 from failures.models.protocol import FailureProtocol
 from failures.models.recovered import RecoveredMessage
-from failures.models.spool import RefusedRecord, SpoolMark
+from failures.models.spool import RecordConflict, RefusedRecord, SpoolMark
 from failures.models.tally import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 
 __all__ = [
@@ -16,7 +17,9 @@ __all__ = [
     "FingerprintChange",
     "FingerprintHour",
     "FoldMark",
+    "IntakeDebt",
     "KnownError",
+    "RecordConflict",
     "RecoveredMessage",
     "RefusedRecord",
     "SpoolMark",

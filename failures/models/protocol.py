@@ -71,6 +71,10 @@ class FailureProtocol(models.Model):
     process_id = models.BigIntegerField(_("process id"), default=0)
     duration_seconds = models.FloatField(_("duration, s"), default=0.0)
     traceparent = models.CharField(_("trace context"), max_length=200, blank=True)
+    # The most that the process held until then, 0 where nobody could measure it.
+    memory_peak_bytes = models.BigIntegerField(_("memory peak, bytes"), default=0)
+    # The KMA's clock minus ours when it was sent, which may be long after it occurred; None: it did not say.
+    clock_skew_seconds = models.FloatField(_("clock skew, s"), null=True)
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
 

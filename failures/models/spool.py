@@ -14,6 +14,9 @@ class SpoolMark(models.Model):
     server = models.ForeignKey(Server, models.CASCADE, related_name="spools", verbose_name=_("server"))
     stored_up_to = models.BigIntegerField(_("stored up to"), default=0)
     updated_at = models.DateTimeField(_("updated"), default=timezone.now)
+    # Of a newer or a foreign KMA: ignored and counted; the names are those of the last batch that had any.
+    unknown_fields = models.BigIntegerField(_("fields that were not understood"), default=0)
+    unknown_names = models.JSONField(_("their names"), default=list)
 
     class Meta:
         verbose_name = _("spool")
@@ -46,3 +49,30 @@ class RefusedRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
+
+
+class RecordConflict(models.Model):
+    """A record that came under an id or a number of its spool that was stored with other content before. What came
+    first stays; the text of this one is kept for a person, up to a bound."""
+
+    record_id = models.UUIDField(_("record id"))
+    spool = models.UUIDField(_("spool"))
+    number = models.BigIntegerField(_("number in the spool"))
+    server = models.ForeignKey(Server, models.CASCADE, related_name="record_conflicts", verbose_name=_("server"))
+    kind = models.CharField(_("kind"), max_length=60, blank=True)
+    # The record that has the id or the number.
+    stored_id = models.UUIDField(_("id of the stored record"), db_index=True)
+    content = models.TextField(_("content"), blank=True)
+    received_at = models.DateTimeField(_("received"), default=timezone.now)
+
+    class Meta:
+        verbose_name = _("conflicting record")
+        verbose_name_plural = _("conflicting records")
+        ordering = ("-received_at", "-id")
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(fields=["spool", "number", "record_id"], name="conflict_once_per_spool"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.record_id}"

@@ -9,12 +9,15 @@ from django.views.decorators.http import require_safe
 
 from agents.pages.consoles import link, needs, page
 from contract.properties import BROKERS_OWN
+from failures.conflicts import conflicts_of
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url
 from failures.pages.protocols import VIEW, protocols_url
+from failures.pages.skew import skew_of
 from failures.pages.traceback import sections
 
 SHOWN_TRACEBACK = 64 * 1024
+MOST_CONFLICTS = 20
 
 
 @require_safe
@@ -33,6 +36,8 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         properties=sorted(
             (name, value) for name, value in (protocol.properties or {}).items() if name not in BROKERS_OWN
         ),
+        skew=skew_of(protocol),
+        conflicts=list(conflicts_of(protocol, MOST_CONFLICTS)),
         case_url=case_url(protocol) if protocol.message_key else "",
         alike_url=protocols_url(fingerprint=protocol.fingerprint),
         earlier=same.filter(occurred_at__lt=protocol.occurred_at).order_by("-occurred_at").first()

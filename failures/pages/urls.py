@@ -9,6 +9,7 @@ from failures.pages.evidence import trip_panel
 from failures.pages.groups import activation_panel, setting_panel
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
+from failures.pages.reports import server_panel
 from failures.pages.what_if import what_if_page, what_if_panel
 
 
@@ -21,5 +22,6 @@ def register() -> None:
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)
     panels.register("trip", 10, trip_panel)
+    panels.register("server", 10, server_panel)
     panels.register("activation", 10, activation_panel)
     panels.register("setting", 10, setting_panel)

@@ -22,9 +22,7 @@ def taken() -> Iterator[int]:
 def test_a_port_in_use_is_one_line_with_the_port_and_its_variable(taken: int) -> None:
     with pytest.raises(Problem) as caught:
         refuse_taken((Wanted("127.0.0.1", taken, "MA_AMQP_PORT", "the broker, AMQP"),))
-    assert str(caught.value) == (
-        f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT"
-    )
+    assert str(caught.value) == (f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT")
 
 
 def test_all_ports_in_use_are_named_at_once(taken: int) -> None:

@@ -19,6 +19,7 @@ class FakeMa:
         self.desired = DesiredState(server, "v0", ())
         self.heartbeats: list[dict[str, Any]] = []
         self.batches: list[list[dict[str, Any]]] = []
+        self.last_batch: dict[str, Any] = {}
         self.records: dict[str, dict[str, Any]] = {}
         self.marks: dict[str, int] = {}
         self.answers: list[tuple[int, dict[str, str], Any]] = []
@@ -109,6 +110,7 @@ class FakeMa:
         fresh = [record for record in body["records"] if record["number"] > mark]
         refused = [record for record in fresh if record["number"] in self.refuse]
         self.batches.append(body["records"])
+        self.last_batch = body
         for record in fresh:
             if record not in refused:
                 assert record["id"] not in self.records, "stored twice"

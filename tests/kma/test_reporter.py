@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from contract.messages import MessageIdentity, RecordRun, Recovered
+from contract.messages import VERSION, MessageIdentity, RecordRun, Recovered
 from kma.reporter import Endpoint, MaClient, Pause, Reporter, asked_pause
 from kma.spool import New, Spool
 from kma.spool_file import SpoolFile
@@ -117,6 +117,22 @@ def test_the_ma_being_away_keeps_everything_with_growing_pauses(desk: Desk, ma: 
     ma.down = False
     desk.steps(1)
     assert len(ma.records) == 100 and desk.reporter.problem == ""
+
+
+def test_an_ma_of_another_version_keeps_everything(desk: Desk, ma: FakeMa) -> None:
+    desk.add(2)
+    ma.answers = [(400, {}, {"error": "unsupported_version"})] * 10
+    assert all(wait > 0 for wait in desk.steps(10))
+    assert "upgrade" in desk.reporter.problem
+    assert (desk.spool.report().rows, desk.spool.set_aside()) == (2, 0)
+
+
+def test_a_batch_says_when_it_is_sent_by_the_clock_of_its_server(desk: Desk, ma: FakeMa) -> None:
+    desk.add(1)
+    before = datetime.now(UTC)
+    desk.steps(1)
+    assert before <= datetime.fromisoformat(ma.last_batch["sent_at"]) <= datetime.now(UTC)
+    assert ma.last_batch["version"] == VERSION
 
 
 def test_what_the_ma_asks_for_is_waited(desk: Desk, ma: FakeMa) -> None:

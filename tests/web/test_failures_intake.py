@@ -7,10 +7,11 @@ import uuid
 from typing import Any
 
 import pytest
+from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from agents.models import Run, RunPhase
-from contract.messages import MAX_RECORDS, Content, RecordBatch, RunState
+from contract.messages import MAX_RECORDS, MAX_TRACEBACK, OLDEST_VERSION, VERSION, Content, RecordBatch, RunState
 from contract.wire import dump
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, SpoolMark
@@ -40,7 +41,8 @@ def test_a_batch_is_stored_and_answered_with_how_far(client: Client, run: Run) -
     answer = post(client, batch, packed=True)
     assert (answer.status_code, answer.json()) == (
         200,
-        {"stored_up_to": 2, "new": 2, "known": 0, "refused": [], "version": 1},
+        {"stored_up_to": 2, "new": 2, "known": 0, "refused": [], "version": VERSION}
+        | {"known_numbers": [], "conflicts": [], "superseded": []},
     )
     row = FailureProtocol.objects.get()
     assert (row.id, row.number, row.spool) == (batch.records[0].id, 1, batch.spool)
@@ -224,9 +226,22 @@ def test_json_that_is_no_batch_is_400(client: Client, run: Run, data: Any) -> No
     assert (answer.status_code, answer.json()["error"]) == (400, "not_as_agreed")
 
 
-def test_a_newer_version_is_refused(client: Client, run: Run) -> None:
-    batch = dataclasses.replace(Spool().batch(reports.protocol(reports.run_of(run))), version=2)
+@pytest.mark.parametrize("version", [OLDEST_VERSION, VERSION])
+def test_this_version_and_the_one_before_are_taken(client: Client, run: Run, version: int) -> None:
+    batch = dump(dataclasses.replace(Spool().batch(reports.protocol(reports.run_of(run))), version=version))
+    assert isinstance(batch, dict)
+    if version == OLDEST_VERSION:
+        del batch["sent_at"], batch["records"][0]["content"]["memory_peak_bytes"]  # type: ignore[index,call-overload]
+    assert post(client, json.dumps(batch).encode()).json()["new"] == 1
+    row = FailureProtocol.objects.get()
+    assert (row.clock_skew_seconds, row.memory_peak_bytes) == (None, 0)
+
+
+@pytest.mark.parametrize("version", [-1, 0, OLDEST_VERSION - 1, VERSION + 1, 99])
+def test_an_older_or_newer_version_is_refused(client: Client, run: Run, version: int) -> None:
+    batch = dataclasses.replace(Spool().batch(reports.protocol(reports.run_of(run))), version=version)
     assert post(client, batch).json()["error"] == "unsupported_version"
+    assert not FailureProtocol.objects.exists()
 
 
 def test_too_many_records_are_413_with_the_limit(client: Client, run: Run) -> None:
@@ -243,3 +258,50 @@ def test_a_gzip_bomb_is_413_with_the_limit(client: Client, run: Run) -> None:
     headers = token | {"Content-Encoding": "gzip"}
     answer = client.post(URL, bomb, content_type="application/json", headers=headers)
     assert (answer.status_code, answer.json()["limit"]) == (413, 16 * 1024 * 1024)
+
+
+def test_a_long_traceback_keeps_its_head_and_its_tail(client: Client, run: Run) -> None:
+    long = "head " + "x" * (10 * 1024 * 1024) + " tail"
+    batch = Spool().batch(reports.protocol(reports.run_of(run), traceback=long))
+    assert post(client, batch, packed=True).json()["new"] == 1
+    kept = FailureProtocol.objects.get().traceback
+    assert kept.startswith("head ") and kept.endswith(" tail") and len(kept) <= MAX_TRACEBACK
+
+
+def test_unknown_fields_are_ignored_and_counted(client: Client, run: Run) -> None:
+    batch = json.loads(json.dumps(dump(Spool().batch(*[reports.protocol(reports.run_of(run))] * 2))))
+    batch["mood"] = "good"
+    for record in batch["records"]:
+        record["colour"] = record["content"]["run"]["rack"] = record["content"]["message"]["smell"] = 1
+    for _ in range(2):
+        assert post(client, json.dumps(batch).encode()).status_code == 200
+    mark = SpoolMark.objects.get()
+    assert mark.unknown_fields == 7 + 3, "once with its content, and what is around it as often as it comes"
+    assert mark.unknown_names == ["mood", "records.colour"]
+    fresh = batch | {"records": [batch["records"][0] | {"number": 3, "id": str(uuid.uuid4())}]}
+    assert post(client, json.dumps(fresh).encode()).json()["new"] == 1
+    mark.refresh_from_db()
+    assert mark.unknown_names == ["mood", "protocol.message.smell", "protocol.run.rack", "records.colour"]
+
+
+def test_what_was_superseded_is_told(client: Client, run: Run) -> None:
+    old = dataclasses.replace(reports.run_of(run), epoch=run.epoch - 1)
+    batch = Spool().batch(reports.protocol(old), reports.interruption(old), reports.interruption(reports.run_of(run)))
+    answer = post(client, batch).json()
+    assert (answer["new"], answer["superseded"]) == (3, [2])
+
+
+@pytest.mark.parametrize("problem", [OperationalError("database is locked"), InterfaceError("connection is closed")])
+@pytest.mark.parametrize("where", ["failures.intake._locked_mark", "agents.services.tokens.digest_of"])
+def test_a_database_that_is_away_is_503_with_a_time(
+    client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, where: str, problem: Exception
+) -> None:
+    token = reports.bearer_of_server(run.server)
+
+    def fail(*_: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(where, fail)
+    answer = post(client, Spool().batch(reports.protocol(reports.run_of(run))), **token)
+    assert (answer.status_code, answer.json()["error"]) == (503, "database_away")
+    assert int(answer.headers["Retry-After"]) > 0

@@ -1,0 +1,129 @@
+"""An id that comes again: with the same content it is known, with other content it is kept and shown."""
+
+import dataclasses
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agents.models import Interruption, Run
+from contract.messages import Content, Record, RecordBatch, RecordReceipt
+from failures.intake import accept_batch
+from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
+from tests.web import reports
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
+from tests.web.reports import AT, Spool
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run() -> Run:
+    return reports.run(reports.setting(), reports.server())
+
+
+def record(content: Content, number: int, identity: uuid.UUID) -> Record:
+    return dataclasses.replace(Spool().record(content), number=number, id=identity)
+
+
+def take(run: Run, spool: uuid.UUID, *records: Record) -> RecordReceipt:
+    return accept_batch(run.server, RecordBatch(run.server.name, spool, records), AT)
+
+
+def kinds(run: Run) -> dict[str, tuple[Content, Content]]:
+    """By name: a record, and another one that says something else."""
+    of = reports.run_of(run)
+    interruption = reports.interruption(of)
+    return {
+        "protocol": (reports.protocol(of), reports.protocol(of, exception_text="other")),
+        "properties": (
+            reports.protocol(of, reports.message(properties={"n": 1e23, "deep": [1, {"x": True}], "t": "a"})),
+            reports.protocol(of, reports.message(properties={"n": 1e23, "deep": [1, {"x": False}], "t": "a"})),
+        ),
+        "recovered": (reports.recovered(of), reports.recovered(of, occurred_at=AT + timedelta(days=1))),
+        "interruption": (interruption, dataclasses.replace(interruption, m=11)),
+        "kind": (reports.protocol(of), reports.recovered(of)),
+    }
+
+
+NAMES = ["protocol", "properties", "recovered", "interruption", "kind"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", ["same number", "next number", "other spool", "one batch"])
+def test_an_id_with_other_content_is_kept_and_counts_as_known(run: Run, name: str, how: str) -> None:
+    (first, other), spool, same = kinds(run)[name], uuid.uuid4(), uuid.uuid4()
+    second = record(other, 1 if how == "same number" else 2, same)
+    if how == "one batch":
+        receipt = take(run, spool, record(first, 1, same), second)
+        assert (receipt.new, receipt.known) == (1, 1)
+    else:
+        take(run, spool, record(first, 1, same))
+        receipt = take(run, uuid.uuid4() if how == "other spool" else spool, second)
+        assert (receipt.new, receipt.known) == (0, 1)
+    assert receipt.known_numbers == receipt.conflicts == (second.number,)
+    kept = RecordConflict.objects.get()
+    assert (kept.record_id, kept.stored_id, kept.number, kept.kind) == (same, same, second.number, second.kind)
+    assert kept.content and kept.server == run.server
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", ["same number", "next number", "other spool", "one batch"])
+def test_an_id_with_the_same_content_is_only_known(run: Run, name: str, how: str) -> None:
+    (first, _), spool, same = kinds(run)[name], uuid.uuid4(), uuid.uuid4()
+    second = record(first, 1 if how == "same number" else 2, same)
+    if how == "one batch":
+        receipt = take(run, spool, record(first, 1, same), second)
+    else:
+        take(run, spool, record(first, 1, same))
+        receipt = take(run, uuid.uuid4() if how == "other spool" else spool, second)
+    assert (receipt.known, receipt.known_numbers, receipt.conflicts) == (1, (second.number,), ())
+    assert not RecordConflict.objects.exists()
+    assert FailureProtocol.objects.count() + RecoveredMessage.objects.count() + Interruption.objects.count() == 1
+
+
+def test_a_conflict_that_is_sent_again_is_kept_once(run: Run) -> None:
+    (first, other), spool, same = kinds(run)["protocol"], uuid.uuid4(), uuid.uuid4()
+    take(run, spool, record(first, 1, same))
+    for _ in range(3):
+        take(run, spool, record(other, 2, same))
+    assert RecordConflict.objects.count() == 1
+
+
+def test_a_number_that_another_record_has_is_not_dropped(run: Run) -> None:
+    """As from a spool that was put back from a copy and went on counting."""
+    spool, of = Spool(), reports.run_of(run)
+    first = spool.batch(*[reports.protocol(of)] * 3)
+    accept_batch(run.server, first, AT)
+    again = record(reports.protocol(of, exception_text="lost?"), 2, uuid.uuid4())
+    receipt = take(run, spool.id, again)
+    assert (receipt.known, receipt.conflicts, receipt.stored_up_to) == (1, (2,), 3)
+    kept = RecordConflict.objects.get()
+    assert (kept.record_id, kept.stored_id) == (again.id, first.records[1].id)
+    assert "lost?" in kept.content
+
+
+def test_what_retention_has_deleted_is_known_and_no_conflict(run: Run) -> None:
+    (first, other), spool, same = kinds(run)["protocol"], uuid.uuid4(), uuid.uuid4()
+    take(run, spool, record(first, 1, same))
+    FailureProtocol.objects.all().delete()
+    assert take(run, spool, record(other, 1, same)).known == 1
+    assert not RecordConflict.objects.exists() and not FailureProtocol.objects.exists()
+
+
+def test_a_conflict_is_shown_with_the_protocol_and_its_server(world: World) -> None:
+    protocol = world.protocols[0]
+    of = dataclasses.replace(
+        reports.run_of(world.runs[next(iter(world.runs))]), server=protocol.server_name, setting=protocol.setting_key
+    )
+    server = world.servers[protocol.server_name]
+    hostile: Any = reports.protocol(of, exception_text="<script>alert(1)</script> other")
+    accept_batch(server, RecordBatch(server.name, uuid.uuid4(), (record(hostile, 1, protocol.pk),)), AT)
+    client = signed_in(world, "viewer")
+
+    page = looked_at(client, f"/protocols/{protocol.pk}/")
+    assert "1 record came later in its place with other content" in page.text and "alert(1)" in page.text
+    text = looked_at(client, f"/servers/{server.name}/").text
+    assert "Came again with other content" in text and str(protocol.pk)[:8] in text
