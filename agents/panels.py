@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-Page = Literal["setting", "setting_live", "setting_whole", "activation", "overview", "server", "trip"]
+Page = Literal["setting", "setting_live", "setting_whole", "activation", "overview", "server", "trip", "fingerprint"]
 
 
 class Panel(TypedDict):

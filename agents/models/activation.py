@@ -97,6 +97,8 @@ class Activation(models.Model):
     # Since when the subscription is seen empty, and since when it holds delayed messages only.
     idle_since = models.DateTimeField(_("empty since"), null=True)
     delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
+    # What the setting said when it began (agents.services.launched); None of those from before that was kept.
+    launched_with = models.JSONField(null=True, editable=False)
     # Records that came after the end. They can only turn well into error.
     late_records = models.PositiveIntegerField(_("late records"), default=0)
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.models import Activation, GroupActivation, LaunchSetting, Trigger
+from agents.services.launched import launched_with
 from agents.services.trial import begins_with_trial
 
 
@@ -21,4 +22,5 @@ def open_activation(
         trial=begins_with_trial(setting),
         enabling=setting.enablings,
         number=(before or 0) + 1,
+        launched_with=launched_with(setting),
     )

@@ -22,6 +22,8 @@ from dlq.masks import masks_for
 from dlq.pages.access import sees_letters
 from dlq.pages.letter_head import head_of, head_of_all
 from dlq.remarks.about import may_remark
+from failures.fingerprints.book import known_of
+from failures.models import KnownError
 
 PAGE = 25
 # Settings of a group that are named; the others are counted.
@@ -40,7 +42,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """`url` leads to its letters. `acts` are what can be done with all of it from here: icon, words and address;
-    `may_remark`: it is one fault of one setting, on which this person may remark."""
+    `may_remark`: it is one fault of one setting, on which this person may remark. `known`: what the book says of it."""
 
     group: Group
     facts: Facts
@@ -50,6 +52,7 @@ class GroupRow:
     others: int
     acts: Sequence[tuple[str, Text, str]]
     may_remark: bool
+    known: KnownError | None
 
     @property
     def key(self) -> str:
@@ -140,7 +143,11 @@ def _rows(request: HttpRequest, groups: Sequence[Group], key: str) -> list[Group
     gone = named - set(LaunchSetting.objects.filter(key__in=named).order_by().values_list("key", flat=True))
     # Of settings that are gone the permission decides, which is the same for all.
     remarkable = acts[rights.GIVE_BACK] | (gone if gone and may_remark(user, min(gone)) else set())
-    return [_row(group, each, key, acts, remarkable) for group, each in zip(groups, facts, strict=True)]
+    known = known_of({group.value for group in groups if group.kind.name == "fingerprint" and group.value})
+    return [
+        _row(group, each, key, acts, remarkable, known.get(group.value))
+        for group, each in zip(groups, facts, strict=True)
+    ]
 
 
 def _acts(user: Any, keys: Iterable[str]) -> dict[str, set[str]]:
@@ -164,7 +171,9 @@ def _acts_on(key: str, acts: dict[str, set[str]], query: str) -> list[tuple[str,
     return [(icon, text, f"{link(to, key)}?group=1&{query}") for right, icon, text, to in words if key in acts[right]]
 
 
-def _row(group: Group, facts: Facts, key: str, acts: dict[str, set[str]], remarkable: set[str]) -> GroupRow:
+def _row(
+    group: Group, facts: Facts, key: str, acts: dict[str, set[str]], remarkable: set[str], known: KnownError | None
+) -> GroupRow:
     of = [
         Place(key_of(part.queue), part.words, f"{link('dead_letters_of', key_of(part.queue))}?{group.query}")
         for part in group.parts[:NAMED]
@@ -178,6 +187,7 @@ def _row(group: Group, facts: Facts, key: str, acts: dict[str, set[str]], remark
         places=[] if key else of,
         others=0 if key else max(0, len(group.parts) - NAMED),
         acts=_acts_on(one, acts, group.query) if one else [],
+        known=known,
         may_remark=bool(group.kind.name == "fingerprint" and group.value and one in remarkable),
     )
 

@@ -30,6 +30,7 @@ from dlq.pages.remarks import panel_of_letter
 from dlq.pages.replay_words import title as title_of_job
 from dlq.pages.shown import LETTERS
 from dlq.pages.whole import whole_panel
+from failures.fingerprints.book import known_of
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 
@@ -66,6 +67,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         case=_case(request, letter),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
         alike=list_of(letter.queue, fingerprint=letter.fingerprint),
+        known=known_of([letter.fingerprint]).get(letter.fingerprint) if letter.fingerprint else None,
         neighbours=_neighbours(request, letter),
         opened_in=list_query(request),
         buttons=buttons_of(request.user, letter, put_back),

@@ -14,13 +14,13 @@ from agents.pages.consoles import link
 from agents.pages.figures import Figures, broker_away_since, figures_for, message_count
 from agents.pages.lists import COUNTED
 from agents.pages.shown import Shown
+from agents.pages.spark import Spark, spark
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq import remarks
 from dlq.models import ReplayJob, Taking
 from dlq.models.replay import UNFINISHED_JOBS
 from dlq.pages.hours import deaths_by_hour
 from dlq.pages.queue_facts import Facts, facts_of
-from dlq.pages.spark import Spark, spark
 from dlq.pages.tallies import Tally, tallies
 from dlq.queue_state import QueueState, states
 

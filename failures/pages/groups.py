@@ -1,83 +1,93 @@
-"""Protocols of an activation in groups: by server, then by fingerprint."""
+"""Failures of an activation in groups: by server, then by fingerprint; and what the latest of a setting were."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Max, Min
+from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting
 from agents.pages.lists import counted
 from agents.panels import Panel
-from failures.models import FailureProtocol
+from failures.fingerprints.book import known_of
+from failures.models import FailureProtocol, KnownError
+from failures.odd_server import Oddity, oddity
 from failures.pages.protocols import VIEW, protocols_url
+from failures.pages.urls_of import fingerprint_url
+from failures.tallies.reading import Alike, of_activation
 
 GROUPS_PER_SERVER = 30
 LATEST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
-    """Failures with one fingerprint on one server; `example` is the latest of them."""
+class Group:
+    """`example`: the latest of them; None when retention has deleted it. `url`: its protocols, `about`: the kind."""
 
-    count: int
-    first_at: datetime
-    last_at: datetime
-    example: FailureProtocol
+    alike: Alike
+    example: FailureProtocol | None
+    known: KnownError | None
     url: str
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
 class OfServer:
     name: str
     count: int
-    groups: list[Alike]
+    groups: list[Group]
     left_out: int
     url: str
 
 
-def by_server(activation: UUID) -> list[OfServer]:
-    """Largest groups first; one query and one for each example that is shown."""
-    rows = (
-        FailureProtocol.objects.filter(activation_uuid=activation)
-        .order_by()
-        .values("server_name", "fingerprint")
-        .annotate(count=Count("pk"), first_at=Min("occurred_at"), last_at=Max("occurred_at"))
-    )
-    servers: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: (row["server_name"], -row["count"], row["fingerprint"])):
-        servers.setdefault(row["server_name"], []).append(dict(row))
-    return [_of_server(activation, name, groups) for name, groups in servers.items()]
+def by_server(activation: UUID, found: Iterable[Alike]) -> list[OfServer]:
+    """Largest groups first; three queries, however many groups there are."""
+    servers: dict[str, list[Alike]] = defaultdict(list)
+    for alike in found:
+        servers[alike.server_name].append(alike)
+    shown = [alike for alikes in servers.values() for alike in alikes[:GROUPS_PER_SERVER]]
+    examples = FailureProtocol.objects.defer("traceback", "properties").in_bulk([alike.latest for alike in shown])
+    known = known_of({alike.fingerprint for alike in shown})
+    return [_of_server(activation, name, servers[name], examples, known) for name in sorted(servers)]
 
 
-def _of_server(activation: UUID, name: str, rows: list[dict[str, Any]]) -> OfServer:
-    shown = rows[:GROUPS_PER_SERVER]
-    groups = []
-    for row in shown:
-        example = _example(activation, name, row)
-        if example is not None:
-            url = protocols_url(activation=activation, server=name, fingerprint=row["fingerprint"])
-            groups.append(Alike(row["count"], row["first_at"], row["last_at"], example, url))
-    total = sum(row["count"] for row in rows)
-    return OfServer(name, total, groups, len(rows) - len(shown), protocols_url(activation=activation, server=name))
+def _of_server(
+    activation: UUID,
+    name: str,
+    alikes: list[Alike],
+    examples: Mapping[UUID, FailureProtocol],
+    known: Mapping[str, KnownError],
+) -> OfServer:
+    groups = [
+        Group(
+            alike,
+            examples.get(alike.latest),
+            known.get(alike.fingerprint),
+            protocols_url(activation=activation, server=name, fingerprint=alike.fingerprint),
+            fingerprint_url(alike.fingerprint),
+        )
+        for alike in alikes[:GROUPS_PER_SERVER]
+    ]
+    total = sum(alike.count for alike in alikes)
+    url = protocols_url(activation=activation, server=name)
+    return OfServer(name, total, groups, len(alikes) - len(groups), url)
 
 
-def _example(activation: UUID, server: str, row: dict[str, Any]) -> FailureProtocol | None:
-    """The latest of the group; None when retention was faster."""
-    alike = FailureProtocol.objects.filter(
-        activation_uuid=activation, server_name=server, fingerprint=row["fingerprint"], occurred_at=row["last_at"]
-    )
-    return alike.defer("traceback", "properties").first()
+def odd_server(activation: Activation) -> Oddity | None:
+    rows = activation.runs.order_by().values_list("server__name").annotate(well=Sum("handled"), badly=Sum("failed"))
+    totals = {name: (well, badly) for name, well, badly in rows}
+    return oddity({name: well for name, (well, _) in totals.items()}, {name: bad for name, (_, bad) in totals.items()})
 
 
 def activation_panel(request: HttpRequest, activation: Activation) -> Panel | None:
     if not request.user.has_perm(VIEW):
         return None
-    servers = by_server(activation.pk)
-    context = {"servers": servers, "url": protocols_url(activation=activation.pk)}
+    servers = by_server(activation.pk, of_activation(activation.pk))
+    url = protocols_url(activation=activation.pk)
+    context = {"servers": servers, "url": url, "odd": odd_server(activation)}
     return {"title": _("Failures by server"), "template": "failures/by_server.html", "context": context}
 
 

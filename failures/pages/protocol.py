@@ -10,11 +10,13 @@ from django.views.decorators.http import require_safe
 from agents.pages.consoles import link, needs, page
 from contract.properties import BROKERS_OWN
 from failures.conflicts import conflicts_of
+from failures.fingerprints.book import known_of
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url
 from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.skew import skew_of
 from failures.pages.traceback import sections
+from failures.pages.urls_of import fingerprint_url
 
 SHOWN_TRACEBACK = 64 * 1024
 MOST_CONFLICTS = 20
@@ -40,6 +42,8 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         conflicts=list(conflicts_of(protocol, MOST_CONFLICTS)),
         case_url=case_url(protocol) if protocol.message_key else "",
         alike_url=protocols_url(fingerprint=protocol.fingerprint),
+        kind_url=fingerprint_url(protocol.fingerprint),
+        known=known_of([protocol.fingerprint]).get(protocol.fingerprint),
         earlier=same.filter(occurred_at__lt=protocol.occurred_at).order_by("-occurred_at").first()
         if protocol.message_key
         else None,

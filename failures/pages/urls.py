@@ -4,8 +4,13 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_page, add_tab
+from failures.pages import fingerprint_actions
 from failures.pages.breaker import breaker_panel
+from failures.pages.difference import difference_panel
 from failures.pages.evidence import trip_panel
+from failures.pages.fingerprint import fingerprint_page
+from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
+from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, setting_panel
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
@@ -15,6 +20,11 @@ from failures.pages.what_if import what_if_page, what_if_panel
 
 def register() -> None:
     add_tab(Tab("protocols", _("Protocols"), "admin:protocols", 60, VIEW))
+    add_tab(Tab("fingerprints", _("Fingerprints"), "admin:fingerprints", 62, VIEW_FINGERPRINTS))
+    add_page("fingerprints/", fingerprint_list, "fingerprints")
+    add_page("fingerprint/", fingerprint_page, "fingerprint")
+    for name in ("write", "fixed", "not_fixed", "merge", "split"):
+        add_page(f"fingerprint/{name.replace('_', '-')}/", getattr(fingerprint_actions, name), f"fingerprint_{name}")
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
@@ -24,4 +34,5 @@ def register() -> None:
     panels.register("trip", 10, trip_panel)
     panels.register("server", 10, server_panel)
     panels.register("activation", 10, activation_panel)
+    panels.register("activation", 20, difference_panel)
     panels.register("setting", 10, setting_panel)

@@ -44,6 +44,8 @@ from dlq.models import (
 from dlq.models.waiting import WaitingAction
 from dlq.search.storing import catch_up
 from failures.models import FailureProtocol, RecoveredMessage
+from failures.tallies.folding import fold_all
+from failures.tallies.noting import note
 from tests.web.launches import Launches, make_launches
 from tests.web.waiting_rows import make_action
 
@@ -248,6 +250,8 @@ def _protocols(world: World) -> None:
                 _protocol(world, key, names[index % len(names)], kind, text, temporary, index, attempt)
             )
     FailureProtocol.objects.bulk_create(world.protocols)
+    note(world.protocols)
+    fold_all(world.now)
     for run in world.runs.values():
         run.failed = FailureProtocol.objects.filter(run=run, temporary=False).count()
         run.temporary = FailureProtocol.objects.filter(run=run, temporary=True).count()

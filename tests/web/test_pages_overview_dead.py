@@ -10,13 +10,13 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from agents.pages import figures
+from agents.pages.spark import HEIGHT, spark
 from agents.services.figures import QueueFigures
 from broker.errors import ManagementFailed
 from dlq import remarks
 from dlq.models import DeadLetter, LetterQueue, LetterState
 from dlq.pages import hours, queue_facts
 from dlq.pages.queue_rows import QueueRow, queue_rows, told_more
-from dlq.pages.spark import HEIGHT, spark
 from dlq.remarks import About
 from tests.web.factories import World, make_letter
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in

@@ -1,0 +1,124 @@
+"""The book of known errors: written by people, shown wherever the fingerprint appears again."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from contract.text import storable
+from failures.fingerprints.merging import heads_of
+from failures.fingerprints.refusing import FingerprintRefused
+from failures.models import Advice, Fingerprint, FingerprintAct, FingerprintChange, KnownError
+
+LONGEST_CAUSE = 4000
+LONGEST_LINE = 200
+LONGEST_URL = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a person may say of a fingerprint."""
+
+    cause: str = ""
+    runbook_url: str = ""
+    owner: str = ""
+    ticket: str = ""
+    advice: str = ""
+
+
+def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownError:
+    """Of the one that `fingerprint` belongs to. Raises FingerprintRefused."""
+    said = _checked(known)
+    with transaction.atomic():
+        entry = _entry(fingerprint)
+        changed = {name: [getattr(entry, name), value] for name, value in said.items() if getattr(entry, name) != value}
+        if changed:
+            _change(entry, said, FingerprintAct.WROTE, changed, by, now)
+    return entry
+
+
+def fixed(fingerprint: str, version: str, *, by: Any, now: datetime) -> KnownError:
+    """From `now` on it should not come again; `version`: of the agent that mends it, may be empty."""
+    with transaction.atomic():
+        entry = _entry(fingerprint)
+        fields = {"fixed_at": now, "fixed_in": _line(version)}
+        return _change(entry, fields, FingerprintAct.FIXED, {"version": fields["fixed_in"]}, by, now)
+
+
+def not_fixed(fingerprint: str, *, by: Any, now: datetime) -> KnownError:
+    with transaction.atomic():
+        entry = _entry(fingerprint)
+        if entry.fixed_at is None:
+            raise FingerprintRefused(_("Nobody has said that it is fixed."))
+        return _change(entry, {"fixed_at": None, "fixed_in": ""}, FingerprintAct.REOPENED, {}, by, now)
+
+
+def known_of(fingerprints: Collection[str]) -> Mapping[str, KnownError]:
+    """By fingerprint: its entry, or that of the one it belongs to. Two queries."""
+    heads = heads_of(fingerprints)
+    entries = KnownError.objects.in_bulk(set(heads.values()))
+    return {each: entries[head] for each, head in heads.items() if head in entries}
+
+
+def has_returned(entry: KnownError, last_at: datetime) -> bool:
+    """Whether it came again after a person said that it is fixed."""
+    return entry.fixed_at is not None and last_at > entry.fixed_at
+
+
+def _entry(fingerprint: str) -> KnownError:
+    """Its row, locked, or a new one. The fingerprint's own row is the lock: two first entries cannot both be made."""
+    row = Fingerprint.objects.select_for_update().filter(pk=heads_of([fingerprint])[fingerprint]).first()
+    if row is None:
+        raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
+    return KnownError.objects.filter(pk=row.pk).first() or KnownError(fingerprint=row)
+
+
+def _change(
+    entry: KnownError, fields: dict[str, Any], what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime
+) -> KnownError:
+    for name, value in fields.items():
+        setattr(entry, name, value)
+    entry.changed_at, entry.changed_by = now, by
+    entry.save()
+    FingerprintChange.objects.create(
+        fingerprint_id=entry.pk, what=what, detail=detail, by=by, by_name=by.get_username(), at=now
+    )
+    return entry
+
+
+def _checked(known: Known) -> dict[str, str]:
+    said = {name: storable(text).strip() for name, text in asdict(known).items()}
+    if len(said["cause"]) > LONGEST_CAUSE:
+        raise FingerprintRefused(_("The cause is longer than %(most)d characters.") % {"most": LONGEST_CAUSE})
+    if said["advice"] not in Advice.values:
+        raise FingerprintRefused(_("That is none of the things to do."))
+    if said["runbook_url"]:
+        if not _is_address(said["runbook_url"]):
+            raise FingerprintRefused(_("The runbook needs an address with http:// or https://."))
+        if len(said["runbook_url"]) > LONGEST_URL:
+            raise FingerprintRefused(
+                _("The address of the runbook is longer than %(most)d characters.") % {"most": LONGEST_URL}
+            )
+    return said | {"owner": _line(said["owner"]), "ticket": _line(said["ticket"])}
+
+
+def _is_address(text: str) -> bool:
+    """Of a page; a host of the house's own network needs no dot."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and text.isprintable() and " " not in text
+    except ValueError:
+        return False
+
+
+def _line(text: str) -> str:
+    line = " ".join(storable(text).split())
+    if len(line) > LONGEST_LINE:
+        raise FingerprintRefused(
+            _("“%(text)s…” is longer than %(most)d characters.") % {"text": line[:30], "most": LONGEST_LINE}
+        )
+    return line

@@ -1,0 +1,81 @@
+"""Two fingerprints that people know to be one, and apart again. Counts stay where they are: nothing is lost by
+either.
+
+A fingerprint is merged into one that is itself merged into none: then each has at most one head, and two people who
+merge at once cannot make a circle (the rows are locked in the order of their keys).
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from failures.fingerprints.refusing import FingerprintRefused
+from failures.models import Fingerprint, FingerprintAct, FingerprintChange
+
+MOST_MERGED = 200
+
+
+def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
+    """`one`, with what was merged into it, becomes part of `into`. Raises FingerprintRefused."""
+    if one == into:
+        raise FingerprintRefused(_("That is the same fingerprint."))
+    with transaction.atomic():
+        rows = {
+            row.pk: row for row in Fingerprint.objects.select_for_update().filter(pk__in=[one, into]).order_by("pk")
+        }
+        if len(rows) < 2:
+            raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
+        if rows[one].merged_into_id or rows[into].merged_into_id:
+            raise FingerprintRefused(
+                _("It is merged already: split it off first, or merge with the one it belongs to.")
+            )
+        if Fingerprint.objects.filter(merged_into__in=[one, into]).count() >= MOST_MERGED:
+            raise FingerprintRefused(_("More than %(most)d belong together already.") % {"most": MOST_MERGED})
+        moved = sorted(Fingerprint.objects.filter(merged_into=one).values_list("pk", flat=True))
+        Fingerprint.objects.filter(merged_into=one).update(merged_into=into)
+        Fingerprint.objects.filter(pk=one).update(merged_into=into)
+        _refresh(into)
+        _note(into, FingerprintAct.MERGED, {"with": one, "and": moved}, by, now)
+        _note(one, FingerprintAct.MERGED, {"into": into}, by, now)
+
+
+def split(one: str, *, by: Any, now: datetime) -> None:
+    """`one` stands for itself again. Raises FingerprintRefused."""
+    with transaction.atomic():
+        row = Fingerprint.objects.select_for_update().filter(pk=one).first()
+        if row is None or row.merged_into_id is None:
+            raise FingerprintRefused(_("It is not merged (any more)."))
+        head = row.merged_into_id
+        Fingerprint.objects.filter(pk=one).update(merged_into=None)
+        _refresh(head)
+        _refresh(one)
+        _note(head, FingerprintAct.SPLIT, {"from": one}, by, now)
+        _note(one, FingerprintAct.SPLIT, {"from": head}, by, now)
+
+
+def heads_of(fingerprints: Collection[str]) -> Mapping[str, str]:
+    """By fingerprint: the one it belongs to, else itself. Those that nobody has folded yet are their own."""
+    merged = Fingerprint.objects.filter(pk__in=set(fingerprints), merged_into__isnull=False)
+    known = dict(merged.values_list("pk", "merged_into_id"))
+    return {each: known.get(each) or each for each in fingerprints}
+
+
+def members_of(head: str) -> list[str]:
+    """It and those merged into it."""
+    return [head, *Fingerprint.objects.filter(merged_into=head).order_by("pk").values_list("pk", flat=True)]
+
+
+def _refresh(head: str) -> None:
+    """`recent_at`, from the rows themselves."""
+    recent = Fingerprint.objects.filter(pk__in=members_of(head)).aggregate(recent=Max("last_at"))["recent"]
+    Fingerprint.objects.filter(pk=head).update(recent_at=recent)
+
+
+def _note(fingerprint: str, what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime) -> None:
+    FingerprintChange.objects.create(
+        fingerprint_id=fingerprint, what=what, detail=detail, by=by, by_name=by.get_username(), at=now
+    )

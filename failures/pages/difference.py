@@ -1,0 +1,127 @@
+"""An activation beside the finished one before it: what fails that did not, what does not any more, and what of the
+setting was changed between them."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import F, Sum
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from agents.models import Activation
+from agents.pages.consoles import link
+from agents.panels import Panel
+from agents.services import launched
+from failures.comparing import Change, Difference, compare
+from failures.fingerprints.book import known_of
+from failures.fingerprints.merging import heads_of
+from failures.models import KnownError
+from failures.pages.protocols import VIEW
+from failures.pages.urls_of import fingerprint_url
+from failures.tallies.reading import Alike, of_activation
+
+SHOWN = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    difference: Difference
+    alike: Alike
+    known: KnownError | None
+    url: str
+    word: str
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    label: str
+    old: str
+    new: str
+
+
+def difference_panel(request: HttpRequest, activation: Activation) -> Panel | None:
+    if not request.user.has_perm(VIEW):
+        return None
+    before = finished_before(activation)
+    if before is None:
+        return None
+    rows = _rows(before, activation)
+    context = {
+        "before": before,
+        "before_url": link("activation", before.pk),
+        "rows": rows[:SHOWN],
+        "left_out": max(0, len(rows) - SHOWN),
+        "fields": _fields(before, activation),
+        "compared": before.launched_with is not None and activation.launched_with is not None,
+        "versions": _versions(before, activation),
+    }
+    title = _("Compared with the finished activation before")
+    return {"title": title, "template": "failures/difference.html", "context": context}
+
+
+def finished_before(activation: Activation) -> Activation | None:
+    earlier = Activation.objects.filter(
+        setting=activation.setting_id, number__lt=activation.number, ended_at__isnull=False
+    )
+    return earlier.order_by("-number", "-started_at").first()
+
+
+def _rows(before: Activation, after: Activation) -> list[Row]:
+    """What is the same as before comes last."""
+    old, new = of_activation(before.pk), of_activation(after.pk)
+    examples = {alike.fingerprint: alike for alike in [*old, *new]}
+    heads = heads_of(set(examples))
+    found = compare(_counts(old, heads), _counts(new, heads), _attempts(before), _attempts(after))
+    known = known_of({one.fingerprint for one in found[:SHOWN]})
+    shown = {heads[fingerprint]: alike for fingerprint, alike in examples.items()}
+    words = {
+        Change.NEW: (_("new"), "bad"),
+        Change.MORE: (_("more"), "warn"),
+        Change.GONE: (_("gone"), "ok"),
+        Change.FEWER: (_("fewer"), "ok"),
+        Change.SAME: (_("as before"), ""),
+    }
+    return [
+        Row(
+            one,
+            shown[one.fingerprint],
+            known.get(one.fingerprint),
+            fingerprint_url(one.fingerprint),
+            *words[one.change],
+        )
+        for one in found
+    ]
+
+
+def _counts(alikes: list[Alike], heads: Any) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for alike in alikes:
+        counts[heads[alike.fingerprint]] += alike.count
+    return counts
+
+
+def _attempts(activation: Activation) -> int:
+    total = activation.runs.aggregate(total=Sum(F("handled") + F("failed") + F("temporary")))["total"]
+    return int(total or 0)
+
+
+def _versions(before: Activation, after: Activation) -> tuple[list[str], list[str]] | None:
+    """Of the agent, as the failures of both said it; None where they say the same or nothing."""
+    old, new = (sorted({alike.agent_version for alike in of_activation(one.pk)} - {""}) for one in (before, after))
+    return (old, new) if old and new and old != new else None
+
+
+def _fields(before: Activation, after: Activation) -> list[FieldRow]:
+    changed = launched.changes(before.launched_with or {}, after.launched_with or {})
+    if before.launched_with is None or after.launched_with is None:
+        return []
+    return [FieldRow(launched.label(one.name), _said(one.old), _said(one.new)) for one in changed]
+
+
+def _said(value: Any) -> str:
+    if value is None:
+        return "—"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,165 @@
+"""One kind of failure: its trend, where it happens, what is known of it, and what people did with it."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from agents import panels
+from agents.models import Activation
+from agents.pages.consoles import link, needs, page
+from agents.pages.spark import spark
+from failures.fingerprints.book import has_returned
+from failures.fingerprints.merging import members_of
+from failures.models import Advice, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange, KnownError
+from failures.pages.fingerprints import VIEW, spark_words
+from failures.pages.protocols import protocols_url
+from failures.pages.urls_of import fingerprint_url
+from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of
+
+WRITE = "failures.can_know_errors"
+MERGE = "failures.can_merge_fingerprints"
+WEEK = timedelta(days=7)
+MONTH = timedelta(days=30)
+SHOWN = 20
+LATEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OfServer:
+    name: str
+    count: int
+    activations: int
+    last_at: datetime
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class OfActivation:
+    """`known`: the MA has it (still), so there is a page of it."""
+
+    id: UUID
+    setting: str
+    known: bool
+    servers: int
+    count: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change of the history, in words; `other`: a fingerprint that it speaks of."""
+
+    change: FingerprintChange
+    word: str
+    fields: list[tuple[str, str, str]]
+    other: str
+    other_url: str
+
+
+@require_safe
+@needs(VIEW)
+def fingerprint_page(request: HttpRequest) -> HttpResponseBase:
+    row = Fingerprint.objects.select_related("merged_into").filter(pk=request.GET.get("of", "")[:64]).first()
+    if row is None:
+        raise Http404(_("Nobody has met that fingerprint."))
+    return _page(request, row, timezone.now())
+
+
+def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponseBase:
+    members = members_of(row.pk)
+    merged = list(Fingerprint.objects.filter(merged_into=row.pk).order_by("-last_at"))
+    hours = hours_of(members, now - WEEK + timedelta(hours=1), now)
+    trend = spark([sum(column) for column in zip(*(hours[each] for each in members), strict=True)])
+    found = of_fingerprints(members, now - MONTH)
+    known = KnownError.objects.select_related("changed_by").filter(pk=row.pk).first()
+    latest = FailureProtocol.objects.filter(fingerprint__in=members).order_by("-occurred_at")
+    return page(
+        request,
+        "failures/fingerprint.html",
+        title=row.exception_type[:80],
+        section="fingerprints",
+        crumbs=[(_("Fingerprints"), link("fingerprints"))],
+        row=row,
+        count=row.count + sum(each.count for each in merged),
+        first_at=min(each.first_at for each in [row, *merged]),
+        head_url=fingerprint_url(row.merged_into_id) if row.merged_into_id else "",
+        merged=[(each, fingerprint_url(each.pk)) for each in merged],
+        spark=trend,
+        words=spark_words(trend),
+        settings=[
+            (setting, count, protocols_url(setting=setting, fingerprint=row.pk))
+            for setting, count in list(settings_of(members, now - WEEK).items())[:SHOWN]
+        ],
+        servers=_by_server(row, found),
+        activations=_by_activation(found),
+        latest=list(latest.defer("traceback", "properties")[:LATEST]),
+        protocols_url=protocols_url(fingerprint=row.pk),
+        known=known,
+        advice=Advice(known.advice).label if known and known.advice else "",
+        advices=Advice.choices,
+        returned=known is not None and has_returned(known, row.recent_at),
+        may_write=request.user.has_perm(WRITE),
+        may_merge=request.user.has_perm(MERGE),
+        history=[_told(change) for change in row.changes.select_related("by")[:SHOWN]],
+        panels=panels.render("fingerprint", request, row),
+    )
+
+
+def _by_server(row: Fingerprint, found: list[Alike]) -> list[OfServer]:
+    servers: dict[str, list[Alike]] = defaultdict(list)
+    for alike in found:
+        servers[alike.server_name].append(alike)
+    rows = [
+        OfServer(
+            name,
+            sum(alike.count for alike in alikes),
+            len({alike.activation_uuid for alike in alikes}),
+            max(alike.last_at for alike in alikes),
+            protocols_url(server=name, fingerprint=row.pk),
+        )
+        for name, alikes in servers.items()
+    ]
+    return sorted(rows, key=lambda server: (-server.count, server.name))
+
+
+def _by_activation(found: list[Alike]) -> list[OfActivation]:
+    """The latest failure first."""
+    activations: dict[UUID, list[Alike]] = defaultdict(list)
+    for alike in found:
+        activations[alike.activation_uuid].append(alike)
+    shown = list(activations.items())[:SHOWN]
+    known = set(Activation.objects.filter(pk__in=[key for key, _ in shown]).values_list("pk", flat=True))
+    return [
+        OfActivation(
+            key,
+            alikes[0].setting_key,
+            key in known,
+            len({alike.server_name for alike in alikes}),
+            sum(alike.count for alike in alikes),
+            max(alike.last_at for alike in alikes),
+        )
+        for key, alikes in shown
+    ]
+
+
+def _told(change: FingerprintChange) -> Told:
+    detail: dict[str, Any] = change.detail
+    other = str(detail.get("with") or detail.get("into") or detail.get("from") or "")
+    fields = []
+    if change.what == FingerprintAct.WROTE:
+        fields = [(_label(name), str(old), str(new)) for name, (old, new) in detail.items()]
+    elif change.what == FingerprintAct.FIXED and detail.get("version"):
+        fields = [(_label("fixed_in"), "", str(detail["version"]))]
+    word = FingerprintAct(change.what).label
+    return Told(change, str(word), fields, other, fingerprint_url(other) if other else "")
+
+
+def _label(name: str) -> str:
+    return str(getattr(KnownError._meta.get_field(name), "verbose_name", name))

@@ -1,0 +1,86 @@
+"""What people do with a fingerprint: write what is known, say that it is fixed, merge and split. POST only."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from agents.pages.consoles import link, needs
+from failures.fingerprints import book, merging
+from failures.fingerprints.refusing import FingerprintRefused
+from failures.pages.fingerprint import MERGE, WRITE
+from failures.pages.fingerprints import VIEW
+from failures.pages.urls_of import fingerprint_url
+
+Doing = Callable[[str, datetime], Any]
+
+
+@require_POST
+@needs(VIEW, WRITE)
+def write(request: HttpRequest) -> HttpResponseBase:
+    said = {name: request.POST.get(name, "") for name in book.Known.__dataclass_fields__}
+
+    def do(fingerprint: str, now: datetime) -> None:
+        book.write(fingerprint, book.Known(**said), by=request.user, now=now)
+
+    return _done(request, do, _("Written. It is shown wherever this fingerprint appears."))
+
+
+@require_POST
+@needs(VIEW, WRITE)
+def fixed(request: HttpRequest) -> HttpResponseBase:
+    version = request.POST.get("version", "")
+    return _done(
+        request,
+        lambda fingerprint, now: book.fixed(fingerprint, version, by=request.user, now=now),
+        _("Fixed. If it comes again, it is said that it returned."),
+    )
+
+
+@require_POST
+@needs(VIEW, WRITE)
+def not_fixed(request: HttpRequest) -> HttpResponseBase:
+    return _done(
+        request,
+        lambda fingerprint, now: book.not_fixed(fingerprint, by=request.user, now=now),
+        _("It does not count as fixed any more."),
+    )
+
+
+@require_POST
+@needs(VIEW, MERGE)
+def merge(request: HttpRequest) -> HttpResponseBase:
+    """`of` stays, `other` becomes part of it."""
+    other = request.POST.get("other", "").strip()[:64]
+    return _done(
+        request,
+        lambda fingerprint, now: merging.merge(other, fingerprint, by=request.user, now=now),
+        _("Merged. Split it off again at any time: the counts stay apart."),
+    )
+
+
+@require_POST
+@needs(VIEW, MERGE)
+def split(request: HttpRequest) -> HttpResponseBase:
+    other = request.POST.get("other", "")[:64]
+    return _done(
+        request,
+        lambda _fingerprint, now: merging.split(other, by=request.user, now=now),
+        _("Split off. It stands for itself again."),
+    )
+
+
+def _done(request: HttpRequest, do: Doing, told: str) -> HttpResponseBase:
+    fingerprint = request.POST.get("of", "")[:64]
+    try:
+        do(fingerprint, timezone.now())
+    except FingerprintRefused as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, told)
+    return HttpResponseRedirect(fingerprint_url(fingerprint) if fingerprint else link("fingerprints"))

@@ -1,0 +1,146 @@
+"""Kinds of failures over everything, the most recent first: how often, since when, and what is known of them."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import django_filters
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from agents.pages.consoles import needs, page
+from agents.pages.keyset import keyset_page
+from agents.pages.lists import SpanFilter
+from agents.pages.spark import Spark, spark
+from agents.pages.trips import setting_choices
+from failures.fingerprints.book import has_returned
+from failures.models import FailureGroup, Fingerprint, FoldMark, KnownError
+from failures.pages.urls_of import fingerprint_url
+from failures.tallies.reading import hours_of
+
+VIEW = "failures.view_fingerprint"
+SHOWN = 30
+TREND = timedelta(hours=23)
+NEW = timedelta(days=1)
+# Counts are folded every few seconds: after so long somebody has to know that they stand still.
+STALE = timedelta(minutes=1)
+
+
+class FingerprintFilter(django_filters.FilterSet):
+    setting = django_filters.ChoiceFilter(
+        choices=setting_choices, label=gettext_lazy("Setting"), empty_label=gettext_lazy("all"), method="of_setting"
+    )
+    exception = django_filters.CharFilter(
+        field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
+    )
+    place = django_filters.CharFilter(lookup_expr="icontains", label=gettext_lazy("Place contains"), max_length=300)
+    book = django_filters.ChoiceFilter(
+        choices=[
+            ("unknown", gettext_lazy("nobody wrote anything")),
+            ("known", gettext_lazy("in the book")),
+            ("returned", gettext_lazy("returned after its fix")),
+            ("new", gettext_lazy("new in the last 24 hours")),
+        ],
+        label=gettext_lazy("What is known"),
+        empty_label=gettext_lazy("all"),
+        method="of_book",
+    )
+    span = SpanFilter(field_name="recent_at")
+    quiet = ("place",)
+
+    class Meta:
+        model = Fingerprint
+        fields: list[str] = []
+
+    def of_setting(self, rows: QuerySet[Fingerprint], name: str, value: str) -> QuerySet[Fingerprint]:
+        own = Q(fingerprint=OuterRef("fingerprint"))
+        merged = Q(fingerprint__in=Fingerprint.objects.filter(merged_into=OuterRef(OuterRef("pk"))).values("pk"))
+        return rows.filter(Exists(FailureGroup.objects.filter(own | merged, setting_key=value)))
+
+    def of_book(self, rows: QuerySet[Fingerprint], name: str, value: str) -> QuerySet[Fingerprint]:
+        if value == "new":
+            return rows.filter(received_at__gte=timezone.now() - NEW)
+        if value == "returned":
+            return rows.filter(known__fixed_at__lt=F("recent_at"))
+        return rows.filter(known__isnull=value == "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`day`: failures in the last 24 hours; `count` and `first_at` with those merged into it."""
+
+    fingerprint: Fingerprint
+    url: str
+    spark: Spark
+    words: str
+    day: int
+    count: int
+    first_at: datetime
+    merged: int
+    known: KnownError | None
+    returned: bool
+    new: bool
+
+
+@require_safe
+@needs(VIEW)
+def fingerprint_list(request: HttpRequest) -> HttpResponseBase:
+    now = timezone.now()
+    rows = Fingerprint.objects.filter(merged_into=None).order_by("-recent_at", "-fingerprint")
+    filters = FingerprintFilter(request.GET, rows)
+    listed = keyset_page(request, filters.qs, "recent_at", SHOWN)
+    folded_at = FoldMark.objects.values_list("folded_at", flat=True).first()
+    return page(
+        request,
+        "failures/fingerprints.html",
+        title=_("Fingerprints"),
+        section="fingerprints",
+        filters=filters,
+        filtered=any(value for name, value in request.GET.items() if name in filters.filters),
+        listed=listed,
+        rows=_told(listed.rows, now),
+        stale_since=folded_at if folded_at and folded_at < now - STALE else None,
+        told="",
+    )
+
+
+def _told(heads: list[Fingerprint], now: datetime) -> list[Row]:
+    merged: dict[str, list[Fingerprint]] = defaultdict(list)
+    for row in Fingerprint.objects.filter(merged_into__in=[head.pk for head in heads]):
+        merged[row.merged_into_id or ""].append(row)
+    members = {head.pk: [head, *merged[head.pk]] for head in heads}
+    hours = hours_of([each.pk for group in members.values() for each in group], now - TREND, now)
+    known = KnownError.objects.in_bulk([head.pk for head in heads])
+    return [_row(head, members[head.pk], hours, known.get(head.pk), now) for head in heads]
+
+
+def _row(
+    head: Fingerprint,
+    members: list[Fingerprint],
+    hours: Mapping[str, list[int]],
+    known: KnownError | None,
+    now: datetime,
+) -> Row:
+    trend = [sum(column) for column in zip(*(hours[each.pk] for each in members), strict=True)]
+    return Row(
+        fingerprint=head,
+        url=fingerprint_url(head.pk),
+        spark=spark(trend),
+        words=spark_words(spark(trend)),
+        day=sum(trend),
+        count=sum(each.count for each in members),
+        first_at=min(each.first_at for each in members),
+        merged=len(members) - 1,
+        known=known,
+        returned=known is not None and has_returned(known, head.recent_at),
+        new=head.received_at >= now - NEW,
+    )
+
+
+def spark_words(drawn: Spark) -> str:
+    return _("%(sum)s in all, at most %(most)s in one hour") % {"sum": drawn.sum, "most": drawn.most}

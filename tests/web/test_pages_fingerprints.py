@@ -1,0 +1,183 @@
+"""Kinds of failures: what is known of them is shown wherever they appear; merged and apart again; two activations."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from agents.models import Activation, ActivationState
+from failures.fingerprints import book, merging
+from failures.fingerprints.refusing import FingerprintRefused
+from failures.models import FailureProtocol, Fingerprint, FingerprintChange, FoldMark, KnownError
+from failures.pages.urls_of import fingerprint_url
+from failures.tallies.folding import fold_all
+from failures.tallies.noting import note
+from tests.web.factories import World
+from tests.web.pages import looked_at, signed_in
+
+KEY = "orders-export"
+
+
+def act(world: World, name: str, who: str = "operator", **values: str) -> int:
+    return signed_in(world, who).post(f"/fingerprint/{name}/", values).status_code
+
+
+def text_of(world: World, path: str, who: str = "viewer") -> str:
+    return looked_at(signed_in(world, who), path).text
+
+
+def test_the_list_shows_each_kind_once_the_most_recent_first(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer"), "/fingerprints/")
+    shown = [link for link in page.links() if link.startswith("/fingerprint/?of=")]
+    rows = Fingerprint.objects.order_by("-recent_at", "-fingerprint")
+
+    assert shown == [fingerprint_url(row.pk) for row in rows]
+    assert "46" in page.text and "46 in all" in str([a.get("aria-label") for _, a in page.found])
+    assert "46" in text_of(world, "/fingerprints/?exception=Key&book=new")
+    assert "Nothing matches" in text_of(world, "/fingerprints/?book=known")
+    assert "Nothing matches" in text_of(world, "/fingerprints/?setting=stock-sync")
+
+
+def test_counts_that_stand_still_are_told(world: World) -> None:
+    assert "Counted up to" not in text_of(world, "/fingerprints/")
+    FoldMark.objects.update(folded_at=timezone.now() - timedelta(minutes=5))
+    assert "Counted up to" in text_of(world, "/fingerprints/")
+
+
+def test_what_is_written_is_shown_wherever_it_appears(world: World) -> None:
+    protocol = world.protocols[0]
+    of = protocol.fingerprint
+    said = {
+        "cause": "the currency is missing <b>",
+        "runbook_url": "https://wiki/x",
+        "ticket": "OPS-17",
+        "advice": "give_back",
+    }
+    assert act(world, "write", of=of, **said) == 302
+
+    for path in (fingerprint_url(of), f"/activations/{protocol.activation_uuid}/", "/fingerprints/?book=known"):
+        assert "OPS-17" in text_of(world, path), path
+    page = text_of(world, fingerprint_url(of))
+    assert "the currency is missing <b>" in page and "mend the cause, then give back" in page
+    assert "OPS-17" in text_of(world, f"/protocols/{protocol.pk}/")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"runbook_url": "javascript:alert(1)"},
+        {"runbook_url": "ftp://x"},
+        {"runbook_url": "http://[::1"},
+        {"runbook_url": "https:///x"},
+        {"advice": "explode"},
+        {"cause": "x" * 5000},
+        {"ticket": "x" * 300},
+    ],
+)
+def test_what_cannot_be_written_is_refused_with_a_reason(world: World, said: dict[str, str]) -> None:
+    of = world.protocols[0].fingerprint
+    client = signed_in(world, "operator")
+    client.post("/fingerprint/write/", {"of": of, **said})
+
+    assert not KnownError.objects.exists()
+    assert looked_at(client, fingerprint_url(of)).found.count(("li", {"class": "error"})) == 1
+
+
+def test_a_fix_that_did_not_hold_is_told(world: World) -> None:
+    row = Fingerprint.objects.get(pk=world.protocols[0].fingerprint)
+    assert act(world, "fixed", of=row.pk, version="2.5") == 302
+    assert "It has not come since" in text_of(world, fingerprint_url(row.pk))
+
+    again = FailureProtocol.objects.get(pk=world.protocols[0].pk)
+    again.pk = uuid4()
+    again.occurred_at = again.received_at = timezone.now() + timedelta(minutes=1)
+    note([again])
+    fold_all(timezone.now())
+
+    assert "It returned after its fix" in text_of(world, fingerprint_url(row.pk))
+    assert "returned after its fix" in text_of(world, "/fingerprints/?book=returned")
+    assert act(world, "not-fixed", of=row.pk) == 302
+    assert "Nothing matches" in text_of(world, "/fingerprints/?book=returned")
+
+
+def test_merged_ones_are_one_and_apart_again(world: World) -> None:
+    one, other = (row.pk for row in Fingerprint.objects.order_by("-count")[:2])
+    counts = {row.pk: row.count for row in Fingerprint.objects.all()}
+    assert act(world, "write", of=one, ticket="OPS-1") == 302
+    assert act(world, "merge", of=one, other=other) == 302
+
+    assert f"{counts[one] + counts[other]} failures" in text_of(world, fingerprint_url(one))
+    assert "People merged it into" in text_of(world, fingerprint_url(other))
+    assert book.known_of([other])[other].ticket == "OPS-1"
+    assert act(world, "split", of=one, other=other) == 302
+    assert f"{counts[one]} failures" in text_of(world, fingerprint_url(one))
+    assert book.known_of([other]) == {} and {row.pk: row.count for row in Fingerprint.objects.all()} == counts
+    assert FingerprintChange.objects.filter(fingerprint=one).count() == 3
+
+
+def test_merging_makes_neither_chains_nor_circles(world: World) -> None:
+    a, b, c = (row.pk for row in Fingerprint.objects.order_by("pk")[:3])
+    by, now = world.people["operator"], timezone.now()
+    merging.merge(a, b, by=by, now=now)
+    merging.merge(b, c, by=by, now=now)
+
+    assert sorted(Fingerprint.objects.filter(merged_into=c).values_list("pk", flat=True)) == [a, b]
+    for one, into in ((c, a), (c, c), (a, c), ("nobody", c)):
+        with pytest.raises(FingerprintRefused):
+            merging.merge(one, into, by=by, now=now)
+    assert merging.heads_of([a, b, c, "nobody"]) == {a: c, b: c, c: c, "nobody": "nobody"}
+
+
+def test_who_may_not_does_nothing(world: World) -> None:
+    of = world.protocols[0].fingerprint
+    for name in ("write", "fixed", "not-fixed", "merge", "split"):
+        assert act(world, name, "viewer", of=of, other=of, ticket="x") == 403, name
+        assert signed_in(world, "operator").get(f"/fingerprint/{name}/").status_code == 405
+    assert signed_in(world, "outsider").get("/fingerprints/").status_code == 403
+    assert not KnownError.objects.exists() and not FingerprintChange.objects.exists()
+    assert "Write what is known" not in text_of(world, fingerprint_url(of))
+    assert signed_in(world, "viewer").get("/fingerprint/?of=nobody").status_code == 404
+
+
+def test_groups_stay_when_retention_has_deleted_their_protocols(world: World) -> None:
+    activation = world.activations[KEY]
+    before = text_of(world, f"/activations/{activation.pk}/")
+    FailureProtocol.objects.filter(activation=activation).delete()
+    after = text_of(world, f"/activations/{activation.pk}/")
+
+    assert "46" in before and "46" in after
+    assert "deleted by retention" in after and "deleted by retention" not in before
+
+
+class TestTwoActivations:
+    def make_next(self, world: World) -> Activation:
+        before = world.activations[KEY]
+        now = timezone.now()
+        Activation.objects.filter(pk=before.pk).update(
+            state=ActivationState.SUCCEEDED,
+            ended_at=now,
+            number=1,
+            launched_with={"concurrency": 4, "parameters": {"a": 1}},
+        )
+        return Activation.objects.create(
+            setting=before.setting,
+            number=2,
+            started_at=now,
+            launched_with={"concurrency": 8, "parameters": {"a": 2, "b": "x"}},
+        )
+
+    def test_they_are_compared_and_so_are_the_fields(self, world: World) -> None:
+        after = self.make_next(world)
+        kept = world.protocols[0]
+        row = FailureProtocol.objects.get(pk=kept.pk)
+        row.activation_uuid, row.fingerprint, row.exception_type = after.pk, "v1:0000000000000001", "shop.NewError"
+        note([row])
+        text = text_of(world, f"/activations/{after.pk}/")
+
+        assert "Compared with the finished activation before" in text
+        assert "shop.NewError" in text and text.index("new") and "gone" in text
+        assert "handlers per server" in text and "parameters: b" in text
+
+    def test_the_first_one_has_nothing_beside_it(self, world: World) -> None:
+        assert "Compared with" not in text_of(world, f"/activations/{world.activations[KEY].pk}/")
