@@ -17,6 +17,9 @@ from kma.publishing import SEND, Publishing
 ENTRY = "kma.standalone_child"
 SLOT = 0
 _BEGIN_SECONDS = 60.0  # for a process to come as far as user code
+# A signal that comes between Python's last look for one and a system call that blocks wakes nobody: it is sent again,
+# each time after twice as long.
+_AGAIN_SECONDS = 0.5
 _LINGER_SECONDS = 2.0  # for a process to end once it has said how its agent ended
 
 STOPPED = Handled(Outcome.GIVEN_BACK)
@@ -33,6 +36,8 @@ class Start:
         self._open = True
         self._answer: Handled | None = None
         self._leave_by = float("inf")
+        self._ask_again_at = float("inf")
+        self._ask_again_after = _AGAIN_SECONDS
         self.killed_as: Handled | None = None
 
     @property
@@ -83,13 +88,17 @@ class Start:
             self._publishing.put(number, content)
 
     def ask_to_stop(self) -> None:
-        """The flag is in the journal already; the signal wakes the agent's main thread."""
+        """The flag is in the journal already; the signal wakes the agent's main thread. One too many does nothing."""
+        self._ask_again_at = time.monotonic() + self._ask_again_after
+        self._ask_again_after *= 2
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._process.death, signal.SIGTERM)
 
     def look_after(self, limit_seconds: float) -> None:
         """Ends what is over its time. `limit_seconds` 0 = none."""
         now = time.monotonic()
+        if now > self._ask_again_at:
+            self.ask_to_stop()
         if self._lease.over(boottime_ns()):
             self.lapse()
         elif limit_seconds and self.killed_as is None and self.seconds > limit_seconds:

@@ -228,6 +228,26 @@ def test_a_stop_reaches_it_also_in_a_system_call(
     assert one.kinds() == ["closing"] and one.records("closing")[0]["state"] == "finished"
 
 
+def test_a_stop_whose_signal_woke_nobody_is_asked_for_again(
+    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when it came just before a system call that blocks: here the agent takes the first one away."""
+    (tmp_path / "deaf_agent.py").write_text(
+        "import signal, time\nfrom kma.agent import agent\n@agent('test.deaf')\ndef run(context):\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        "    open(context.parameters['truth_file'], 'w').write('{\"note\": null}\\n')\n"
+        "    signal.sigwait({signal.SIGTERM})\n"
+        "    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})\n"
+        "    time.sleep(60)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    one = stage(agent="test.deaf", modules=("deaf_agent",), grace_seconds=60)
+    one.began()
+    one.run.stop(close=True)
+    one.over(20)
+    assert one.kinds() == ["closing"] and one.records("closing")[0]["state"] == "finished"
+
+
 def test_after_the_grace_period_it_is_killed_and_that_is_no_failure_either(stage: Make) -> None:
     one = stage({"do": "hang", "seconds": 60}, grace_seconds=0.5)
     pid = one.began()["pid"]
