@@ -7,6 +7,8 @@ class AgentsConfig(AppConfig):
     verbose_name = _("Agents")
 
     def ready(self) -> None:
+        from agents.alerts import sources
         from agents.pages import urls
 
         urls.register()
+        sources.register_kinds()

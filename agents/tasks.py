@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from agents.alerts.evaluating import evaluate
 from agents.services.drains import watch_drains
 from agents.services.notices import send_due
 from agents.services.provisioning import provision_setting
@@ -34,3 +35,8 @@ def tick_task(schedule_id: int) -> None:
 @shared_task(name="agents.send_notices")
 def send_notices() -> None:
     send_due(timezone.now())
+
+
+@shared_task(name="agents.evaluate_alerts")
+def evaluate_alerts() -> None:
+    evaluate(timezone.now())

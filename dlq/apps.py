@@ -7,7 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq import among, rights
+        from dlq import alert_sources, among, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -18,6 +18,7 @@ class DlqConfig(AppConfig):
         from failures.sinks import register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
+        alert_sources.register_kinds()
         among.register()
         bin_urls.register()
         urls.register()

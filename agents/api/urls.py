@@ -5,6 +5,7 @@ from rest_framework.routers import SimpleRouter
 
 from agents.api import schema as schema  # registers the authentication schemes
 from agents.api.activations import ActivationViewSet
+from agents.api.alerts import AlertViewSet
 from agents.api.grants import GrantViewSet
 from agents.api.groups import GroupViewSet
 from agents.api.heartbeat import HeartbeatView
@@ -23,6 +24,7 @@ router.register("pools", PoolViewSet, basename="api-pool")
 router.register("servers", ServerViewSet, basename="api-server")
 router.register("activations", ActivationViewSet, basename="api-activation")
 router.register("trips", TripViewSet, basename="api-trip")
+router.register("alerts", AlertViewSet, basename="api-alert")
 router.register("notice-targets", TargetViewSet, basename="api-notice-target")
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -1,6 +1,7 @@
 """Rows of the agents app, one file per resource."""
 
 from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger
+from agents.models.alert import LIVE_ALERTS, Alert, AlertRule, AlertState, AlertTransition, Severity
 from agents.models.beat import ProcessBeat
 from agents.models.destination import Destination
 from agents.models.grant import PoolGrant
@@ -15,8 +16,13 @@ from agents.models.token import ApiToken
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
 __all__ = [
+    "LIVE_ALERTS",
     "Activation",
     "ActivationState",
+    "Alert",
+    "AlertRule",
+    "AlertState",
+    "AlertTransition",
     "ApiToken",
     "BreakReason",
     "BreakerTrip",
@@ -46,6 +52,7 @@ __all__ = [
     "Server",
     "ServerState",
     "ServerToken",
+    "Severity",
     "Spread",
     "StateChange",
     "Timing",

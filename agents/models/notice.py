@@ -1,4 +1,4 @@
-"""Who is told of a trip, and how each telling went."""
+"""Who is told of trips and alerts, and how each telling went."""
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -8,6 +8,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.addresses import masked
+from agents.models.alert import AlertTransition
 from agents.models.pool import Pool
 from agents.models.setting import LaunchSetting
 from agents.models.trip import BreakerTrip
@@ -81,9 +82,10 @@ class NoticeState(models.TextChoices):
 
 
 class Notice(models.Model):
-    """One telling. `trip` None: a test that a person asked for."""
+    """One telling, of a trip or of a transition of an alert. Neither: a test that a person asked for."""
 
     trip = models.ForeignKey(BreakerTrip, models.CASCADE, null=True, related_name="notices")
+    transition = models.ForeignKey(AlertTransition, models.CASCADE, null=True, related_name="notices")
     target = models.ForeignKey(NoticeTarget, models.SET_NULL, null=True, related_name="notices")
     channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
     address = models.CharField(_("address"), max_length=500)
@@ -98,7 +100,10 @@ class Notice(models.Model):
         verbose_name = _("notice")
         verbose_name_plural = _("notices")
         ordering = ("-created_at", "-id")
-        constraints = [models.UniqueConstraint(fields=["trip", "target"], name="one_notice_per_trip_and_target")]
+        constraints = [
+            models.UniqueConstraint(fields=["trip", "target"], name="one_notice_per_trip_and_target"),
+            models.UniqueConstraint(fields=["transition", "target"], name="one_notice_per_transition_and_target"),
+        ]
         indexes = [models.Index(fields=["next_at"], condition=models.Q(state="pending"), name="notices_to_send")]
 
     def __str__(self) -> str:

@@ -5,6 +5,8 @@ from django.utils.translation import gettext_lazy as _
 from agents.pages import (
     activation,
     activations,
+    alert_actions,
+    alerts,
     group_actions,
     group_pages,
     notices,
@@ -26,6 +28,11 @@ def register() -> None:
     add_tab(Tab("groups", _("Groups"), "admin:groups", 25, group_pages.VIEW))
     add_tab(Tab("activations", _("Activations"), "admin:activations", 50, activation.VIEW))
     add_tab(Tab("trips", _("Trips"), "admin:trips", 55, trips.VIEW))
+    add_tab(Tab("alerts", _("Alerts"), "admin:alerts", 15, alerts.VIEW, badge=alerts.badge))
+    add_page("alerts/", alerts.alert_list, "alerts")
+    add_page("alerts/<int:pk>/", alerts.alert_page, "alert")
+    add_page("alerts/<int:pk>/snooze/", alert_actions.snooze_page, "alert_snooze")
+    add_page("alerts/<int:pk>/close/", alert_actions.close_page, "alert_close")
     add_page("settings/<slug:key>/", settings.setting_page, "setting")
     add_page("settings/<slug:key>/enable/", setting_actions.enable_page, "setting_enable")
     add_page("settings/<slug:key>/disable/", setting_actions.disable_page, "setting_disable")

@@ -1,7 +1,8 @@
-"""Telling people of a trip: once per trip and target, tried again until it arrives or a day has passed.
+"""Telling people of a trip or of a transition of an alert: once per target, tried again until it arrives or a day has
+passed.
 
 At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id of the trip
-in it lets a receiver see that."""
+or of the transition in it lets a receiver see that."""
 
 import time
 from collections.abc import Iterator

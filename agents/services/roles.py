@@ -15,9 +15,10 @@ CHANGED_BY_OPERATORS = (
     "scheduledgroup",
     "groupmember",
     "noticetarget",
+    "alertrule",
 )
 # Nothing is lost with these. Settings, servers, pools and destinations are an administrator's to remove.
-REMOVED_BY_OPERATORS = ("schedule", "scheduledgroup", "groupmember", "noticetarget")
+REMOVED_BY_OPERATORS = ("schedule", "scheduledgroup", "groupmember", "noticetarget", "alertrule")
 CUSTOM_PREFIX = "can_"
 GIVEN_TO_OPERATORS = ("give_back", "handle_waiting")
 # What settings mask is for those whom an administrator names.

@@ -9,6 +9,7 @@ from django.core.mail import EmailMessage
 from django.utils import translation
 from django.utils.translation import gettext as _
 
+from agents.alerts import words
 from agents.models import BreakerTrip, Channel, Notice
 from agents.services import webhook
 from agents.services.webhook import Undelivered
@@ -34,7 +35,10 @@ def deliver(notice: Notice, now: datetime) -> None:
 
 
 def content_of(notice: Notice) -> dict[str, Any]:
-    """The body of a webhook. `trip` is the same in each repetition: a receiver that knows it has nothing to do."""
+    """The body of a webhook. `trip`, or `transition`, is the same in each repetition: a receiver that knows it has
+    nothing to do."""
+    if notice.transition is not None:
+        return words.content_of(notice.transition)
     trip = notice.trip
     if trip is None:
         setting = notice.target.setting if notice.target else None
@@ -62,6 +66,8 @@ def content_of(notice: Notice) -> dict[str, Any]:
 def letter_of(notice: Notice) -> tuple[str, str]:
     """(subject, text) in the language of the installation: an address has no language of its own."""
     with translation.override(settings.LANGUAGE_CODE):
+        if notice.transition is not None:
+            return words.letter_of(notice.transition)
         return _test_letter() if notice.trip is None else _trip_letter(notice.trip)
 
 

@@ -154,4 +154,5 @@ def console_nav(context: template.Context) -> dict[str, Any]:
     if not section:
         inside = [tab for tab in tabs if tab.url != "/" and request.path.startswith(tab.url)]
         section = inside[0].section if inside else ""
-    return {"tabs": tabs, "section": section}
+    badges = [tab.badge(request) if tab.badge else "" for tab in tabs]
+    return {"tabs": list(zip(tabs, badges, strict=True)), "section": section}

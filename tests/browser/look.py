@@ -16,7 +16,7 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from agents.models import BreakerTrip, LaunchSetting, ScheduledGroup, Server  # noqa: E402
+from agents.models import Alert, BreakerTrip, LaunchSetting, ScheduledGroup, Server  # noqa: E402
 from dlq.models import DeadLetter, ReplayJob  # noqa: E402
 from failures.models import FailureProtocol  # noqa: E402
 from tests.browser.driver import Browser  # noqa: E402
@@ -40,6 +40,8 @@ def pages() -> dict[str, str]:
         "switch": f"/settings/{setting}/disable/",
         "what-if": f"/settings/{setting}/what-if/?m=6",
         "activations": "/activations/",
+        "alerts": "/alerts/",
+        "alert-rules": "/agents/alertrule/",
         "trips": "/trips/",
         "groups": "/groups/",
         "form": "/agents/launchsetting/add/",
@@ -78,6 +80,9 @@ def pages() -> dict[str, str]:
         found["trip"] = f"/trips/{trip.pk}/"
         found["setting-tripped"] = f"/settings/{trip.setting.key}/"
         found["switch-on"] = f"/settings/{trip.setting.key}/enable/"
+    if alert := Alert.objects.order_by("pk").first():
+        found["alert"] = f"/alerts/{alert.pk}/"
+        found["alert-snooze"] = f"/alerts/{alert.pk}/snooze/"
     if group:
         found["group"] = f"/groups/{group.name}/"
         found["group-off"] = f"/groups/{group.name}/disable/"

@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.models import (
     Activation,
     ActivationState,
+    Alert,
     Destination,
     LaunchSetting,
     OfferedAgent,
@@ -46,6 +47,7 @@ from dlq.search.storing import catch_up
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.tallies.folding import fold_all
 from failures.tallies.noting import note
+from tests.web.alert_rows import make_alerts
 from tests.web.launches import Launches, make_launches
 from tests.web.waiting_rows import make_action
 
@@ -82,6 +84,7 @@ class World:
     job: ReplayJob | None = None
     waiting: WaitingAction | None = None
     launches: Launches | None = None
+    alert: Alert | None = None
     dice: Random = field(default_factory=lambda: Random(7))
     number: int = 0
 
@@ -105,6 +108,7 @@ def make_world(now: datetime | None = None, *, letters: int = 60) -> World:
     _settings(world)
     _activations(world)
     world.launches = make_launches(world)
+    world.alert = make_alerts(world)
     _protocols(world)
     _letters(world, letters)
     catch_up(letters + 10)

@@ -20,7 +20,7 @@ def every_page(world: World) -> dict[str, str]:
     key = "orders-export"
     setting, activation = world.settings[key], world.activations[key]
     hostile = next(each for each in world.protocols if each.exception_type == "ValueError")
-    assert world.job and world.launches and world.waiting
+    assert world.job and world.launches and world.waiting and world.alert
     trip, group = world.launches.trip, world.launches.group
     return {
         "overview": "/",
@@ -40,6 +40,12 @@ def every_page(world: World) -> dict[str, str]:
         "resume": f"/settings/{key}/resume/srv-3/",
         "activations": "/activations/",
         "filtered activations": f"/activations/?setting={key}&state=running&span=7d",
+        "alerts": "/alerts/",
+        "filtered alerts": "/alerts/?kind=server_silent&pool=main",
+        "alert": f"/alerts/{world.alert.pk}/",
+        "snooze alert": f"/alerts/{world.alert.pk}/snooze/",
+        "close alert": f"/alerts/{world.alert.pk}/close/",
+        "alert rules": reverse("admin:agents_alertrule_changelist"),
         "trips": "/trips/",
         "filtered trips": f"/trips/?setting={trip.setting.key}&state=open",
         "trip": f"/trips/{trip.pk}/",

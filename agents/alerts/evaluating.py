@@ -1,0 +1,113 @@
+"""One look at everything: each kind observes, each cause is decided on, what changed is written down.
+
+One process looks at a time, and for a bounded time: the kinds that it did not come to are first in the next look.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from django.db import DatabaseError
+from django.db.models import Q
+
+from agents.alerts.collecting import Collected, collect
+from agents.alerts.deciding import Decision, Step, Thresholds, decide
+from agents.alerts.kinds import MORE, Kind, Observation, every_kind
+from agents.alerts.recording import record, state_of
+from agents.alerts.rules import Rules, rules_of
+from agents.models import LIVE_ALERTS, Alert, AlertState, ProcessBeat
+from agents.services.leases import lease
+from agents.services.signs import sign_of_life
+
+log = structlog.get_logger(__name__)
+
+# A look takes at most so long, and the kind that is at hand; a process that was killed is followed after the lease.
+BUDGET_SECONDS = 10.0
+LEASE = timedelta(seconds=120)
+# What closed longer ago and was let go begins anew.
+REMEMBERED = timedelta(hours=1)
+# Alerts of one kind that a look takes up.
+MOST_KNOWN = 2000
+BEAT = "alerts:"
+
+
+def evaluate(now: datetime) -> int:
+    """How many transitions were made."""
+    deadline = time.monotonic() + BUDGET_SECONDS
+    made = 0
+    with lease("alerts", LEASE) as mine:
+        for kind in _longest_ago_first() if mine else ():
+            try:
+                made += evaluate_kind(kind, now)
+            except DatabaseError:
+                raise
+            except Exception:
+                # The others go on; its alerts stay as they are, and the health page tells since when.
+                log.exception("alerts not evaluated", kind=kind.name)
+            else:
+                sign_of_life(BEAT + kind.name, now)
+            if time.monotonic() >= deadline:
+                break
+    return made
+
+
+def evaluate_kind(kind: Kind, now: datetime) -> int:
+    """How many transitions were made."""
+    known = {alert.subject: alert for alert in _known(kind, now)}
+    live = frozenset(subject for subject, alert in known.items() if alert.state in LIVE_ALERTS and subject != MORE)
+    observed = {seen.subject: seen for seen in kind.observe(now, live)}
+    gone = [Observation(subject, 0.0) for subject in known if subject not in observed and subject != MORE]
+    rules = rules_of(kind)
+    decided = [_decided(seen, known.get(seen.subject), kind, rules, now) for seen in [*observed.values(), *gone]]
+    opening = [seen for seen, decision in decided if decision.step is Step.OPENED]
+    collected = collect(opening, known, now)
+    made = sum(
+        _made(seen, decision, known, kind, now)
+        for seen, decision in decided
+        if decision.step is not Step.OPENED or seen.subject in collected.own
+    )
+    return made + _collective(collected, known, kind, rules, now)
+
+
+def _decided(
+    seen: Observation, alert: Alert | None, kind: Kind, rules: Rules, now: datetime
+) -> tuple[Observation, Decision]:
+    """What nobody watches any more is as if it had gone."""
+    limits = rules.of(seen.pools)
+    value = 0.0 if limits is None else seen.value
+    return seen, decide(state_of(alert), value, now, limits or kind.limits)
+
+
+def _made(seen: Observation, decision: Decision, known: dict[str, Alert], kind: Kind, now: datetime) -> bool:
+    return record(known.get(seen.subject), seen, decision, kind, now) is not None and decision.step is not None
+
+
+def _collective(collected: Collected, known: dict[str, Alert], kind: Kind, rules: Rules, now: datetime) -> bool:
+    """The one alert for all causes beyond those that got one of their own."""
+    alert = known.get(MORE)
+    if alert is None and not collected.more:
+        return False
+    seen = collected.observation()
+    limits = rules.of(seen.pools) or kind.limits
+    at_least_one = _one_is_enough(limits)
+    return _made(seen, decide(state_of(alert), seen.value, now, at_least_one), known, kind, now)
+
+
+def _known(kind: Kind, now: datetime) -> Sequence[Alert]:
+    """The newest of each cause last, so that it is the one that counts."""
+    lately = Q(closed_at__gt=now - REMEMBERED) | Q(held=True)
+    rows = Alert.objects.filter(~Q(state=AlertState.CLOSED) | lately, kind=kind.name)
+    return list(reversed(rows.order_by("-id")[:MOST_KNOWN]))
+
+
+def _one_is_enough(limits: Thresholds) -> Thresholds:
+    return replace(limits, upper=1.0, lower=1.0, open_after=timedelta())
+
+
+def _longest_ago_first() -> list[Kind]:
+    names = [BEAT + kind.name for kind in every_kind()]
+    looked = dict(ProcessBeat.objects.filter(name__in=names).values_list("name", "at"))
+    never = datetime.min.replace(tzinfo=UTC)
+    return sorted(every_kind(), key=lambda kind: looked.get(BEAT + kind.name, never))

@@ -1,0 +1,69 @@
+"""Kinds of alerts and where their values come from. Each app registers its own when it is ready."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils.functional import Promise
+
+from agents.alerts.deciding import Step, Thresholds
+from agents.models.alert import Severity
+
+Text = str | Promise
+# The subject of the alert that stands for all causes of its kind that got none of their own.
+MORE = ""
+EVERY_STEP = frozenset({Step.OPENED, Step.REPEATED, Step.CLOSED})
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a source found of one cause. `value` in the unit of its kind; None: nobody knows it now. `setting`, `server`
+    and `pools` are keys of rows: who is told; none of them: everybody. `facts` is JSON, for the texts."""
+
+    subject: str
+    value: float | None
+    setting: int | None = None
+    server: int | None = None
+    pools: frozenset[int] = frozenset()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+# What a kind observes at an instant. The subjects are those of its alerts that are open: what it does not tell of them
+# it says with that: their cause has gone. In few bounded queries, never by counting a table; the gravest first.
+Observe = Callable[[datetime, frozenset[str]], Iterable[Observation]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`says(facts, value)` is one sentence on what is wrong and where, `measure(value)` the value with its unit,
+    `url(facts)` the page of what it is about; all in the reader's language, none with a body or a secret. `told`: the
+    steps that are told by e-mail and webhook."""
+
+    name: str
+    label: Text
+    severity: Severity
+    limits: Thresholds
+    unit: Text
+    says: Callable[[Mapping[str, Any], float], str]
+    measure: Callable[[float], str]
+    what_to_do: Text
+    url: Callable[[Mapping[str, Any]], str]
+    observe: Observe
+    told: frozenset[Step] = EVERY_STEP
+
+
+_kinds: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> None:
+    _kinds[kind.name] = kind
+
+
+def every_kind() -> Sequence[Kind]:
+    return sorted(_kinds.values(), key=lambda kind: kind.name)
+
+
+def kind_of(name: str) -> Kind | None:
+    """None for one that no app knows any more."""
+    return _kinds.get(name)

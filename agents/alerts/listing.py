@@ -1,0 +1,32 @@
+"""Alerts as pages and REST list them: the open ones, gravest first, and the closed ones by their end."""
+
+from django.db.models import QuerySet
+
+from agents.models import LIVE_ALERTS, Alert, AlertState
+
+# A badge that says more tells nothing more.
+MOST_COUNTED = 99
+
+
+def open_alerts() -> QuerySet[Alert]:
+    return Alert.objects.filter(state__in=LIVE_ALERTS).order_by("-severity", "-opened_at", "-id")
+
+
+def closed_alerts() -> QuerySet[Alert]:
+    return Alert.objects.filter(state=AlertState.CLOSED).order_by("-closed_at", "-id")
+
+
+def open_count() -> int:
+    """Of those that nobody has snoozed; never reads more than `MOST_COUNTED` + 1 of them."""
+    return Alert.objects.filter(state=AlertState.OPEN).order_by()[: MOST_COUNTED + 1].count()
+
+
+def narrowed(rows: QuerySet[Alert], *, kind: str = "", pool: str = "") -> QuerySet[Alert]:
+    """What concerns everybody concerns each pool."""
+    if kind:
+        rows = rows.filter(kind=kind)
+    if pool:
+        # By ids, so that an alert of several pools is one row.
+        of_pool = Alert.pools.through.objects.filter(pool__name=pool).values("alert")
+        rows = rows.filter(pk__in=of_pool) | rows.filter(pools=None)
+    return rows

@@ -1,0 +1,124 @@
+"""What this app watches: servers that are silent, spools that fill, settings off by their breaker."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.alerts.deciding import Step, Thresholds
+from agents.alerts.kinds import Kind, Observation, register
+from agents.models import BreakerTrip, Server, Severity
+from agents.pages.amounts import duration, number, size
+from agents.services.expected import expected_servers
+
+MOST = 2000
+
+
+def register_kinds() -> None:
+    for kind in (SILENT, SPOOL, TRIP):
+        register(kind)
+
+
+def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of those that somebody counts on, and that were heard once."""
+    servers = expected_servers().filter(last_seen_at__isnull=False).order_by("last_seen_at")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        assert server.last_seen_at is not None
+        seconds = max(0.0, (now - server.last_seen_at).total_seconds())
+        yield _of_server(server, seconds, {"server": server.name, "last_seen_at": server.last_seen_at.isoformat()})
+
+
+def filling_spools(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """As each server said last: the spool of one that is silent is as full as it was."""
+    servers = expected_servers().filter(spool_limit_bytes__gt=0).order_by("-spool_full", "-spool_bytes")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        percent = 100.0 if server.spool_full else 100.0 * server.spool_bytes / server.spool_limit_bytes
+        facts = {"server": server.name, "bytes": server.spool_bytes, "rows": server.spool_rows}
+        yield _of_server(server, round(percent, 1), facts)
+
+
+def _of_server(server: Server, value: float, facts: Mapping[str, Any]) -> Observation:
+    pools = frozenset(pool.pk for pool in server.pools.all())
+    return Observation(server.name, value, server=server.pk, pools=pools, facts=facts)
+
+
+def open_trips(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """The opening is told by the notices that are written in the transaction of the trip itself."""
+    for trip in BreakerTrip.objects.filter(ended_at=None).select_related("setting").order_by("-at")[:MOST]:
+        facts = {"setting": trip.setting.key, "trip": trip.pk, "type": trip.exception_type}
+        pools = frozenset([trip.setting.pool_id])
+        yield Observation(str(trip.pk), 1.0, setting=trip.setting_id, pools=pools, facts=facts)
+
+
+def _server_url(facts: Mapping[str, Any]) -> str:
+    return reverse("admin:server", args=[facts["server"]])
+
+
+def _silent(facts: Mapping[str, Any], value: float) -> str:
+    return _("The server %(server)s is silent for %(time)s.") % {
+        "server": facts["server"],
+        "time": duration(round(value)),
+    }
+
+
+def _spool(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The spool of the server %(server)s is %(percent)s %% full (%(size)s).")
+    return text % {"server": facts["server"], "percent": number(value), "size": size(facts["bytes"])}
+
+
+def _tripped(facts: Mapping[str, Any], value: float) -> str:
+    if not facts["type"]:
+        return _("The breaker switched “%(key)s” off.") % {"key": facts["setting"]}
+    text = _("The breaker switched “%(key)s” off: %(type)s.")
+    return text % {"key": facts["setting"], "type": facts["type"]}
+
+
+SILENT = Kind(
+    name="server_silent",
+    label=gettext_lazy("Silent server"),
+    severity=Severity.BAD,
+    # After a pause of the MA itself every server seems silent, until it is heard a moment later.
+    limits=Thresholds(60.0, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("seconds since it was heard"),
+    says=_silent,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Look whether its KMA runs and reaches the MA (./ma status, ./ma logs). It keeps its records meanwhile; "
+        "settings that run on one server only go on elsewhere in their pool. If it is gone for good, delete the server."
+    ),
+    url=_server_url,
+    observe=silent_servers,
+)
+SPOOL = Kind(
+    name="spool_filling",
+    label=gettext_lazy("Spool filling"),
+    severity=Severity.BAD,
+    limits=Thresholds(80.0, 60.0, open_after=timedelta(seconds=30), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("per cent of its limit"),
+    says=_spool,
+    measure=lambda value: f"{number(value)}\N{NO-BREAK SPACE}%",
+    what_to_do=gettext_lazy(
+        "A full spool takes no more messages. See why the MA does not take its records: the health page, and the KMA's "
+        "log; then enlarge the spool's limit or its disk."
+    ),
+    url=_server_url,
+    observe=filling_spools,
+)
+TRIP = Kind(
+    name="trip",
+    label=gettext_lazy("Trip"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("1 while it is off"),
+    says=_tripped,
+    measure=number,
+    what_to_do=gettext_lazy(
+        "Read the trip's evidence, mend the cause, then switch the setting on. Until then its messages wait."
+    ),
+    url=lambda facts: reverse("admin:trip", args=[facts["trip"]]),
+    observe=open_trips,
+    told=frozenset({Step.REPEATED, Step.CLOSED}),
+)

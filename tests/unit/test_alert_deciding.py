@@ -1,0 +1,153 @@
+"""When an alert opens, is repeated and closes, as tables; and what holds whatever is observed, by hypothesis."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.alerts.deciding import (
+    REMINDERS,
+    SAME,
+    Phase,
+    State,
+    Step,
+    Thresholds,
+    closed_by_person,
+    decide,
+    snoozed,
+)
+
+AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+LIMITS = Thresholds(80.0, 60.0, open_after=2 * MINUTE, close_after=3 * MINUTE)
+
+CALM = State()
+
+
+def told(*values: float | None, state: State = CALM, limits: Thresholds = LIMITS) -> list[tuple[int, Step]]:
+    """(minute, step) of what is decided where one value comes each minute."""
+    steps = []
+    for minute, value in enumerate(values):
+        decision = decide(state, value, AT + minute * MINUTE, limits)
+        state = decision.state
+        if decision.step:
+            steps.append((minute, decision.step))
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ((10, 10, 10), []),
+        ((80, 80, 80), [(2, Step.OPENED)]),
+        ((79.9, 79.9, 79.9), []),
+        ((90, 90, 70, 90, 90), []),
+        ((90, 90, 90, 70, 61, 70, 70, 70), [(2, Step.OPENED)]),
+        ((90, 90, 90, 59, 59, 59), [(2, Step.OPENED)]),
+        ((90, 90, 90, 59, 59, 59, 59), [(2, Step.OPENED), (6, Step.CLOSED)]),
+        ((90, 90, 90, 59, 59, 60, 59, 59, 59), [(2, Step.OPENED)]),
+        ((90, 90, 90, None, None, None, None, None), [(2, Step.OPENED)]),
+        ((None, None, None, None), []),
+        ((90, None, 90), [(2, Step.OPENED)]),
+    ],
+)
+def test_it_opens_at_the_upper_bound_and_closes_below_the_lower_one(
+    values: tuple[float | None, ...], steps: list[tuple[int, Step]]
+) -> None:
+    assert told(*values) == steps
+
+
+def test_without_a_time_to_wait_the_first_value_opens() -> None:
+    assert told(1, limits=Thresholds(1, 1)) == [(0, Step.OPENED)]
+    assert told(1, 0, limits=Thresholds(1, 1)) == [(0, Step.OPENED), (1, Step.CLOSED)]
+
+
+def test_reminders_come_after_growing_pauses() -> None:
+    state, at, reminded = State(), AT, []
+    for _ in range(80 * 60):
+        decision = decide(state, 90, at, LIMITS)
+        state, at = decision.state, at + MINUTE
+        if decision.step is Step.REPEATED:
+            reminded.append(at)
+    pauses = [later - earlier for earlier, later in pairwise(reminded)]
+    assert pauses == [REMINDERS[1], *[REMINDERS[2]] * 3]
+    assert told(*[90] * 300, limits=replace(LIMITS, reminders=())) == [(2, Step.OPENED)]
+
+
+def test_what_comes_back_at_once_is_the_same_alert_and_not_told_anew() -> None:
+    values = [90, 90, 90, 0, 0, 0, 0, 90, 90, 90]
+    assert told(*values) == [(2, Step.OPENED), (6, Step.CLOSED), (9, Step.REOPENED)]
+    later = [90, 90, 90, 0, 0, 0, 0, *[0] * 15, 90, 90, 90]
+    assert told(*later)[2:] == [(24, Step.OPENED)]
+
+
+def test_a_new_alert_after_a_closed_one_is_another_one() -> None:
+    closed = State(Phase.CLOSED, closed_at=AT - SAME, above_since=AT - 2 * MINUTE, repeats=3, repeat_at=AT)
+    decision = decide(closed, 90, AT, LIMITS)
+    assert (decision.step, decision.anew, decision.state.repeats) == (Step.OPENED, True, 0)
+
+
+def test_what_is_snoozed_is_not_repeated_and_told_when_the_snooze_is_over() -> None:
+    opened = decide(State(above_since=AT - 2 * MINUTE), 90, AT, LIMITS).state
+    asleep = snoozed(opened, AT + 180 * MINUTE)
+    assert told(*[90] * 200, state=asleep) == [(180, Step.REPEATED)]
+    assert told(*[0] * 10, state=asleep) == [(3, Step.CLOSED)]
+
+
+def test_a_snooze_outlives_a_moment_of_calm() -> None:
+    opened = decide(State(above_since=AT - 2 * MINUTE), 90, AT, LIMITS).state
+    state = snoozed(opened, AT + 100 * MINUTE)
+    for minute, value in enumerate((0, 0, 0, 0, 90, 90, 90)):
+        state = decide(state, value, AT + minute * MINUTE, LIMITS).state
+    assert (state.phase, state.snoozed_until) == (Phase.SNOOZED, AT + 100 * MINUTE)
+
+
+def test_what_a_person_closed_stays_closed_until_its_cause_has_gone_once() -> None:
+    opened = decide(State(above_since=AT - 2 * MINUTE), 90, AT, LIMITS).state
+    closed = closed_by_person(opened, AT)
+    assert told(*[90] * 100, state=closed) == []
+    assert told(90, 0, 0, 0, 90, 90, 90, state=closed) == []
+    # It has gone for the time that closing needs: what comes then is news, however soon.
+    assert told(90, 0, 0, 0, 0, 90, 90, 90, state=closed) == [(7, Step.OPENED)]
+
+
+values = st.one_of(st.none(), st.sampled_from((0.0, 59.9, 60.0, 70.0, 79.9, 80.0, 100.0)))
+
+
+@given(st.lists(st.tuples(values, st.integers(1, 600)), max_size=60))
+def test_whatever_is_observed_it_opens_and_closes_in_turn_and_only_for_a_reason(
+    observed: list[tuple[float | None, int]],
+) -> None:
+    state, now, is_open = State(), AT, False
+    high_since: datetime | None = None
+    low_since: datetime | None = None
+    for value, seconds in observed:
+        now += timedelta(seconds=seconds)
+        if value is not None:
+            high_since = (high_since or now) if value >= LIMITS.upper else None
+            low_since = (low_since or now) if value < LIMITS.lower else None
+        decision = decide(state, value, now, LIMITS)
+        state = decision.state
+        if decision.step in (Step.OPENED, Step.REOPENED):
+            assert not is_open
+            assert high_since is not None and now - high_since >= LIMITS.open_after
+            is_open = True
+        elif decision.step is Step.CLOSED:
+            assert is_open
+            assert low_since is not None and now - low_since >= LIMITS.close_after
+            is_open = False
+        elif decision.step is Step.REPEATED:
+            assert is_open
+        assert (state.phase is Phase.OPEN) == is_open
+        # Nothing is late either.
+        assert is_open or high_since is None or now - high_since < LIMITS.open_after
+        assert not is_open or low_since is None or now - low_since < LIMITS.close_after
+
+
+@given(st.lists(st.sampled_from((60.0, 65.0, 79.9)), max_size=40), st.booleans())
+def test_between_the_bounds_nothing_flaps(observed: list[float], begins_open: bool) -> None:
+    state = State(Phase.OPEN) if begins_open else State()
+    assert told(*observed, state=state) == []
