@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("agents", "0012_finished_well"),
+        ("agents", "0013_activation_launched_with"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
