@@ -92,6 +92,7 @@ class _Sender:
         answers: SimpleQueue[Answer] = SimpleQueue()
         main = threading.current_thread() is threading.main_thread()
         if main:
+            self._stopper.signalled()  # asked, though the signal may have woken nobody: nothing more goes out
             self._stopper.hold()  # half a frame on the link would spoil the next one
         try:
             with self._lock:

@@ -363,7 +363,7 @@ def test_a_stop_reaches_it_while_it_waits_for_the_broker(tmp_path: Path) -> None
     one.run.stop(close=True)
     one.run.join(0.5)
     one.publisher.gate.set()
-    one.over(5)
+    one.over()
     assert one.kinds() == ["closing"]
     assert [sent.destination for sent in one.publisher.sent] in ([], ["demo.a"])
     one.end()
