@@ -7,13 +7,14 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq import alert_sources, among, rights
+        from dlq import alert_sources, among, protocol_exports, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
         from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived
         from dlq.returned import handled_well
+        from failures.exporting import register_teller
         from failures.known_attempts import register_endings
         from failures.sinks import register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
@@ -29,4 +30,5 @@ class DlqConfig(AppConfig):
         register_letter_outcome(outcomes_arrived)
         register_protocols(protocols_arrived)
         register_endings(deaths)
+        register_teller(protocol_exports.told)
         register_returned(handled_well)

@@ -3,16 +3,10 @@
 Who may see what of them was decided before (`dlq.exporting`). Properties are in JSON lines of whole letters only.
 """
 
-import csv
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from io import StringIO
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from contract.text import storable
-
-Row = Mapping[str, Any]
+from agents.sheets import Row, cell, csv_line, json_line
 
 # What lists show of a letter; short, and nothing of its content.
 LISTED = (
@@ -25,9 +19,6 @@ EXPORTED = (
     "created_at_producer", "truncated",
 )  # fmt: skip
 HEAD = "body_text"
-# What a spreadsheet takes for the begin of a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-FORMATS = ("csv", "jsonl")
 
 
 def with_head(row: Row) -> dict[str, Any]:
@@ -43,30 +34,16 @@ def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
     return _csv(rows) if form == "csv" else map(json_line, rows)
 
 
-def json_line(row: Row) -> str:
-    """Instants as ISO 8601 in UTC."""
-    return storable(json.dumps(plain(row), ensure_ascii=False)) + "\n"
-
-
-def plain(row: Row) -> dict[str, Any]:
-    """For JSON."""
-    return {name: instant(value) if isinstance(value, datetime) else value for name, value in row.items()}
-
-
-def instant(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat()
-
-
 def _csv(rows: Iterable[Row]) -> Iterator[str]:
     header: list[str] = []
     for row in rows:
         flat = _flat(row)
         if not header:
             header = list(flat)
-            yield _csv_line(header)
-        yield _csv_line([cell(value) for value in flat.values()])
+            yield csv_line(header)
+        yield csv_line([cell(value) for value in flat.values()])
     if not header:
-        yield _csv_line([*EXPORTED, HEAD])
+        yield csv_line([*EXPORTED, HEAD])
 
 
 def _flat(row: Row) -> dict[str, Any]:
@@ -75,24 +52,3 @@ def _flat(row: Row) -> dict[str, Any]:
         return dict(row)
     ((form, text),) = (row["body"] or {"": ""}).items()
     return {name: value for name, value in row.items() if name != "message"} | {"body_form": form, "body": text}
-
-
-def cell(value: Any) -> str:
-    """A text that a spreadsheet would calculate gets an apostrophe before it; a number is never a formula."""
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return instant(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return str(value)
-    text = storable(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
-
-
-def _csv_line(cells: list[str]) -> str:
-    """With CR LF: only then the csv module quotes a cell that holds a lone CR."""
-    out = StringIO(newline="")
-    csv.writer(out, lineterminator="\r\n").writerow(cells)
-    return out.getvalue()

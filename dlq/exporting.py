@@ -9,11 +9,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from agents.sheets import Row
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
 from contract.typed import to_json
-from dlq.export import EXPORTED, HEAD, Row, with_head
+from dlq.export import EXPORTED, HEAD, with_head
 from dlq.finding.filters import LetterFilter
 from dlq.finding.newest import Newest
 from dlq.letters_for import newest_found

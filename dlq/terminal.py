@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from agents.pages.visible import INVISIBLE
-from dlq.export import instant
+from agents.sheets import instant
 
 KEY_SHOWN = 40
 HEAD_SHOWN = 2000

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from agents.api.errors import Conflict
 from agents.services.rights import may_anywhere
-from dlq.export import FORMATS
+from agents.sheets import FORMATS
 from dlq.export_limits import NotExported
 from dlq.pages.export import export_response, filter_in
 from dlq.rights import SEE

@@ -24,6 +24,7 @@ ACTIONS: dict[str, str | Promise] = {
     "edit_rule": _("rule of an edit"),
     "export": _("export"),
     "export_letters": _("export"),
+    "export_protocols": _("export of protocols"),
     "import": _("import"),
     "import_letters": _("import"),
     "import_begun": _("begin of an import"),
@@ -84,6 +85,7 @@ _COUNTS: dict[str, str | Promise] = {
     **{value: label for value, label in Outcome.choices if value},
     "letters": _("letters"),
     "messages": _("messages"),
+    "protocols": _("protocols"),
 }
 # What stands in `detail`; a reason and what columns tell is not here.
 _DETAILS: dict[str, str | Promise] = {

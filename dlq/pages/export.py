@@ -4,24 +4,22 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict, StreamingHttpResponse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from agents.pages.consoles import link
+from agents.pages.streams import begin_of, file_response
+from agents.sheets import FORMATS
 from contract.properties import dead_letter_queue
 from dlq import export, exporting
-from dlq.export_limits import NotExported, Stream, checked_count
+from dlq.export_limits import NotExported, checked_count, stream_of
 from dlq.letters_for import found
 from dlq.masks import masks_for
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.scope import filter_of
 
-TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 # Parameters of the address that are of the file, not of the filter.
 FILE, BODIES = "file", "bodies"
-# Without it spreadsheets take UTF-8 for something else.
-MARK = "\ufeff"
 
 
 @require_GET
@@ -29,7 +27,7 @@ MARK = "\ufeff"
 def export_page(request: HttpRequest, key: str = "") -> HttpResponseBase:
     """`file=csv|jsonl`, `bodies=1`, and the filter of the list. `key`: of this setting (or bin, unknown) alone."""
     form, bodies = request.GET.get(FILE, "csv"), request.GET.get(BODIES) == "1"
-    if form not in export.FORMATS:
+    if form not in FORMATS:
         raise Http404
     queue = dead_letter_queue(key) if key else ""
     if queue:
@@ -54,17 +52,8 @@ def export_response(user: Any, *, key: str, query: str, form: str, bodies: bool)
     about = {"key": key, "file": form, "bodies": bodies, "query": query}
     about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)
     rows = exporting.rows(exporting.of_filter(filters, user), masks_for(user), bodies=bodies)
-    stream = Stream(export.lines(rows, form), by=user, about=about, begin=MARK if form == "csv" else "")
-    response = StreamingHttpResponse(stream, content_type=TYPES[form])
-    name = f"dead-letters-{key or 'all'}-{timezone.now():%Y%m%d-%H%M%S}.{form}"
-    response["Content-Disposition"] = f'attachment; filename="{_plain(name)}"'
-    response["X-Accel-Buffering"] = "no"
-    return response
-
-
-def _plain(name: str) -> str:
-    """A key has no other characters; one in an address may."""
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-._") else "_" for letter in name)
+    stream = stream_of(export.lines(rows, form), by=user, about=about, begin=begin_of(form))
+    return file_response(stream, form, f"dead-letters-{key or 'all'}")
 
 
 def filter_in(query: QueryDict) -> str:

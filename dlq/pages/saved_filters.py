@@ -1,38 +1,20 @@
 """Filters under a name: a list of them, and saving, changing and deleting one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from agents.pages.consoles import link, page
+from agents.pages.saved import IN_BAR, Named, acted
+from agents.pages.saved import bar_of as saved_bar
 from dlq.finding import saved as filters
 from dlq.letters_for import found
 from dlq.models import LetterState, SavedFilter
 from dlq.pages.access import sees_letters
-from dlq.pages.refusals import say
-
-# Names above a list; all of them have a page.
-IN_BAR = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """`words`: label and value of each field that is set; `problem`: why it finds nothing any more."""
-
-    saved: SavedFilter
-    url: str
-    mine: bool
-    words: list[tuple[str, str]]
-    problem: str
 
 
 def url_of(saved: SavedFilter) -> str:
@@ -65,17 +47,9 @@ def bar_of(request: HttpRequest, key: str, query: str) -> dict[str, Any]:
     if key and kept:
         kept["setting"] = key
     own = kept.urlencode()
-    usable = list(filters.saved_for(request.user)[: IN_BAR + 1])
-    return {
-        "saved": [(each, url_of(each), bool(own) and _as_set(each.query) == _as_set(own)) for each in usable[:IN_BAR]],
-        "more_saved": len(usable) > IN_BAR,
-        "to_save": own,
-        "save_back": request.get_full_path(),
-    }
-
-
-def _as_set(query: str) -> frozenset[tuple[str, tuple[str, ...]]]:
-    return frozenset((name, tuple(values)) for name, values in QueryDict(query).lists())
+    usable = filters.saved_for(request.user)[: IN_BAR + 1]
+    urls = {"saved_url": link("saved_filters"), "save_url": link("saved_filter_save")}
+    return saved_bar(request, usable, own, url_of, **urls)
 
 
 @require_safe
@@ -84,10 +58,17 @@ def saved_filters(request: HttpRequest) -> HttpResponseBase:
     rows = [_named(request, each) for each in filters.saved_for(request.user)[: 2 * filters.MOST]]
     return page(
         request,
-        "dlq/saved_filters.html",
+        "ma/saved_filters.html",
         title=_("Saved filters"),
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
+        about=_(
+            "Filters of dead letters under a name: yours, and those that others share. Each finds what you may see "
+            "yourself."
+        ),
+        how=_("Choose something to look for in a list of dead letters, then “Save this filter…”."),
+        list_url=link("all_dead_letters"),
+        list_name=_("All dead letters"),
         rows=rows,
         back=request.get_full_path(),
     )
@@ -96,7 +77,8 @@ def saved_filters(request: HttpRequest) -> HttpResponseBase:
 def _named(request: HttpRequest, saved: SavedFilter) -> Named:
     bound, _rows = found(saved.query, request.user)
     words = [] if bound.problem else filter_words(bound)
-    return Named(saved, url_of(saved), saved.owner_id == request.user.pk, words, bound.problem)
+    urls = (link("saved_filter_change", saved.pk), link("saved_filter_delete", saved.pk))
+    return Named(saved, url_of(saved), saved.owner_id == request.user.pk, words, bound.problem, *urls)
 
 
 @require_POST
@@ -113,7 +95,7 @@ def save_page(request: HttpRequest) -> HttpResponseBase:
         )
         return _("The filter is saved.")
 
-    return _acted(request, act)
+    return acted(request, act, link("saved_filters"))
 
 
 @require_POST
@@ -126,7 +108,7 @@ def change_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         filters.change(saved, name=name, shared=_is_shared(request), by=request.user, now=timezone.now())
         return _("The filter is changed.")
 
-    return _acted(request, act)
+    return acted(request, act, link("saved_filters"))
 
 
 @require_POST
@@ -138,20 +120,8 @@ def delete_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         filters.delete(saved, by=request.user, now=timezone.now())
         return _("The filter is deleted. What it found stays as it is.")
 
-    return _acted(request, act)
+    return acted(request, act, link("saved_filters"))
 
 
 def _is_shared(request: HttpRequest) -> bool:
     return request.POST.get("shared") == "1"
-
-
-def _acted(request: HttpRequest, act: Callable[[], str]) -> HttpResponseBase:
-    try:
-        messages.success(request, act())
-    except filters.FilterRefused as refused:
-        if refused.code == "not_owner":
-            raise PermissionDenied(refused.reason) from refused
-        say(request, refused)
-    wanted = request.POST.get("next", "")
-    safe = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
-    return HttpResponseRedirect(wanted if safe else link("saved_filters"))

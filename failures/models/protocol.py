@@ -83,6 +83,7 @@ class FailureProtocol(models.Model):
         verbose_name_plural = _("failure protocols")
         ordering = ("-occurred_at", "-id")
         default_permissions = ("view",)
+        permissions = [("can_export_protocols", _("Can export failure protocols"))]
         constraints = [models.UniqueConstraint(fields=["spool", "number"], name="protocol_once_per_spool")]
         indexes = [
             models.Index(fields=["activation_uuid", "occurred_at"], name="protocols_of_activation"),

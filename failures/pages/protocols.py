@@ -11,7 +11,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.pages.amounts import number
-from agents.pages.consoles import link, needs, page
+from agents.pages.consoles import Text, link, needs, page
 from agents.pages.lists import BEFORE, PAGE, Page
 from failures.finding.about import words_of
 from failures.finding.cursors import Place, place_in
@@ -20,8 +20,10 @@ from failures.finding.pages import Part, part_of, protocols_at
 from failures.finding.search import Count, count
 from failures.pages.protocol_heading import heading_of
 from failures.pages.protocol_table import ProtocolTable
+from failures.pages.saved_views import views_bar
 
 VIEW = "failures.view_failureprotocol"
+EXPORT = "failures.can_export_protocols"
 AFTER, TOP = "after", "top"
 # What came since a page was made is counted up to here.
 MOST_NEW = 999
@@ -49,6 +51,8 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
         stopped_at=part.stopped_at,
         total="" if problem else words_of(count(filters.asked), filters.asked),
         news_url="" if problem or part.newer else _news_url(query, part.places[0] if part.places else None),
+        **views_bar(request, query),
+        files=_files(query) if request.user.has_perm(EXPORT) else [],
         newest_url=f"{request.path}?{query.urlencode()}" if query else request.path,
     )
 
@@ -79,6 +83,15 @@ def _news_url(query: QueryDict, top: Place | None) -> str:
     if top is not None:
         asked[TOP] = str(top)
     return f"{link('protocol_news')}?{asked.urlencode()}"
+
+
+def _files(query: QueryDict) -> list[tuple[str, str, Text]]:
+    more = f"&{query.urlencode()}" if query else ""
+    base = link("export_protocols")
+    return [
+        ("CSV", f"{base}?file=csv{more}", _("one row each, for a spreadsheet")),
+        ("JSON lines", f"{base}?file=jsonl{more}", _("one object each, with traceback and properties")),
+    ]
 
 
 def _page(query: QueryDict, part: Part) -> Page:

@@ -8,6 +8,7 @@ from failures.pages import fingerprint_actions
 from failures.pages.breaker import breaker_panel
 from failures.pages.difference import difference_panel
 from failures.pages.evidence import trip_panel
+from failures.pages.export import export_page
 from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
@@ -15,6 +16,7 @@ from failures.pages.groups import activation_panel, setting_panel
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
+from failures.pages.saved_views import change_page, delete_page, save_page, saved_views
 from failures.pages.what_if import what_if_page, what_if_panel
 
 
@@ -27,6 +29,11 @@ def register() -> None:
         add_page(f"fingerprint/{name.replace('_', '-')}/", getattr(fingerprint_actions, name), f"fingerprint_{name}")
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
+    add_page("protocols/export/", export_page, "export_protocols")
+    add_page("protocols/saved/", saved_views, "saved_views")
+    add_page("protocols/saved/save/", save_page, "saved_view_save")
+    add_page("protocols/saved/<int:pk>/change/", change_page, "saved_view_change")
+    add_page("protocols/saved/<int:pk>/delete/", delete_page, "saved_view_delete")
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     panels.register("setting_live", 10, breaker_panel)

@@ -13,10 +13,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import LaunchSetting
+from agents.sheets import cell
 from broker.port import BodyKind
 from contract.typed import Typed
 from dlq import index
-from dlq.export import EXPORTED, cell, lines
+from dlq.export import EXPORTED, lines
 from dlq.models import AuditEntry, DeadLetter
 from dlq.reading import letter_row
 from dlq.terminal import safe

@@ -82,7 +82,7 @@ def test_what_cannot_be_saved_says_why(ann: User, name: str, query: str, code: s
 
 
 def test_nobody_saves_without_end(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filters, "MOST", 1)
+    monkeypatch.setattr("agents.services.saved.MOST", 1)
     kept("one", "server=srv-1", ann)
 
     with pytest.raises(FilterRefused, match="already"):

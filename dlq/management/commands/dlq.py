@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
+from agents import sheets
 from dlq import export, exporting, terminal
 from dlq.commands import anything, choosing, imports, replays
 from dlq.commands.rest import Refused
@@ -68,7 +69,7 @@ class Command(BaseCommand):
         found = choosing.chosen(options).numbers(None if before is None else _id(before), limit + 1)
         rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*export.LISTED))
         if options["json"]:
-            self._print([export.plain(row) for row in rows])
+            self._print([sheets.plain(row) for row in rows])
         else:
             self.stdout.write("".join(f"{terminal.listed(row)}\n" for row in rows), ending="")
         if len(found) > limit:
@@ -81,7 +82,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
-            self._print(export.plain(shown) | {"protocols": [export.plain(row) for row in shown["protocols"]]})
+            self._print(sheets.plain(shown) | {"protocols": [sheets.plain(row) for row in shown["protocols"]]})
         else:
             self.stdout.write("\n".join(terminal.whole(shown)))
 
@@ -108,7 +109,7 @@ class Command(BaseCommand):
         tell(some.person, key=some.key, file=options["format"], bodies=bodies, query=some.query)
         count = 0
 
-        def counted() -> Generator[export.Row, None, None]:
+        def counted() -> Generator[sheets.Row, None, None]:
             nonlocal count
             for row in exporting.rows(some.step, some.masks, bodies=bodies):
                 count += 1
@@ -151,7 +152,7 @@ def _list_arguments(parser: CommandParser) -> None:
 
 def _export_arguments(parser: CommandParser) -> None:
     choosing.add(parser)
-    parser.add_argument("--format", choices=export.FORMATS, default="csv")
+    parser.add_argument("--format", choices=sheets.FORMATS, default="csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
     parser.add_argument(
         "--bodies", action="store_true", help="whole letters as far as they are kept, as import takes them; else heads"
@@ -161,7 +162,7 @@ def _export_arguments(parser: CommandParser) -> None:
 # -- letters --------------------------------------------------------------------------------------------------------
 
 
-def _protocols(letter: export.Row) -> list[dict[str, Any]]:
+def _protocols(letter: sheets.Row) -> list[dict[str, Any]]:
     """The newest ones of its case; a letter without a key has none."""
     if not letter["message_key"]:
         return []

@@ -1,0 +1,81 @@
+"""Files that are sent in pieces, row by row: so many at once, for so long."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+
+from agents.sheets import MARK, TYPES
+
+# Seconds that a file may take; a reader that is slower gets a broken one.
+LONGEST = 600.0
+# Files that a process makes at once: the other threads answer pages.
+AT_ONCE = 2
+# Texts that are sent together.
+JOINED = 64 * 1024
+
+_running = threading.BoundedSemaphore(AT_ONCE)
+
+
+class AllPlacesTaken(Exception):
+    """So many files are being made already; nothing was sent."""
+
+
+class Stream:
+    """The file in pieces. Whoever asked for it holds one of few places until the last piece, or until it is closed.
+
+    `told(True)` before anything is sent. One that breaks off is told by `told(False)`, and looks broken to its reader:
+    it must not be taken for a whole one."""
+
+    def __init__(self, texts: Iterable[str], *, told: Callable[[bool], object], begin: str = "") -> None:
+        """Raises AllPlacesTaken."""
+        if not _running.acquire(blocking=False):
+            raise AllPlacesTaken
+        self._told, self._held, self._whole = told, True, False
+        self._pieces = self._joined(texts, begin)
+        told(True)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def _joined(self, texts: Iterable[str], begin: str) -> Iterator[bytes]:
+        end = time.monotonic() + LONGEST
+        held, size = [begin], len(begin)
+        for text in texts:
+            held.append(text)
+            size += len(text)
+            if size >= JOINED:
+                if time.monotonic() > end:
+                    raise TimeoutError("an export took too long: it is not whole")
+                yield "".join(held).encode()
+                held, size = [], 0
+        yield "".join(held).encode()
+        self._whole = True
+
+    def close(self) -> None:
+        if not self._held:
+            return
+        self._held = False
+        _running.release()
+        if not self._whole:
+            self._told(False)
+
+
+def file_response(stream: Stream, form: str, name: str) -> StreamingHttpResponse:
+    """`form` is one of `agents.sheets.FORMATS`, `name` what the file is of."""
+    response = StreamingHttpResponse(stream, content_type=TYPES[form])
+    whole = f"{name}-{timezone.now():%Y%m%d-%H%M%S}.{form}"
+    response["Content-Disposition"] = f'attachment; filename="{_plain(whole)}"'
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+def begin_of(form: str) -> str:
+    return MARK if form == "csv" else ""
+
+
+def _plain(name: str) -> str:
+    """A key has no other characters; one in an address may."""
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-._") else "_" for letter in name)

@@ -1,0 +1,45 @@
+"""/api/v1/protocols/export/: what a filter finds as a file of CSV or JSON lines."""
+
+from typing import Any
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from agents.api.errors import Conflict
+from agents.pages.streams import file_response
+from agents.sheets import FORMATS
+from failures.exporting import NotExported, stream_of
+from failures.finding.filters import ProtocolFilter, filter_part
+
+PERMISSIONS = ("failures.view_failureprotocol", "failures.can_export_protocols")
+
+
+class ProtocolExportQuery(serializers.Serializer[Any]):
+    """Beside it the filter of the list: `setting`, `server`, `since`, …"""
+
+    file = serializers.ChoiceField(FORMATS, default="csv")
+
+
+class ExportProtocols(APIView):
+    """Streamed, newest first; JSON lines have tracebacks and properties as well. 409 `too_many` above 100,000
+    protocols: then narrow the filter. What breaks off is not ended as HTTP wants it."""
+
+    action_permissions: dict[str, tuple[str, ...]] = {"get": PERMISSIONS}
+
+    @extend_schema(parameters=[ProtocolExportQuery], responses={(200, "text/csv"): OpenApiTypes.STR})
+    def get(self, request: Request) -> StreamingHttpResponse:
+        if not request.user.has_perms(PERMISSIONS):
+            raise PermissionDenied
+        asked = ProtocolExportQuery(data=request.query_params)
+        asked.is_valid(raise_exception=True)
+        form = asked.validated_data["file"]
+        try:
+            stream = stream_of(ProtocolFilter(filter_part(request.query_params)), form, request.user)
+        except NotExported as refused:
+            raise Conflict(str(refused), code=refused.code, where="query") from refused
+        return file_response(stream, form, "protocols")

@@ -1,0 +1,123 @@
+"""Protocols as a file, newest first: what a filter finds, in pieces. However many there are, memory holds one piece,
+and no statement and no transaction is longer than one piece takes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import structlog
+from django.utils.translation import gettext as _
+
+from agents.pages.amounts import number
+from agents.pages.streams import AllPlacesTaken, Stream, begin_of
+from agents.sheets import Row, cell, csv_line, json_line
+from failures.finding.asked import Asked
+from failures.finding.cursors import Place
+from failures.finding.filters import ProtocolFilter
+from failures.finding.search import count, older_than
+from failures.models import FailureProtocol
+
+log = structlog.get_logger(__name__)
+
+# Protocols of one file over the web.
+MOST = 100_000
+PIECE = 500
+HEAD = (
+    "id", "occurred_at", "received_at", "setting_key", "server_name", "activation_uuid", "epoch", "agent",
+    "agent_version", "outcome", "exception_type", "exception_text", "fingerprint", "place", "temporary", "counted",
+    "last_attempt", "successes_before", "message_key", "message_key_weak", "queue", "destination", "attempt",
+    "delivery_count", "body_digest", "body_size", "given_back", "process_id", "duration_seconds", "traceparent",
+)  # fmt: skip
+# Long: of JSON lines only.
+WHOLE = (*HEAD, "traceback", "properties")
+# Parts of a filter whose values are not told to who reads the audit: they may be personal.
+UNTOLD = ("message_key", "text")
+
+
+class NotExported(Exception):
+    """For people; nothing was sent. `code` is a stable word: `bad_filter`, `too_many`, `busy`."""
+
+    def __init__(self, code: str, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+# (who, facts, whether it is or will be whole), by a higher app that keeps an audit.
+Teller = Callable[[Any, Mapping[str, Any], bool], None]
+_tellers: list[Teller] = []
+
+
+def register_teller(teller: Teller) -> None:
+    if teller not in _tellers:
+        _tellers.append(teller)
+
+
+def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
+    """Raises NotExported."""
+    if problem := filters.problem:
+        text = _("That filter is not understood; nothing was chosen by it.")
+        raise NotExported("bad_filter", f"{text} {problem}")
+    counted = count(filters.asked, most=MOST)
+    if counted.count >= MOST and counted.more:
+        raise NotExported("too_many", _too_many())
+    facts = {"file": form, "setting": filters.form.cleaned_data.get("setting") or "", "query": _told_query(filters)}
+    if not counted.more:
+        facts["count"] = counted.count
+    try:
+        return Stream(lines(filters.asked, form), told=lambda whole: _tell(by, facts, whole), begin=begin_of(form))
+    except AllPlacesTaken as error:
+        raise NotExported("busy", _("Other exports are running: try again when they are done.")) from error
+
+
+def _too_many() -> str:
+    return _("More than %(n)s protocols: narrow the filter, by a time for example.") % {"n": number(MOST)}
+
+
+def _told_query(filters: ProtocolFilter) -> str:
+    query = filters.data.copy()
+    for name in UNTOLD:
+        if query.get(name):
+            query[name] = "•••"
+    return str(query.urlencode(safe="•"))
+
+
+def _tell(by: Any, facts: Mapping[str, Any], whole: bool) -> None:
+    log.info("protocols exported" if whole else "export of protocols broke off", by=str(by), **facts)
+    for teller in _tellers:
+        teller(by, facts, whole)
+
+
+def lines(asked: Asked, form: str) -> Iterator[str]:
+    """The file in pieces, each ends with its line end; of CSV the first names the columns."""
+    if form != "csv":
+        yield from map(json_line, _rows(asked, WHOLE))
+        return
+    yield csv_line(HEAD)
+    for row in _rows(asked, HEAD):
+        yield csv_line([cell(_flat(value)) for value in row.values()])
+
+
+def _flat(value: Any) -> Any:
+    return value if isinstance(value, (str, bool, int, float)) or hasattr(value, "tzinfo") else str(value)
+
+
+def _rows(asked: Asked, columns: Iterable[str]) -> Iterator[Row]:
+    """What was deleted meanwhile is not among them. Raises OverflowError past MOST."""
+    before: Place | None = None
+    names, sent = list(columns), 0
+    while True:
+        found = older_than(asked, before, PIECE)
+        keys = [place.key for place in found.places]
+        rows = {row["id"]: row for row in FailureProtocol.objects.filter(pk__in=keys).order_by().values(*names)}
+        for key in keys:
+            if key in rows:
+                sent += 1
+                if sent > MOST:
+                    raise OverflowError("more protocols than a file may have: it is not whole")
+                yield rows[key]
+        if found.stopped_at is not None:
+            before = found.stopped_at
+        elif len(keys) < PIECE:
+            return
+        else:
+            before = found.places[-1]

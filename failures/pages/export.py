@@ -1,0 +1,27 @@
+"""A list of protocols as a file: what its filter finds, streamed."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.views.decorators.http import require_GET
+
+from agents.pages.consoles import link, needs
+from agents.pages.streams import file_response
+from agents.sheets import FORMATS
+from failures.exporting import NotExported, stream_of
+from failures.finding.filters import ProtocolFilter, filter_part
+from failures.pages.protocols import EXPORT, VIEW
+
+
+@require_GET
+@needs(VIEW, EXPORT)
+def export_page(request: HttpRequest) -> HttpResponseBase:
+    """`file=csv|jsonl`, and the filter of the list."""
+    form = request.GET.get("file", "csv")
+    if form not in FORMATS:
+        raise Http404
+    query = filter_part(request.GET)
+    try:
+        return file_response(stream_of(ProtocolFilter(query), form, request.user), form, "protocols")
+    except NotExported as refused:
+        messages.error(request, str(refused))
+        return HttpResponseRedirect(link("protocols") + (f"?{query.urlencode()}" if query else ""))

@@ -1,0 +1,79 @@
+"""Filters of protocols under a name: saved from the list, used, shared, changed by their owner, deleted."""
+
+import pytest
+from django.utils import timezone
+
+from agents.services.saved import FilterRefused
+from failures.models import SavedView
+from failures.saved import views
+from tests.web.factories import World
+from tests.web.pages import Elements, looked_at, signed_in
+from tests.web.rows import make_person
+
+pytestmark = pytest.mark.django_db
+
+
+def _bar(page: Elements) -> list[str]:
+    """Addresses of the saved ones that the list shows, the one that it is itself first of all."""
+    tags = [a for tag, a in page.found if tag == "a" and a.get("class") == "tag"]
+    return [a["href"] or "" for a in sorted(tags, key=lambda a: "aria-current" not in a)]
+
+
+def test_a_filter_is_saved_from_the_list_used_renamed_and_deleted(world: World) -> None:
+    client, listed = signed_in(world, "viewer"), "/protocols/?exception=Key&span=7d"
+    page = looked_at(client, f"{listed}&before=x")
+    query = next(a["value"] for tag, a in page.found if tag == "input" and a.get("name") == "query")
+    answer = client.post("/protocols/saved/save/", {"name": " all  keys ", "query": query, "next": listed})
+    saved = SavedView.objects.get()
+
+    assert answer.headers["Location"] == listed
+    assert (saved.name, saved.query, saved.shared) == ("all keys", "exception=Key&span=7d", False)
+    assert _bar(looked_at(client, "/protocols/?span=7d&exception=Key"))[0] == listed
+    client.post(f"/protocols/saved/{saved.pk}/change/", {"name": "keys", "shared": "1"})
+    page = looked_at(client, "/protocols/saved/")
+    assert "keys" in page.text and "yours, for everybody" in page.text and "last 7 days" in page.text
+    client.post(f"/protocols/saved/{saved.pk}/delete/")
+    assert not SavedView.objects.exists() and "No filter is saved yet." in looked_at(client, "/protocols/saved/").text
+
+
+def test_others_use_a_shared_one_and_do_not_change_it(world: World) -> None:
+    owner, other = signed_in(world, "viewer"), signed_in(world, "operator")
+    for name, shared in (("own", "0"), ("shared", "1")):
+        owner.post("/protocols/saved/save/", {"name": name, "query": f"text={name}", "shared": shared})
+    own, shared_one = SavedView.objects.order_by("name")
+
+    assert _bar(looked_at(other, "/protocols/")) == ["/protocols/?text=shared"]
+    assert other.post(f"/protocols/saved/{shared_one.pk}/delete/").status_code == 403
+    assert other.post(f"/protocols/saved/{own.pk}/delete/").status_code == 404
+    assert SavedView.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "code"),
+    [
+        (" ", "server=srv-1", "no_name"),
+        ("x", "", "empty"),
+        ("x", "before=7&page=2", "empty"),
+        ("x", "span=9y", "bad_filter"),
+        ("x", "nonsense=1", "bad_filter"),
+        ("x", "text=" + "s" * 5000, "too_long"),
+        ("taken", "server=srv-1", "exists"),
+    ],
+)
+def test_what_cannot_be_saved_says_why(groups: None, name: str, query: str, code: str) -> None:
+    ann = make_person("ann", "viewer")
+    views.save("taken", "server=srv-9", by=ann, now=timezone.now())
+
+    with pytest.raises(FilterRefused) as refused:
+        views.save(name, query, by=ann, now=timezone.now())
+
+    assert refused.value.code == code
+    assert SavedView.objects.count() == 1
+
+
+def test_who_may_not_see_protocols_saves_nothing(world: World) -> None:
+    client = signed_in(world, "outsider")
+
+    assert client.post("/protocols/saved/save/", {"name": "x", "query": "text=x"}).status_code == 403
+    assert client.get("/protocols/saved/").status_code == 403
+    assert not SavedView.objects.exists()
