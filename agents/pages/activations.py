@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Activation, ActivationState, Trigger
 from agents.pages.activation import VIEW
 from agents.pages.consoles import needs, page
+from agents.pages.failures_by_server import failures_by_server
 from agents.pages.keyset import keyset_page
 from agents.pages.lists import SpanFilter
 from agents.pages.shown import ACTIVATIONS
@@ -46,6 +47,7 @@ def activation_list(request: HttpRequest) -> HttpResponseBase:
     rows = Activation.objects.select_related("setting", "started_by", "group_activation__group")
     filters = ActivationFilter(request.GET, rows.order_by("-started_at", "-id"))
     listed = keyset_page(request, filters.qs, "started_at")
+    failed = failures_by_server(listed.rows)
     return page(
         request,
         "agents/activations.html",
@@ -54,6 +56,6 @@ def activation_list(request: HttpRequest) -> HttpResponseBase:
         filters=filters,
         filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
-        rows=[(activation, ACTIVATIONS[activation.state]) for activation in listed.rows],
+        rows=[(activation, ACTIVATIONS[activation.state], failed.get(activation.pk)) for activation in listed.rows],
         told="",
     )

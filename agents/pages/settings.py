@@ -11,6 +11,7 @@ from agents.models import Activation, ActivationState, LaunchSetting, OfferedAge
 from agents.pages import groups
 from agents.pages.buttons import setting_buttons
 from agents.pages.consoles import link, needs, page
+from agents.pages.failures_by_server import failures_by_server
 from agents.pages.figures import figures_of
 from agents.pages.notices import told_of
 from agents.pages.rows import facts_of
@@ -37,6 +38,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     current = setting.activations.order_by("-started_at").first()
     runs = open_runs([setting.pk]).get(setting.pk, [])
     facts = facts_of([setting.pk])[setting.pk]
+    shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
+    failed = failures_by_server(shown)
     return page(
         request,
         "agents/setting.html",
@@ -53,7 +56,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         figures=figures_of(setting),
         runs=run_rows(_runs_of(current), setting, now),
         current=current,
-        activations=[(each, ACTIVATIONS[each.state]) for each in setting.activations.all()[:SHOWN_ACTIVATIONS]],
+        activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],
         changes=setting.changes.select_related("by", "server", "activation")[:SHOWN_CHANGES],
         buttons=setting_buttons(request, setting),
         told=told_of(request, setting),

@@ -40,11 +40,12 @@ class Spark:
         )
 
 
-def spark(counts: Sequence[int]) -> Spark:
-    """One bar each, the last one marked as not over yet. What is not nothing is seen, however little it is."""
+def spark(counts: Sequence[int], *, going_on: bool = True) -> Spark:
+    """One bar each; where time is `going_on`, the last one is marked as not over yet. What is not nothing is seen,
+    however little it is."""
     most = max(counts, default=0)
     bars = []
     for index, count in enumerate(counts):
         height = max(2, round(HEIGHT * count / most)) if count else 0
-        bars.append(SparkBar(index * STEP, HEIGHT - height, height, index == len(counts) - 1))
+        bars.append(SparkBar(index * STEP, HEIGHT - height, height, going_on and index == len(counts) - 1))
     return Spark([bar for bar in bars if bar.height], len(counts) * STEP, HEIGHT, most, sum(counts))

@@ -150,6 +150,17 @@ def test_groups_stay_when_retention_has_deleted_their_protocols(world: World) ->
     assert "deleted by retention" in after and "deleted by retention" not in before
 
 
+def test_activations_show_their_failures_by_server(world: World) -> None:
+    activation = world.activations[KEY]
+    for path in (f"/settings/{KEY}/", f"/activations/?setting={KEY}"):
+        page = looked_at(signed_in(world, "viewer"), path)
+        words = [str(attributes.get("aria-label")) for tag, attributes in page.found if tag == "svg"]
+        runs = activation.runs.order_by("-failed", "server__name")
+
+        assert ", ".join(f"{run.server.name}: {run.failed}" for run in runs if run.failed) in words, path
+        assert f"/protocols/?activation={activation.pk}" in page.links()
+
+
 class TestTwoActivations:
     def make_next(self, world: World) -> Activation:
         before = world.activations[KEY]
