@@ -42,6 +42,7 @@ def pages() -> dict[str, str]:
         "activations": "/activations/",
         "alerts": "/alerts/",
         "alert-rules": "/agents/alertrule/",
+        "fingerprints": "/fingerprints/",
         "trips": "/trips/",
         "groups": "/groups/",
         "form": "/agents/launchsetting/add/",
@@ -73,6 +74,7 @@ def pages() -> dict[str, str]:
         "docs": "/api/v1/docs/",
     }
     if protocol:
+        found["fingerprint"] = f"/fingerprint/?of={protocol.fingerprint}"
         found["protocol"] = f"/protocols/{protocol.pk}/"
         found["activation"] = f"/activations/{protocol.activation_uuid}/"
         found["case"] = f"/cases/?key={protocol.message_key}&setting={protocol.setting_key}"
