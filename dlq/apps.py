@@ -11,11 +11,13 @@ class DlqConfig(AppConfig):
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
+        from dlq.keeping import before_the_index, of_dead_letters
         from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived
         from dlq.returned import handled_well
         from failures.exporting import register_teller
         from failures.known_attempts import register_endings
+        from failures.retention import keepers
         from failures.sinks import register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
@@ -32,3 +34,5 @@ class DlqConfig(AppConfig):
         register_endings(deaths)
         register_teller(protocol_exports.told)
         register_returned(handled_well)
+        keepers.register("index", before_the_index)
+        keepers.register("dead", of_dead_letters)

@@ -11,8 +11,11 @@ class FailuresConfig(AppConfig):
         from agents import unresolved as counted
         from failures.known_attempts import known_attempts
         from failures.pages import urls
+        from failures.retention import keepers
+        from failures.retention.own_keepers import counted_attempts
         from failures.unresolved import unresolved
 
         urls.register()
         provided.register(known_attempts)
         counted.register(unresolved)
+        keepers.register("attempts", counted_attempts)

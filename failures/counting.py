@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from agents.services.lateness import note_late
 from agents.services.outcomes import record_outcomes
 from contract.messages import Closing, Protocol, Record, Recovered
 from failures import records
@@ -28,6 +29,7 @@ def count(known: Known, stored: Sequence[ReadRecord], refused: Sequence[Record],
     for record in refused:
         if (key := records.raw_run_key(record)) is not None:
             counts[key].stored += 1
+    _count_astray(known, counts, now)
     # In the order of the rows' keys, so that two intakes never wait for each other in a circle.
     runs = [(run, counts[key]) for key in counts if (run := known.runs.get(key)) is not None]
     for run, of_run in sorted(runs, key=lambda pair: pair[0].pk):
@@ -40,6 +42,14 @@ def count(known: Known, stored: Sequence[ReadRecord], refused: Sequence[Record],
             closing=of_run.closing,
             now=now,
         )
+
+
+def _count_astray(known: Known, counts: dict[RunKey, _Counts], now: datetime) -> None:
+    """Of activations that are known, but not that run of them: late all the same, where they have ended."""
+    for activation, epoch in sorted(counts):
+        if activation in known.activations and (activation, epoch) not in known.runs:
+            astray = counts[activation, epoch]
+            note_late(activation, astray.stored, astray.failed, astray.temporary, astray.closing, now)
 
 
 def _add(content: records.RunRecord, counts: _Counts) -> None:

@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from failures.retention.turns import work
 from failures.tallies.folding import fold_all, forget_hours
 
 
@@ -10,3 +11,9 @@ from failures.tallies.folding import fold_all, forget_hours
 def fold_task() -> None:
     fold_all(timezone.now())
     forget_hours(timezone.now())
+
+
+@shared_task(name="failures.retention")
+def retention_task() -> None:
+    """Beat asks often; mostly there is nothing to do yet."""
+    work(timezone.now())

@@ -29,9 +29,12 @@ def register_returned(returned: Returned) -> None:
 def unresolved(activation: Activation) -> int:
     """Temporary failures aside. What a standalone agent raised stays: there is no message that could come again."""
     failed = FailureProtocol.objects.filter(activation_uuid=activation.pk, temporary=False).order_by()
-    if not failed.exists():
-        return 0
-    return failed.filter(message_key="").count() + _strong(activation.pk, failed) + _weak(activation.pk, failed)
+    return left_of(activation.pk, failed) if failed.exists() else 0
+
+
+def left_of(activation: UUID, failed: QuerySet[FailureProtocol]) -> int:
+    """The same of some of its failures that are not temporary."""
+    return failed.filter(message_key="").count() + _strong(activation, failed) + _weak(activation, failed)
 
 
 def still_failing(failed: Mapping[int, int], recovered: Mapping[int, int]) -> int:

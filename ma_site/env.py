@@ -39,6 +39,7 @@ class Environment:
     retention_silent_days: int
     intake_rows_per_minute: int
     intake_mb_per_minute: int
+    retention_keep_dead: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,9 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         intake_mb_per_minute=reader.parsed(
             "MA_INTAKE_MB_PER_MINUTE", reader.text("MA_INTAKE_MB_PER_MINUTE", "6000"), _whole(1, 1_000_000_000), 6000
+        ),
+        retention_keep_dead=reader.parsed(
+            "MA_RETENTION_KEEP_DEAD", reader.text("MA_RETENTION_KEEP_DEAD", "0"), _switch, False
         ),
     )
     _refuse(reader.problems)

@@ -31,6 +31,7 @@ MA_RETENTION_DAYS = ENVIRONMENT.retention_days
 MA_RETENTION_SILENT_DAYS = ENVIRONMENT.retention_silent_days
 MA_INTAKE_ROWS_PER_MINUTE = ENVIRONMENT.intake_rows_per_minute
 MA_INTAKE_BYTES_PER_MINUTE = ENVIRONMENT.intake_mb_per_minute * 1024 * 1024
+MA_RETENTION_KEEP_DEAD = ENVIRONMENT.retention_keep_dead
 MA_REDIS_URL = ENVIRONMENT.redis_url
 MA_BROKER_AMQP = Account(ENVIRONMENT.amqp_url, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
 MA_BROKER_STOMP = Account(ENVIRONMENT.stomp_address, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
@@ -224,6 +225,7 @@ CELERY_BEAT_SCHEDULE = {
     "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
+    "retention": {"task": "failures.retention", "schedule": schedule(25.0), "options": {"expires": 25}},
     "tend wholes": {"task": "dlq.tend_wholes", "schedule": schedule(5.0), "options": {"expires": 5}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
     "tend waiting": {"task": "dlq.tend_waiting", "schedule": schedule(3.0), "options": {"expires": 3}},

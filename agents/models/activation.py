@@ -99,6 +99,8 @@ class Activation(models.Model):
     delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
     # What the setting said when it began (agents.services.launched); None of those from before that was kept.
     launched_with = models.JSONField(null=True, editable=False)
+    # After its end nothing of it was left in the records; a late one takes this back.
+    cleared = models.BooleanField(default=False, editable=False)
     # Records that came after the end. They can only turn well into error.
     late_records = models.PositiveIntegerField(_("late records"), default=0)
 
@@ -113,6 +115,12 @@ class Activation(models.Model):
             models.Index(fields=["state", "-started_at", "-id"], name="activations_by_state"),
             models.Index(fields=["setting", "state", "-started_at", "-id"], name="activations_of_setting_state"),
             models.Index(fields=["setting"], condition=models.Q(ended_at=None), name="unended_activations"),
+            models.Index(fields=["setting", "-ended_at"], name="activations_by_end"),
+            models.Index(
+                fields=["setting", "number", "started_at"],
+                condition=models.Q(cleared=False),
+                name="uncleared_activations",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(

@@ -1,21 +1,24 @@
 """Records that come after the end of their activation. They can only turn well into error."""
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db.models import F, Q
 
 from agents import unresolved
-from agents.models import Activation, ActivationState, Run
+from agents.models import Activation, ActivationState
 from agents.services.endings import standalone_raised
 from agents.services.history import note
 from contract.messages import Closing, RunState
 
 
-def note_late(run: Run, records: int, failed: int, temporary: int, closing: Closing | None, now: datetime) -> None:
+def note_late(
+    ended_one: UUID, records: int, failed: int, temporary: int, closing: Closing | None, now: datetime
+) -> None:
     """Called inside the intake's transaction, with the records stored. Nothing happens while the activation is open:
     the row is then not touched, so that no intake waits for another."""
-    ended = Activation.objects.filter(pk=run.activation_id, ended_at__isnull=False)
-    if not ended.update(late_records=F("late_records") + records):
+    ended = Activation.objects.filter(pk=ended_one, ended_at__isnull=False)
+    if not ended.update(late_records=F("late_records") + records, cleared=False):
         return
     badly_closed = closing is not None and closing.state is not RunState.FINISHED
     well = ended.filter(Q(well=True) | Q(state=ActivationState.SUCCEEDED)).select_related("setting")

@@ -4,6 +4,7 @@ from failures.models.debt import IntakeDebt
 from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
 from failures.models.protocol import FailureProtocol
 from failures.models.recovered import RecoveredMessage
+from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
 from failures.models.saved_view import SavedView
 from failures.models.spool import RecordConflict, RefusedRecord, SpoolMark
 from failures.models.tally import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
@@ -23,6 +24,9 @@ __all__ = [
     "RecordConflict",
     "RecoveredMessage",
     "RefusedRecord",
+    "RetentionFigure",
+    "RetentionRun",
+    "RetentionState",
     "SavedView",
     "SpoolMark",
 ]

@@ -22,7 +22,8 @@ class RecoveredMessage(models.Model):
         default_permissions = ("view",)
         indexes = [
             models.Index(fields=["message_key", "setting_key"], name="recoveries_of_message"),
-            models.Index(fields=["activation_uuid"], name="recoveries_of_activation"),
+            models.Index(fields=["activation_uuid", "occurred_at"], name="recoveries_of_activation"),
+            models.Index(fields=["occurred_at"], name="recoveries_by_time"),
         ]
 
     def __str__(self) -> str:

@@ -1,0 +1,35 @@
+"""Protocols that retention would delete and dead letters still need."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+
+from agents.models import ProcessBeat
+from dlq.models import DeadLetter, LetterState
+from failures.retention.keepers import Picked
+
+# The feed gives a sign when it has stored what there was; a letter may be on its way for so long.
+ON_ITS_WAY = timedelta(minutes=5)
+
+
+def of_dead_letters(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
+    """Where the site has chosen so: those of messages that are still dead letters, until they are given back, handled
+    or discarded."""
+    if not settings.MA_RETENTION_KEEP_DEAD:
+        return ()
+    keys = {each.message_key for each in picked if each.message_key}
+    dead = DeadLetter.objects.filter(state=LetterState.DEAD, message_key__among=keys)
+    cases = set(dead.order_by().values_list("setting_key", "message_key"))
+    return {each.id for each in picked if each.message_key and (each.setting_key, each.message_key) in cases}
+
+
+def before_the_index(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
+    """The last attempts of messages whose letters the feed cannot have stored yet: its rows take their copy of the last
+    failure from them."""
+    last = [each for each in picked if each.last_attempt]
+    if not last:
+        return ()
+    sign = ProcessBeat.objects.filter(name="feed").values_list("at", flat=True).first()
+    return {each.id for each in last if sign is None or each.at > sign - ON_ITS_WAY}

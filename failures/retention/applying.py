@@ -1,0 +1,188 @@
+"""Applies the rule to one setting, or to what is of none. What it learns on the way it keeps nowhere: whoever goes on
+after a kill asks the rule again and finds what is left."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from agents.models import Activation, LaunchSetting
+from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure
+from failures.retention import keepers, picking
+from failures.retention.chunks import Chunks
+from failures.retention.facts import ranges_of, ranges_of_nobody
+from failures.retention.keepers import Picked
+from failures.retention.rule import Range, Rule
+from failures.unresolved import left_of
+
+PROTOCOLS, RECOVERED = "protocols", "recovered"
+ACTIVATIONS_AT_ONCE = 200
+
+
+class TurnOver(Exception):
+    """Its time is over: what is left is found by the next turn."""
+
+
+class RuleChanged(Exception):
+    """Another activation has finished, or one turned from well into error: what goes is to be asked anew."""
+
+
+def apply_to_setting(setting: LaunchSetting, now: datetime, chunks: Chunks) -> None:
+    """Raises TurnOver."""
+    while True:
+        try:
+            return _apply_once(setting, now, chunks)
+        except RuleChanged:
+            continue
+
+
+def _apply_once(setting: LaunchSetting, now: datetime, chunks: Chunks) -> None:
+    ranges = ranges_of(setting, now)
+    _forget_kept(chunks, setting.key)
+    for each in ranges:
+        _Pass(each, setting.key, chunks, now, lambda: ranges_of(setting, now) == ranges).over(setting)
+
+
+def apply_to_nobodys(now: datetime, chunks: Chunks) -> None:
+    """What is of activations that the MA does not know. Raises TurnOver."""
+    _forget_kept(chunks, "")
+    for each in ranges_of_nobody(now):
+        _Pass(each, "", chunks, now, lambda: True).over_nobodys()
+
+
+def _forget_kept(chunks: Chunks, key: str) -> None:
+    """It is counted from the beginning, also where a turn before this one began."""
+    RetentionFigure.objects.filter(run=chunks.turn.run, setting_key=key, what=PROTOCOLS).update(kept_for={})
+
+
+class _Pass:
+    """One range once over the rows. `still`: whether the rule says the same."""
+
+    def __init__(self, of: Range, key: str, chunks: Chunks, now: datetime, still: Callable[[], bool]) -> None:
+        self.of, self.key, self.chunks, self.now, self.still = of, key, chunks, now, still
+
+    def over(self, setting: LaunchSetting) -> None:
+        uncleared = Activation.objects.filter(setting=setting, cleared=False, ended_at__isnull=False)
+        if self.of.rule is Rule.WELL:
+            self._activations(_up_to(uncleared, self.of), self._whole)
+            return
+        for picked in picking.by_time(FailureProtocol.objects.filter(setting=setting), self.of):
+            self._remove(picked)
+        ended_before = uncleared.filter(ended_at__lt=self.of.before)
+        self._activations(_up_to(ended_before, self.of), self._without_protocols)
+        if self.of.rule is Rule.SILENT:
+            for pk in Activation.objects.filter(setting=setting, ended_at=None).values_list("pk", flat=True):
+                self._recovered(RecoveredMessage.objects.filter(activation_uuid=pk, occurred_at__lt=self.of.before))
+
+    def over_nobodys(self) -> None:
+        for picked in picking.by_time(FailureProtocol.objects.filter(activation=None), self.of):
+            self._remove(picked)
+        known = Activation.objects.filter(pk=OuterRef("activation_uuid"))
+        old = RecoveredMessage.objects.filter(~Exists(known), occurred_at__lt=self.of.before)
+        self._recovered(old.order_by("occurred_at"))
+
+    def _whole(self, activation: UUID) -> None:
+        kept = 0
+        while picked := picking.of_activation(activation, kept):
+            kept += self._remove(picked)
+        self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
+
+    def _without_protocols(self, activation: UUID) -> None:
+        """What recovered in it explains protocols of it, as long as there are any."""
+        if not FailureProtocol.objects.filter(activation_uuid=activation).exists():
+            self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
+
+    def _activations(self, rows: QuerySet[Activation], clear: Callable[[UUID], None]) -> None:
+        after: tuple[int, datetime] | None = None
+        while True:
+            following = rows.filter(_past(after)) if after else rows
+            some = list(following.order_by("number", "started_at")[:ACTIVATIONS_AT_ONCE])
+            if not some:
+                return
+            after = (some[-1].number, some[-1].started_at)
+            for pk in _holding(some):
+                clear(pk)
+            self._note_cleared(some)
+
+    def _note_cleared(self, activations: Sequence[Activation]) -> None:
+        """Late records that came since these rows were read are known by their number, and then it is not noted."""
+        holding = _holding(activations)
+        by_late: dict[int, list[UUID]] = {}
+        for each in activations:
+            if each.pk not in holding:
+                by_late.setdefault(each.late_records, []).append(each.pk)
+        for late, pks in by_late.items():
+            Activation.objects.filter(pk__in=pks, late_records=late).update(cleared=True)
+
+    def _remove(self, picked: Sequence[Picked]) -> int:
+        """How many of them stay."""
+        stayed, rest = 0, list(picked)
+        while rest:
+            self._look()
+            some, rest = rest[: self.chunks.size], rest[self.chunks.size :]
+            kept = keepers.kept_of(some, self.now)
+            stayed += len(kept)
+            going = [each for each in some if each.id not in kept]
+            self.chunks.delete(
+                PROTOCOLS, partial(_delete, going), setting_key=self.key, of=self.of,
+                kept=Counter(kept.values()),
+            )  # fmt: skip
+        return stayed
+
+    def _recovered(self, rows: QuerySet[RecoveredMessage]) -> None:
+        while True:
+            self._look()
+            ids = list(rows.values_list("pk", flat=True)[: self.chunks.size])
+            if not ids:
+                return
+            self.chunks.delete(RECOVERED, partial(_delete_recovered, ids), setting_key=self.key, of=self.of)
+
+    def _look(self) -> None:
+        if self.chunks.over:
+            raise TurnOver
+        if not self.still():
+            raise RuleChanged
+
+
+def _delete(picked: Sequence[Picked]) -> int:
+    ids = [each.id for each in picked]
+    _keep_the_truth(picked)
+    return FailureProtocol.objects.filter(pk__in=ids).delete()[0]
+
+
+def _delete_recovered(ids: Sequence[UUID]) -> int:
+    return RecoveredMessage.objects.filter(pk__in=ids).delete()[0]
+
+
+def _keep_the_truth(picked: Sequence[Picked]) -> None:
+    """Whether an activation that goes on finishes well is asked of its protocols: before one goes whose message was not
+    handled well, that is written down. The lock of its end is taken by this UPDATE, so it sees one or the other."""
+    touched = {each.activation_id for each in picked if each.activation_id and not each.temporary}
+    open_still = Activation.objects.filter(pk__in=touched, ended_at=None).exclude(well=False)
+    for pk in open_still.values_list("pk", flat=True):
+        ids = [each.id for each in picked if each.activation_id == pk]
+        if left_of(pk, FailureProtocol.objects.filter(pk__in=ids, temporary=False).order_by()):
+            Activation.objects.filter(pk=pk, ended_at=None).update(well=False)
+
+
+def _holding(activations: Iterable[Activation]) -> set[UUID]:
+    """Those of which there are records."""
+    protocols = FailureProtocol.objects.filter(activation_uuid=OuterRef("pk"))
+    recovered = RecoveredMessage.objects.filter(activation_uuid=OuterRef("pk"))
+    rows = Activation.objects.filter(Exists(protocols) | Exists(recovered), pk__in=[each.pk for each in activations])
+    return set(rows.order_by().values_list("pk", flat=True))
+
+
+def _up_to(rows: QuerySet[Activation], of: Range) -> QuerySet[Activation]:
+    if of.up_to is None:
+        return rows
+    number, started_at = of.up_to
+    return rows.filter(Q(number__lt=number) | Q(number=number, started_at__lte=started_at))
+
+
+def _past(place: tuple[int, datetime]) -> Q:
+    number, started_at = place
+    return Q(number__gt=number) | Q(number=number, started_at__gt=started_at)

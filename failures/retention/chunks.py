@@ -1,0 +1,54 @@
+"""Deletes rows a few at a time, each few in a transaction of its own."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from django.db import connection, transaction
+
+from failures.retention import pace
+from failures.retention.pace import Pace
+from failures.retention.rule import Range
+from failures.retention.running import Turn
+
+
+class Chunks:
+    """`delete` is what one transaction does besides counting; `ends_at`: the monotonic instant at which the turn is
+    over, which callers look at between chunks."""
+
+    def __init__(self, turn: Turn, ends_at: float) -> None:
+        self.turn, self.ends_at, self.pace, self.longest = turn, ends_at, Pace(pace.FIRST), 0.0
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.ends_at
+
+    @property
+    def size(self) -> int:
+        return self.pace.size
+
+    def delete(
+        self,
+        what: str,
+        act: Callable[[], int],
+        *,
+        setting_key: str = "",
+        of: Range | None = None,
+        kept: Mapping[str, int] | None = None,
+    ) -> int:
+        """What `act` answers: how many rows it deleted. Raises LeaseLost, and then nothing is deleted."""
+        began = time.monotonic()
+        with transaction.atomic(durable=False):
+            self.turn.hold()
+            deleted = act()
+            self.turn.count(what, deleted, setting_key, of, kept or {})
+        took = time.monotonic() - began
+        self.pace = self.pace.after(deleted, took)
+        self.longest = max(self.longest, took)
+        _let_others_in(took)
+        return deleted
+
+
+def _let_others_in(took: float) -> None:
+    """SQLite has one writer at a time, and those who wait look again only every few milliseconds."""
+    if connection.vendor == "sqlite":
+        time.sleep(min(0.1, max(0.01, took)))

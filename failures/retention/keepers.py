@@ -1,0 +1,47 @@
+"""What keeps protocols that the rule lets go. Others register here; each answer is asked for anew with every chunk.
+
+An archive registers as one: it keeps what is in no verified block of it.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A protocol that the rule lets go. `at`: when it had both occurred and been received."""
+
+    id: UUID
+    activation_id: UUID | None
+    at: datetime
+    setting_key: str
+    message_key: str
+    message_key_weak: bool
+    last_attempt: bool
+    temporary: bool
+
+
+# Which of these must stay, now.
+Keeper = Callable[[Sequence[Picked], datetime], Collection[UUID]]
+
+_keepers: dict[str, Keeper] = {}
+
+
+def register(reason: str, keeper: Keeper) -> None:
+    """`reason` is a stable word, by which runs and pages tell of what was kept."""
+    _keepers[reason] = keeper
+
+
+def unregister(reason: str) -> None:
+    _keepers.pop(reason, None)
+
+
+def kept_of(picked: Sequence[Picked], now: datetime) -> dict[UUID, str]:
+    """{protocol: reason}; of several reasons the first that was registered."""
+    kept: dict[UUID, str] = {}
+    for reason, keeper in _keepers.items():
+        for each in keeper(picked, now) if picked else ():
+            kept.setdefault(each, reason)
+    return kept

@@ -1,0 +1,22 @@
+"""How many rows go in one transaction: by the last one, such that others wait for a moment only. Pure."""
+
+from dataclasses import dataclass
+
+# Others wait for a lock at most 50 ms: half of it, because no chunk is like the one before.
+AIM_SECONDS = 0.025
+LEAST, FIRST, MOST = 10, 50, 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    size: int
+
+    def after(self, rows: int, seconds: float) -> "Pace":
+        """`seconds` is how long the transaction that deleted so many `rows` was open. It grows slowly and shrinks at
+        once; a chunk that was not full says nothing of a larger one."""
+        if not rows:
+            return self
+        wanted = int(rows * AIM_SECONDS / max(seconds, 0.0001))
+        if wanted >= self.size and rows < self.size:
+            return self
+        return Pace(max(LEAST, min(wanted, self.size * 3 // 2 + 1, MOST)))

@@ -1,0 +1,60 @@
+"""Protocols in the order in which retention looks at them, some at a time, each look by an index."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from agents.models import Activation
+from failures.models import FailureProtocol
+from failures.retention.facts import fact_of
+from failures.retention.keepers import Picked
+from failures.retention.rule import Range
+
+AT_ONCE = 2000
+READ = (
+    "pk", "activation_id", "occurred_at", "received_at", "setting_key", "message_key", "message_key_weak",
+    "last_attempt", "temporary",
+)  # fmt: skip
+Row = tuple[UUID, UUID | None, datetime, datetime, str, str, bool, bool, bool]
+
+
+def by_time(rows: QuerySet[FailureProtocol], of: Range) -> Iterator[list[Picked]]:
+    """Those of `rows` that the range covers; the oldest first, each looked at once. A part may be empty.
+
+    A protocol is as old as the later of both clocks says: a server whose clock is years behind loses nothing."""
+    assert of.before is not None
+    older = rows.filter(occurred_at__lt=of.before).order_by("occurred_at", "pk")
+    after: tuple[datetime, UUID] | None = None
+    while True:
+        following = older.filter(_past(*after), occurred_at__gte=after[0]) if after else older
+        found = list(following.values_list(*READ)[:AT_ONCE])
+        if not found:
+            return
+        after = (found[-1][2], found[-1][0])
+        yield _covered(of, [_picked(row) for row in found])
+
+
+def of_activation(activation: UUID, skipped: int) -> list[Picked]:
+    """Of one, in the order of its index, so that those that were kept, `skipped`, are passed over."""
+    rows = FailureProtocol.objects.filter(activation_uuid=activation).order_by("server_name", "fingerprint")
+    return [_picked(row) for row in rows.values_list(*READ)[skipped : skipped + AT_ONCE]]
+
+
+def _past(at: datetime, pk: UUID) -> Q:
+    return Q(occurred_at__gt=at) | Q(pk__gt=pk)
+
+
+def _picked(row: Row) -> Picked:
+    pk, activation, occurred_at, received_at, setting_key, message_key, weak, last_attempt, temporary = row
+    at = max(occurred_at, received_at)
+    return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary)
+
+
+def _covered(of: Range, picked: Sequence[Picked]) -> list[Picked]:
+    activations = Activation.objects.in_bulk({each.activation_id for each in picked if each.activation_id})
+    facts = {pk: fact_of(activation) for pk, activation in activations.items()}
+    return [
+        each for each in picked if of.covers(facts.get(each.activation_id) if each.activation_id else None, each.at)
+    ]

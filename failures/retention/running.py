@@ -1,0 +1,106 @@
+"""Who applies retention: one at a time, in turns, each gone on with where the one before it stopped or was killed.
+
+The row of the run is the truth. A turn takes it by a conditional UPDATE that only one wins; every chunk that it deletes
+prolongs its lease in the same transaction and is rolled back where somebody else has the run by now. Killed before the
+commit nothing is gone and nothing counted, after it both are.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from failures.models import RetentionFigure, RetentionRun, RetentionState
+from failures.retention.rule import Range
+
+# A turn shows itself at least so often, by far.
+LEASE = timedelta(seconds=60)
+
+
+class LeaseLost(Exception):
+    """Another one works on it: what was begun is rolled back, and this turn ends."""
+
+
+class Turn:
+    """One worker's hold on the run."""
+
+    def __init__(self, run: RetentionRun, holder: UUID) -> None:
+        self.run, self.holder = run, holder
+
+    def hold(self, **values: Any) -> None:
+        """Inside the transaction of what it does. Raises LeaseLost."""
+        mine = RetentionRun.objects.filter(pk=self.run.pk, holder=self.holder, state=RetentionState.RUNNING)
+        if mine.update(lease_until=timezone.now() + LEASE, **values) != 1:
+            raise LeaseLost(f"run {self.run.pk} of retention has another holder")
+
+    @transaction.atomic
+    def move(self, part: int, position: int) -> None:
+        """What is before that is done."""
+        self.hold(part=part, position=position)
+        self.run.part, self.run.position = part, position
+
+    def count(
+        self, what: str, deleted: int, setting_key: str = "", of: Range | None = None, kept: Mapping[str, int] = {}
+    ) -> None:
+        """Inside the transaction that deletes."""
+        if not deleted and not kept:
+            return
+        now = timezone.now()
+        figure, _made = RetentionFigure.objects.get_or_create(
+            run=self.run,
+            what=what,
+            setting_key=setting_key,
+            rule=of.rule.value if of else "",
+            defaults={"since": now, "before": of.before if of else None},
+        )
+        all_kept = {
+            reason: figure.kept_for.get(reason, 0) + kept.get(reason, 0) for reason in {*figure.kept_for, *kept}
+        }
+        RetentionFigure.objects.filter(pk=figure.pk).update(
+            deleted=F("deleted") + deleted, until=now, kept_for=all_kept
+        )
+        RetentionRun.objects.filter(pk=self.run.pk).update(deleted=F("deleted") + deleted)
+
+    @transaction.atomic
+    def note_problem(self, problem: str) -> None:
+        self.hold(problem=problem[:2000])
+        self.run.problem = problem[:2000]
+
+    @transaction.atomic
+    def end(self, now: datetime) -> None:
+        state = RetentionState.FAILED if self.run.problem else RetentionState.DONE
+        self.hold()
+        RetentionRun.objects.filter(pk=self.run.pk).update(state=state, ended_at=now, holder=None, lease_until=None)
+
+    def let_go(self) -> None:
+        RetentionRun.objects.filter(pk=self.run.pk, holder=self.holder).update(holder=None, lease_until=None)
+
+
+def take_turn(now: datetime, *, every: timedelta) -> Turn | None:
+    """The run that is open and that nobody has, else a new one if the last began at least `every` ago; else None."""
+    free = Q(lease_until=None) | Q(lease_until__lte=now)
+    run = RetentionRun.objects.filter(state=RetentionState.RUNNING).first() or _begin(now, every)
+    if run is None:
+        return None
+    holder = uuid4()
+    taken = RetentionRun.objects.filter(free, pk=run.pk, state=RetentionState.RUNNING)
+    if taken.update(holder=holder, lease_until=now + LEASE) != 1:
+        return None
+    # As it is now: another turn may have gone on with it meanwhile.
+    return Turn(RetentionRun.objects.get(pk=run.pk), holder)
+
+
+def _begin(now: datetime, every: timedelta) -> RetentionRun | None:
+    """Of two at once one begins it, and both answer it."""
+    last = RetentionRun.objects.order_by("-id").first()
+    if last is not None and last.started_at > now - every:
+        return None
+    try:
+        with transaction.atomic():
+            return RetentionRun.objects.create(started_at=now)
+    except IntegrityError:
+        return RetentionRun.objects.filter(state=RetentionState.RUNNING).first()

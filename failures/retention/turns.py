@@ -1,0 +1,101 @@
+"""One turn of retention: setting by setting, then what is of none, then what others keep for a time of their own."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+
+from agents.models import LaunchSetting
+from failures.models import RetentionRun
+from failures.retention.applying import TurnOver, apply_to_nobodys, apply_to_setting
+from failures.retention.chunks import Chunks
+from failures.retention.running import LeaseLost, Turn, take_turn
+
+log = structlog.get_logger(__name__)
+
+# A run begins so often; one that has more to do than a turn takes goes on with the next tick.
+EVERY = timedelta(hours=1)
+TURN_SECONDS = 20.0
+
+# Deletes what is over, a chunk at a time. Raises TurnOver where the turn ends before it is done.
+Part = Callable[[datetime, Chunks], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    order: int
+    name: str
+    part: Part
+
+
+_parts: list[_Registered] = []
+
+
+def register(order: int, name: str, part: Part) -> None:
+    """What else is deleted by its age; small orders come first."""
+    if all(each.name != name for each in _parts):
+        _parts.append(_Registered(order, name, part))
+        _parts.sort(key=lambda each: (each.order, each.name))
+
+
+def work(now: datetime, *, every: timedelta = EVERY, seconds: float = TURN_SECONDS) -> RetentionRun | None:
+    """The run as it is after this turn, or None where there was nothing to do or another one is at it."""
+    turn = take_turn(now, every=every)
+    if turn is None:
+        return None
+    chunks = Chunks(turn, time.monotonic() + seconds)
+    try:
+        _settings(now, chunks)
+        _others(now, chunks)
+        turn.end(now)
+        _tell(turn)
+    except TurnOver:
+        turn.let_go()
+    except LeaseLost as error:
+        log.warning("retention was taken over", reason=str(error))
+    return RetentionRun.objects.get(pk=turn.run.pk)
+
+
+def _settings(now: datetime, chunks: Chunks) -> None:
+    turn = chunks.turn
+    while turn.run.part == 0:
+        setting = LaunchSetting.objects.filter(pk__gt=turn.run.position).order_by("pk").first()
+        if setting is None:
+            turn.move(1, 0)
+            return
+        _guarded(turn, setting.key, partial(apply_to_setting, setting, now, chunks))
+        turn.move(0, setting.pk)
+
+
+def _others(now: datetime, chunks: Chunks) -> None:
+    parts: list[tuple[str, Part]] = [("nobodys", apply_to_nobodys), *((each.name, each.part) for each in _parts)]
+    turn = chunks.turn
+    while turn.run.part <= len(parts):
+        name, part = parts[turn.run.part - 1]
+        _guarded(turn, name, partial(part, now, chunks))
+        turn.move(turn.run.part + 1, 0)
+
+
+def _guarded(turn: Turn, name: str, act: Callable[[], None]) -> None:
+    """A fault of one setting keeps no other from its turn; the run says so and the next one tries again."""
+    try:
+        act()
+    except (TurnOver, LeaseLost):
+        raise
+    except Exception as error:
+        log.exception("retention failed", of=name)
+        turn.note_problem(f"{name}: {type(error).__name__}: {error}")
+
+
+def _tell(turn: Turn) -> None:
+    """One line per setting of which something went or was kept."""
+    run = RetentionRun.objects.get(pk=turn.run.pk)
+    for figure in run.figures.all():
+        log.info(
+            "retention", what=figure.what, setting=figure.setting_key, rule=figure.rule, deleted=figure.deleted,
+            kept=figure.kept_for,
+        )  # fmt: skip
+    log.info("retention ended", state=run.state, deleted=run.deleted, problem=run.problem)
