@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure
@@ -15,7 +15,8 @@ from failures.retention import keepers, picking
 from failures.retention.chunks import Chunks
 from failures.retention.facts import ranges_of, ranges_of_nobody
 from failures.retention.keepers import Picked
-from failures.retention.rule import Range, Rule
+from failures.retention.places import past, up_to
+from failures.retention.rule import Place, Range, Rule
 from failures.unresolved import left_of
 
 PROTOCOLS, RECOVERED = "protocols", "recovered"
@@ -67,12 +68,12 @@ class _Pass:
     def over(self, setting: LaunchSetting) -> None:
         uncleared = Activation.objects.filter(setting=setting, cleared=False, ended_at__isnull=False)
         if self.of.rule is Rule.WELL:
-            self._activations(_up_to(uncleared, self.of), self._whole)
+            self._activations(up_to(uncleared, self.of), self._whole)
             return
         for picked in picking.by_time(FailureProtocol.objects.filter(setting=setting), self.of):
             self._remove(picked)
         ended_before = uncleared.filter(ended_at__lt=self.of.before)
-        self._activations(_up_to(ended_before, self.of), self._without_protocols)
+        self._activations(up_to(ended_before, self.of), self._without_protocols)
         if self.of.rule is Rule.SILENT:
             for pk in Activation.objects.filter(setting=setting, ended_at=None).values_list("pk", flat=True):
                 self._recovered(RecoveredMessage.objects.filter(activation_uuid=pk, occurred_at__lt=self.of.before))
@@ -85,9 +86,8 @@ class _Pass:
         self._recovered(old.order_by("occurred_at"))
 
     def _whole(self, activation: UUID) -> None:
-        kept = 0
-        while picked := picking.of_activation(activation, kept):
-            kept += self._remove(picked)
+        for picked in picking.of_activation(activation):
+            self._remove(picked)
         self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
     def _without_protocols(self, activation: UUID) -> None:
@@ -96,9 +96,9 @@ class _Pass:
             self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
     def _activations(self, rows: QuerySet[Activation], clear: Callable[[UUID], None]) -> None:
-        after: tuple[int, datetime] | None = None
+        after: Place | None = None
         while True:
-            following = rows.filter(_past(after)) if after else rows
+            following = rows.filter(past(after)) if after else rows
             some = list(following.order_by("number", "started_at")[:ACTIVATIONS_AT_ONCE])
             if not some:
                 return
@@ -117,20 +117,17 @@ class _Pass:
         for late, pks in by_late.items():
             Activation.objects.filter(pk__in=pks, late_records=late).update(cleared=True)
 
-    def _remove(self, picked: Sequence[Picked]) -> int:
-        """How many of them stay."""
-        stayed, rest = 0, list(picked)
+    def _remove(self, picked: Sequence[Picked]) -> None:
+        rest = list(picked)
         while rest:
             self._look()
             some, rest = rest[: self.chunks.size], rest[self.chunks.size :]
             kept = keepers.kept_of(some, self.now)
-            stayed += len(kept)
             going = [each for each in some if each.id not in kept]
             self.chunks.delete(
                 PROTOCOLS, partial(_delete, going), setting_key=self.key, of=self.of,
                 kept=Counter(kept.values()),
             )  # fmt: skip
-        return stayed
 
     def _recovered(self, rows: QuerySet[RecoveredMessage]) -> None:
         while True:
@@ -174,15 +171,3 @@ def _holding(activations: Iterable[Activation]) -> set[UUID]:
     recovered = RecoveredMessage.objects.filter(activation_uuid=OuterRef("pk"))
     rows = Activation.objects.filter(Exists(protocols) | Exists(recovered), pk__in=[each.pk for each in activations])
     return set(rows.order_by().values_list("pk", flat=True))
-
-
-def _up_to(rows: QuerySet[Activation], of: Range) -> QuerySet[Activation]:
-    if of.up_to is None:
-        return rows
-    number, started_at = of.up_to
-    return rows.filter(Q(number__lt=number) | Q(number=number, started_at__lte=started_at))
-
-
-def _past(place: tuple[int, datetime]) -> Q:
-    number, started_at = place
-    return Q(number__gt=number) | Q(number=number, started_at__gt=started_at)

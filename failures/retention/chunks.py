@@ -36,8 +36,9 @@ class Chunks:
         kept: Mapping[str, int] | None = None,
     ) -> int:
         """What `act` answers: how many rows it deleted. Raises LeaseLost, and then nothing is deleted."""
-        began = time.monotonic()
-        with transaction.atomic(durable=False):
+        with transaction.atomic():
+            # What it waited for SQLite's lock is not how long it keeps others waiting.
+            began = time.monotonic()
             self.turn.hold()
             deleted = act()
             self.turn.count(what, deleted, setting_key, of, kept or {})

@@ -25,21 +25,25 @@ def by_time(rows: QuerySet[FailureProtocol], of: Range) -> Iterator[list[Picked]
 
     A protocol is as old as the later of both clocks says: a server whose clock is years behind loses nothing."""
     assert of.before is not None
-    older = rows.filter(occurred_at__lt=of.before).order_by("occurred_at", "pk")
+    for picked in _walk(rows.filter(occurred_at__lt=of.before)):
+        yield _covered(of, picked)
+
+
+def of_activation(activation: UUID) -> Iterator[list[Picked]]:
+    """All of one; the oldest first, each looked at once."""
+    return _walk(FailureProtocol.objects.filter(activation_uuid=activation))
+
+
+def _walk(rows: QuerySet[FailureProtocol]) -> Iterator[list[Picked]]:
+    ordered = rows.order_by("occurred_at", "pk")
     after: tuple[datetime, UUID] | None = None
     while True:
-        following = older.filter(_past(*after), occurred_at__gte=after[0]) if after else older
+        following = ordered.filter(_past(*after), occurred_at__gte=after[0]) if after else ordered
         found = list(following.values_list(*READ)[:AT_ONCE])
         if not found:
             return
         after = (found[-1][2], found[-1][0])
-        yield _covered(of, [_picked(row) for row in found])
-
-
-def of_activation(activation: UUID, skipped: int) -> list[Picked]:
-    """Of one, in the order of its index, so that those that were kept, `skipped`, are passed over."""
-    rows = FailureProtocol.objects.filter(activation_uuid=activation).order_by("server_name", "fingerprint")
-    return [_picked(row) for row in rows.values_list(*READ)[skipped : skipped + AT_ONCE]]
+        yield [_picked(row) for row in found]
 
 
 def _past(at: datetime, pk: UUID) -> Q:

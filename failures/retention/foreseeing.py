@@ -1,0 +1,83 @@
+"""What retention would delete now, counted up to a bound, with nothing deleted."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+from agents.models import Activation, LaunchSetting
+from failures.models import FailureProtocol
+from failures.retention import keepers, picking
+from failures.retention.facts import ranges_of, ranges_of_nobody
+from failures.retention.keepers import Picked
+from failures.retention.places import past, up_to
+from failures.retention.rule import Range, Rule
+
+# Parts of AT_ONCE protocols, and activations, that are looked at per range.
+MOST_PARTS = 10
+MOST_ACTIVATIONS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """`cut`: there are more; the counts are then at least so many. `kept`: {reason: how many}."""
+
+    setting_key: str
+    of: Range
+    going: int
+    kept: dict[str, int] = field(default_factory=dict)
+    cut: bool = False
+
+
+def foresee(now: datetime) -> Iterator[Foreseen]:
+    """Setting by setting, then what is of none; of ranges that hold nothing too."""
+    after = 0
+    while setting := LaunchSetting.objects.filter(pk__gt=after).order_by("pk").first():
+        yield from foresee_of(setting, now)
+        after = setting.pk
+    for each in ranges_of_nobody(now):
+        rows = FailureProtocol.objects.filter(activation=None)
+        yield _counted("", each, picking.by_time(rows, each), now)
+
+
+def foresee_of(setting: LaunchSetting, now: datetime) -> list[Foreseen]:
+    return [_counted(setting.key, each, _parts(setting, each), now) for each in ranges_of(setting, now)]
+
+
+def _parts(setting: LaunchSetting, of: Range) -> Iterable[list[Picked]]:
+    if of.rule is not Rule.WELL:
+        return picking.by_time(FailureProtocol.objects.filter(setting=setting), of)
+    return _of_activations(setting, of)
+
+
+def _of_activations(setting: LaunchSetting, of: Range) -> Iterator[list[Picked]]:
+    uncleared = up_to(Activation.objects.filter(setting=setting, cleared=False, ended_at__isnull=False), of)
+    looked, after = 0, None
+    while looked < MOST_ACTIVATIONS:
+        following = uncleared.filter(past(after)) if after else uncleared
+        some = list(following.order_by("number", "started_at").values_list("pk", "number", "started_at")[:200])
+        if not some:
+            return
+        for pk, _number, _started_at in some:
+            yield from picking.of_activation(pk)
+        looked, after = looked + len(some), (some[-1][1], some[-1][2])
+    raise _Cut
+
+
+class _Cut(Exception):
+    pass
+
+
+def _counted(key: str, of: Range, parts: Iterable[list[Picked]], now: datetime) -> Foreseen:
+    going, kept, cut = 0, Counter[str](), False
+    walk = iter(parts)
+    try:
+        for picked in islice(walk, MOST_PARTS):
+            stays = keepers.kept_of(picked, now)
+            kept.update(stays.values())
+            going += len(picked) - len(stays)
+        cut = next(walk, None) is not None
+    except _Cut:
+        cut = True
+    return Foreseen(key, of, going, dict(kept), cut)

@@ -1,0 +1,52 @@
+"""What a run did or would do, as rows for programs and lines for people. English: for terminals and logs."""
+
+from typing import Any
+
+from failures.models import RetentionFigure
+from failures.retention.foreseeing import Foreseen
+from failures.retention.rule import Rule
+
+Row = dict[str, Any]
+
+WHY = {
+    Rule.WELL.value: "the last finished activation finished well: all up to it",
+    Rule.ERROR.value: "the last finished activation finished with an error: what is older than {before}",
+    Rule.SILENT.value: "nothing finished for long: what is older than {before}",
+    "age": "what is older than {before}",
+}
+
+
+def of_figure(figure: RetentionFigure) -> Row:
+    return {
+        "what": figure.what,
+        "setting": figure.setting_key,
+        "rule": figure.rule,
+        "older_than": figure.before.isoformat() if figure.before else None,
+        "deleted": figure.deleted,
+        "kept": figure.kept_for,
+    }
+
+
+def of_foreseen(foreseen: Foreseen) -> Row:
+    before = foreseen.of.before
+    return {
+        "what": "protocols",
+        "setting": foreseen.setting_key,
+        "rule": foreseen.of.rule.value,
+        "older_than": before.isoformat() if before else None,
+        "would_go": foreseen.going,
+        "kept": foreseen.kept,
+        "at_least": foreseen.cut,
+    }
+
+
+def line(row: Row) -> str:
+    """One line of a terminal."""
+    about = f"{row['setting'] or '(no setting)'}: " if row["what"] in ("protocols", "recovered") else ""
+    if "would_go" in row:
+        number = f"{'at least ' if row['at_least'] else ''}{row['would_go']} {row['what']} would go"
+    else:
+        number = f"{row['deleted']} {row['what']} deleted"
+    why = WHY.get(row["rule"], "").format(before=(row["older_than"] or "")[:16])
+    kept = ", ".join(f"{count} kept ({reason})" for reason, count in row["kept"].items())
+    return about + "; ".join(filter(None, [number, kept, why]))

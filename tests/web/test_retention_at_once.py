@@ -1,0 +1,164 @@
+"""Retention beside others: two beats, a kill in the middle, intake at the same time."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from agents.models import LaunchSetting
+from failures.intake import accept_batch
+from failures.models import FailureProtocol, RetentionFigure, RetentionRun
+from failures.retention import chunks, pace
+from failures.retention.running import LEASE, LeaseLost, take_turn
+from failures.retention.turns import work
+from tests.web import reports
+from tests.web.retention_rows import activation, protocols, run_of
+from tests.web.test_failures_intake_at_once import at_once, insistent
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+ALWAYS = timedelta(0)
+
+
+def of_a_good_one(count: int) -> LaunchSetting:
+    setting = reports.setting()
+    protocols(activation(setting, 5, well=True), count, 5)
+    return setting
+
+
+def test_of_two_beats_one_works_and_nothing_is_counted_twice() -> None:
+    of_a_good_one(60)
+    answers = at_once(*[lambda: work(timezone.now())] * 3)
+
+    assert sum(answer is not None for answer in answers) == 1
+    run = RetentionRun.objects.get()
+    assert (run.state, run.deleted, RetentionFigure.objects.get().deleted) == ("done", 60, 60)
+
+
+def test_whoever_lost_the_run_deletes_nothing_more() -> None:
+    of_a_good_one(3)
+    hung = take_turn(timezone.now(), every=ALWAYS)
+    assert hung is not None
+    assert take_turn(timezone.now(), every=ALWAYS) is None
+    assert work(timezone.now() + LEASE + timedelta(seconds=1)) is not None
+    setting = LaunchSetting.objects.get()
+    protocols(setting.activations.get(), 4, 5)
+    RetentionRun.objects.update(state="running", holder=uuid4())
+
+    with pytest.raises(LeaseLost):
+        chunks.Chunks(hung, time.monotonic() + 60).delete(
+            "protocols", lambda: FailureProtocol.objects.all().delete()[0]
+        )
+    assert FailureProtocol.objects.count() == 4
+
+
+def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_a_good_one(400)
+    process = subprocess.Popen([sys.executable, "-c", SLOW], cwd=ROOT, env=environ(), stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: 0 < FailureProtocol.objects.count() < 380)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait(30)
+    left = FailureProtocol.objects.count()
+    stopped = RetentionRun.objects.get()
+    assert 0 < left < 380
+    assert (stopped.state, stopped.deleted) == ("running", 400 - left)
+    assert work(timezone.now()) is None
+
+    run = work(timezone.now() + LEASE + timedelta(seconds=1))
+
+    assert run is not None
+    assert (run.pk, run.state, run.deleted, FailureProtocol.objects.count()) == (stopped.pk, "done", 400, 0)
+    assert RetentionFigure.objects.get().deleted == 400
+
+
+def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = of_a_good_one(1500)
+    monkeypatch.setattr(pace, "MOST", 50)
+    going_on = activation(setting, 1, going_on=True)
+    run = run_of(going_on)
+    of, spool, stored = reports.run_of(run), reports.Spool(), 0
+    over = threading.Event()
+
+    def take() -> int:
+        nonlocal stored
+        while not over.is_set():
+            batch = spool.batch(*[reports.protocol(of, occurred_at=timezone.now())] * 20)
+            stored += insistent(lambda batch=batch: accept_batch(run.server, batch, timezone.now())).new
+            time.sleep(0.04)
+        return stored
+
+    def delete() -> Any:
+        try:
+            while (run := insistent(lambda: work(timezone.now(), every=ALWAYS))).state == "running":
+                pass
+            return run
+        finally:
+            over.set()
+
+    at_once(take, delete)
+
+    run.refresh_from_db()
+    assert stored > 0
+    assert FailureProtocol.objects.count() == stored == run.failed
+    assert set(FailureProtocol.objects.values_list("activation_uuid", flat=True)) == {going_on.pk}
+
+
+def test_no_transaction_is_long_and_none_is_open_between_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_a_good_one(200)
+    began: list[int] = []
+
+    def look(took: float) -> None:
+        assert not transaction.get_connection().in_atomic_block
+        began.append(FailureProtocol.objects.count())
+
+    monkeypatch.setattr(pace, "MOST", 20)
+    monkeypatch.setattr(pace, "FIRST", 20)
+    monkeypatch.setattr(chunks, "_let_others_in", look)
+    work(timezone.now())
+
+    assert began == sorted(began, reverse=True)
+    assert all(before - after <= 20 for before, after in zip([200, *began], began, strict=False))
+
+
+SLOW = """
+import os, time
+import django
+django.setup()
+from django.utils import timezone
+from failures.retention import chunks, pace
+from failures.retention.turns import work
+pace.FIRST = pace.MOST = 10
+chunks._let_others_in = lambda took: time.sleep(0.1)
+work(timezone.now())
+"""
+
+
+def environ() -> dict[str, str]:
+    """Of a process on the database of the tests."""
+    known = connection.settings_dict
+    if connection.vendor == "sqlite":
+        url = f"sqlite://{known['NAME']}"
+    else:
+        url = f"postgresql://{known['USER']}:{known['PASSWORD']}@{known['HOST']}:{known['PORT']}/{known['NAME']}"
+    return {**os.environ, "MA_DATABASE_URL": url, "PYTHONPATH": str(ROOT)}
+
+
+def wait_for(condition: Any, seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, datetime.now()
+        time.sleep(0.01)
