@@ -5,24 +5,27 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agents', '0013_activation_launched_with'),
+        ("agents", "0014_alerts"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='activation',
-            name='cleared',
+            model_name="activation",
+            name="cleared",
             field=models.BooleanField(default=False, editable=False),
         ),
         migrations.AddIndex(
-            model_name='activation',
-            index=models.Index(fields=['setting', '-ended_at'], name='activations_by_end'),
+            model_name="activation",
+            index=models.Index(fields=["setting", "-ended_at"], name="activations_by_end"),
         ),
         migrations.AddIndex(
-            model_name='activation',
-            index=models.Index(condition=models.Q(('cleared', False)), fields=['setting', 'number', 'started_at'], name='uncleared_activations'),
+            model_name="activation",
+            index=models.Index(
+                condition=models.Q(("cleared", False)),
+                fields=["setting", "number", "started_at"],
+                name="uncleared_activations",
+            ),
         ),
     ]
