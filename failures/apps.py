@@ -9,6 +9,7 @@ class FailuresConfig(AppConfig):
     def ready(self) -> None:
         from agents import known_attempts as provided
         from agents import unresolved as counted
+        from failures.alerts import kinds as alerts
         from failures.known_attempts import known_attempts
         from failures.pages import urls
         from failures.retention import keepers
@@ -16,6 +17,7 @@ class FailuresConfig(AppConfig):
         from failures.unresolved import unresolved
 
         urls.register()
+        alerts.register_kinds()
         provided.register(known_attempts)
         counted.register(unresolved)
         keepers.register("attempts", counted_attempts)

@@ -245,6 +245,6 @@ def test_every_kind_has_its_words_in_both_languages() -> None:
 def test_every_alert_leads_to_a_page(setting: LaunchSetting) -> None:
     facts = {"server": "srv-1", "trip": 1, "setting": "orders", "queue": "DLQ.orders", "fingerprint": "f" * 64}
     for kind in every_kind():
-        assert resolve(kind.url(facts)), kind.name
+        assert resolve(kind.url(facts).partition("?")[0]), kind.name
     foreign = kind_of("dead_letters_old")
     assert foreign is not None and resolve(foreign.url({"queue": "Someone.DLQ"}))
