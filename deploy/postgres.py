@@ -5,9 +5,11 @@ import pwd
 import secrets
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,8 @@ USER = "ma"
 START_SECONDS = 30.0
 # Nobody needs this data after a crash, so nothing waits for the disk.
 SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "60"}
+# Of a cluster that is to be killed: what it has confirmed is there afterwards.
+DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "max_connections": "60"}
 
 
 def programs() -> Path | None:
@@ -37,9 +41,28 @@ class Cluster:
     port: int
     password: str
     process: subprocess.Popen[bytes]
+    settings: Mapping[str, str]
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://{USER}:{self.password}@{LOOPBACK}:{self.port}/{database}"
+
+    def kill(self) -> None:
+        """As a crash would: its sessions end at once, wherever they are."""
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        """After a kill. Returns when it takes connections; its sessions of before must have ended first."""
+        binaries = _programs_or_problem()
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            self.process = _run(binaries, self.folder, self.port, self.settings)
+            try:
+                _wait(self.process, self.port, self.folder / "postgres.log")
+                return
+            except Problem:
+                if time.monotonic() > deadline:
+                    raise
 
     def stop(self) -> None:
         self.process.terminate()
@@ -51,17 +74,21 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start() -> Cluster:
+def start(settings: Mapping[str, str] = SETTINGS) -> Cluster:
+    binaries = _programs_or_problem()
+    folder = Path(tempfile.mkdtemp(prefix="ma-postgres-"))
+    password, port = secrets.token_urlsafe(16), free_ports(1)[0]
+    _initialise(binaries, folder, password)
+    process = _run(binaries, folder, port, settings)
+    _wait(process, port, folder / "postgres.log")
+    return Cluster(folder, port, password, process, settings)
+
+
+def _programs_or_problem() -> Path:
     binaries = programs()
     if binaries is None:
         raise Problem("PostgreSQL is not installed: apt-get install postgresql")
-    folder = Path(tempfile.mkdtemp(prefix="ma-postgres-"))
-    owner = _owner()
-    password, port = secrets.token_urlsafe(16), free_ports(1)[0]
-    _initialise(binaries, folder, password, owner)
-    process = _run(binaries, folder, port, owner)
-    _wait(process, port, folder / "postgres.log")
-    return Cluster(folder, port, password, process)
+    return binaries
 
 
 def _owner() -> pwd.struct_passwd | None:
@@ -74,27 +101,33 @@ def _owner() -> pwd.struct_passwd | None:
         return pwd.getpwnam("nobody")
 
 
-def _as(owner: pwd.struct_passwd | None) -> list[str]:
+def _as_owner() -> list[str]:
+    owner = _owner()
     if owner is None:
         return []
     return ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups", "--"]
 
 
-def _initialise(binaries: Path, folder: Path, password: str, owner: pwd.struct_passwd | None) -> None:
+def _initialise(binaries: Path, folder: Path, password: str) -> None:
+    owner = _owner()
     password_file = folder / "password"
     password_file.touch(mode=0o600)
     password_file.write_text(password)
     if owner is not None:
         for path in (folder, password_file):
             os.chown(path, owner.pw_uid, owner.pw_gid)
-    command = [*_as(owner), str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, "-A", "scram-sha-256"]
+    command = [*_as_owner(), str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, "-A", "scram-sha-256"]
     command += ["--pwfile", str(password_file), "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
     run_logged(command, what="initdb", log=folder / "initdb.log", cwd=folder)
 
 
-def _run(binaries: Path, folder: Path, port: int, owner: pwd.struct_passwd | None) -> subprocess.Popen[bytes]:
-    settings = SETTINGS | {"listen_addresses": LOOPBACK, "port": str(port), "unix_socket_directories": str(folder)}
-    command = [*_as(owner), str(binaries / "postgres"), "-D", str(folder / "data")]
+def _run(binaries: Path, folder: Path, port: int, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    settings = dict(settings) | {
+        "listen_addresses": LOOPBACK,
+        "port": str(port),
+        "unix_socket_directories": str(folder),
+    }
+    command = [*_as_owner(), str(binaries / "postgres"), "-D", str(folder / "data")]
     command += [f"--{name}={value}" for name, value in settings.items()]
     with (folder / "postgres.log").open("ab") as log:
         return subprocess.Popen(
@@ -112,10 +145,12 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
 
 
 def _accepts(port: int) -> bool:
-    """Its answer to a request for TLS (one byte, S or N) comes once it takes connections."""
+    """It asks who wants to come in (R) only when it is up; while it recovers it answers with an error (E)."""
+    parameters = f"user\0{USER}\0database\0postgres\0\0".encode()
     try:
         with socket.create_connection((LOOPBACK, port), 2.0) as connection:
-            connection.sendall(b"\x00\x00\x00\x08\x04\xd2\x16\x2f")
-            return connection.recv(1) in (b"S", b"N")
+            # The length of the whole message, version 3.0 of the protocol, who and where to.
+            connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
+            return connection.recv(1) == b"R"
     except OSError:
         return False

@@ -24,6 +24,7 @@ from kma.handling import Handler
 from kma.job import Job
 from kma.journal import Journal
 from kma.loading import load
+from kma.patience import may_end_this_process
 
 _PR_SET_PDEATHSIG = 1
 _PAGE = resource.getpagesize()
@@ -56,6 +57,7 @@ def keep_output_apart() -> None:
     os.close(nothing)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIOWrapper at this point
     faulthandler.enable()
+    may_end_this_process()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's business
 
 

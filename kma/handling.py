@@ -1,7 +1,7 @@
 """One message through an agent: what a child process does with each, and the test harness too."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from contract.outcomes import Outcome
@@ -19,6 +19,12 @@ class Handled:
     outcome: Outcome
     failure: Failure | None = None
     sends: tuple[tuple[str, bytes], ...] = ()
+
+    def measured(self, memory_peak: int) -> "Handled":
+        """The same of a process that could not measure itself any more."""
+        if self.failure is None:
+            return self
+        return replace(self, failure=replace(self.failure, memory_peak=memory_peak))
 
 
 RETURNED = Handled(Outcome.RETURNED)

@@ -244,7 +244,8 @@ class Pool:
             # ANSWERING without an answer: nobody knows what it wanted to send, so it counts as not done.
             if self._journal.state(work.slot) in (STARTED, ANSWERING):
                 handled = seat.killed_as or Handled(Outcome.CHILD_DIED, failure(name, death_text(name)))
-                ended.append(Ended(work, handled, process.pid, seat.seconds_of(work.slot)))
+                measured = handled.measured(process.memory_peak)
+                ended.append(Ended(work, measured, process.pid, seat.seconds_of(work.slot)))
                 seat.useful = True
             else:
                 self.release(work.slot)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from kma import frames
 from kma.journal import Journal
+from kma.memory import peak_of
 
 # What user code has no business with. (It runs as the same user: this keeps secrets out of its dumps and logs.)
 SECRETS = frozenset({"KMA_TOKEN", "KMA_BROKER_PASSWORD", "KMA_REDIS_URL"})
@@ -49,6 +50,7 @@ class ChildProcess:
         # A descriptor of the process itself: what user code forked may keep the socket open beyond its death.
         self.death = os.pidfd_open(self.pid)
         self.started_at = time.monotonic()
+        self.memory_peak = 0
         self._frames = frames.Frames()
         self._unsent: deque[memoryview] = deque()
         self.send(job)
@@ -107,11 +109,20 @@ class ChildProcess:
             self._process.kill()
 
     def reap(self) -> str:
-        """After its death: `exit:CODE` or `signal:NAME`."""
-        code = self._process.wait(_GRACE)
+        """After its death: `exit:CODE` or `signal:NAME`. From then on `memory_peak` is known, in bytes."""
+        code = self._ended()
         self.socket.close()
         os.close(self.death)
         return death_name(code)
+
+    def _ended(self) -> int:
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:  # `kill` found it dead and has asked for its end
+            return self._process.wait(_GRACE)
+        self.memory_peak = peak_of(usage)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return self._process.returncode
 
 
 def death_name(code: int) -> str:

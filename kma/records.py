@@ -61,6 +61,7 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
         process_id=ending.process_id,
         duration_seconds=round(ending.seconds, 6),
         traceparent=ending.traceparent,
+        memory_peak_bytes=failure.memory_peak,
     )
 
 

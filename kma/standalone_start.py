@@ -146,10 +146,10 @@ class Start:
         if state != STARTED or self._lease.lapsed:
             return None
         if self.killed_as is not None:
-            return self.killed_as
+            return self.killed_as.measured(self._process.memory_peak)
         if name == "signal:SIGKILL" and self._lease.over(boottime_ns()):
             return None  # the kernel's timer, while the process itself could not look
         text = death_text(name, "its agent ran")
         if name == "signal:SIGKILL" and self._lease.deadline_ns:
             text += " If it kept the interpreter for long, its lease could not be renewed: split long calls in C."
-        return Handled(Outcome.CHILD_DIED, failure(name, text))
+        return Handled(Outcome.CHILD_DIED, failure(name, text)).measured(self._process.memory_peak)

@@ -26,3 +26,16 @@ def test_postgres_is_a_server_that_runs_queries_as_an_ordinary_user(postgres: po
         row = connection.execute("select current_user, version()").fetchone()
     assert row is not None
     assert row[0] == "ma" and row[1].startswith("PostgreSQL")
+
+
+def test_a_durable_postgres_keeps_what_it_confirmed_through_a_kill() -> None:
+    cluster = postgres_program.start(postgres_program.DURABLE)
+    try:
+        with psycopg.connect(cluster.url(), autocommit=True) as connection:
+            connection.execute("create table kept as select generate_series(1, 1000) as n")
+            cluster.kill()
+        cluster.restart()
+        with psycopg.connect(cluster.url()) as connection:
+            assert connection.execute("select count(*) from kept").fetchone() == (1000,)
+    finally:
+        cluster.stop()

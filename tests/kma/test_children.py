@@ -11,6 +11,7 @@ import pytest
 
 from broker.port import Settle
 from contract.messages import RunState
+from kma.memory import peak_bytes
 from tests.kma.conftest import Make
 from tests.kma.fakes import SAMPLES, eventually, message
 
@@ -179,6 +180,51 @@ def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> N
     best = min(float(_lines(sys.executable, code)[0]) for _ in range(3))
     assert best < 0.3
     assert _lines(sys.executable, code)[1] == "[]"
+
+
+ENDLESS = {
+    "a loop": ("while True: pass", "RuntimeError", "did not end within 0.2 s"),
+    "one that swallows every alarm": (
+        "\n   import time\n   while True:\n    try: time.sleep(60)\n    except BaseException: pass", "exit:1", "",
+    ),
+    "a call into C": ("from itertools import repeat; sum(repeat(0))", "exit:1", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "kind", "text"), ENDLESS.values(), ids=list(ENDLESS))
+def test_a_text_that_never_ends_costs_one_attempt_and_no_more(
+    stage: Make, tmp_path: Path, body: str, kind: str, text: str
+) -> None:
+    (tmp_path / "endless_agent.py").write_text(
+        "from kma import patience\nfrom kma.agent import agent\n"
+        "patience.SECONDS, patience.AGAIN_SECONDS, patience.LAST_SECONDS = 0.2, 0.1, 1.0\n"
+        f"class Odd(RuntimeError):\n  def __str__(self):\n   {body}\n"
+        "@agent('test.endless')\n"
+        "def endless(message, context):\n"
+        "    if message.body == 'odd': raise Odd\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        odd, good = message("odd", identity="ID:odd"), message("good")
+        one = stage([odd, good], modules=("endless_agent",), agent="test.endless", max_attempts=1)
+        one.settled(2)
+    (protocol,) = one.records("protocol")
+    assert protocol["exception_type"].endswith(kind if kind == "exit:1" else "Odd")
+    assert text in protocol["exception_text"] and protocol["message"]["key"] == "ID:odd"
+    assert one.link.outcomes() == {Settle.ACCEPT: 1, Settle.FAIL: 1}
+
+
+@pytest.mark.parametrize("end", [{"do": "raise"}, {"do": "exit"}, {"do": "kill"}, {"do": "sleep", "seconds": 60}])
+def test_the_memory_that_a_process_held_is_in_the_protocol_however_it_ended(
+    stage: Make, end: dict[str, object]
+) -> None:
+    """More than this process ever held: until then the kernel cannot tell one from the other."""
+    megabytes = peak_bytes() // 1_000_000 + 100
+    script = [{"do": "allocate", "mb": megabytes}, end]
+    one = stage([message(script)], max_attempts=1, handling_timeout_seconds=5.0)
+    one.settled(1)
+    (protocol,) = one.records("protocol")
+    assert protocol["memory_peak_bytes"] >= megabytes * 1_000_000
 
 
 def _lines(python: str, code: str) -> list[str]:
