@@ -16,6 +16,7 @@ from failures.pages.groups import activation_panel, setting_panel
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
+from failures.pages.retention import retention_page
 from failures.pages.saved_views import change_page, delete_page, save_page, saved_views
 from failures.pages.what_if import what_if_page, what_if_panel
 
@@ -35,6 +36,7 @@ def register() -> None:
     add_page("protocols/saved/<int:pk>/change/", change_page, "saved_view_change")
     add_page("protocols/saved/<int:pk>/delete/", delete_page, "saved_view_delete")
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
+    add_page("retention/", retention_page, "retention")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)

@@ -24,7 +24,8 @@ from agents.services.patience import bounded
 from broker.errors import BrokerError
 from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
-from failures.models import RefusedRecord
+from failures.models import RefusedRecord, RetentionRun, RetentionState
+from failures.retention.turns import EVERY as RETENTION_EVERY
 from ma_site.redis_check import ping
 
 VIEW = "agents.view_server"
@@ -32,6 +33,7 @@ OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
 # Beat and feed give a sign every few seconds: past this one of them stands still.
 LATE = timedelta(seconds=30)
 FEED_BEHIND = 1000
+RETENTION_LATE = 3 * RETENTION_EVERY
 FULL_PERCENT = 80
 SLOW_SECONDS = 0.5
 
@@ -74,6 +76,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         *_unreadable(),
         _provisioning(),
         _records(now),
+        _retention(now),
     ]
     servers = _servers(now)
     return page(
@@ -256,6 +259,20 @@ def _records(now: datetime) -> Part:
             _("Records of servers"), DEGRADED, says, _("Their text is kept; usually MA and KMA differ in version.")
         )
     return Part(_("Records of servers"), OK, says)
+
+
+def _retention(now: datetime) -> Part:
+    """A run begins once an hour."""
+    name, url = _("Retention"), link("retention")
+    last = RetentionRun.objects.order_by("-id").first()
+    if last is None:
+        return Part(name, OK, _("has not run yet"), url=url)
+    todo = _("Nothing is lost, but the database grows. Its page says why; ./ma logs worker has the rest.")
+    if last.problem:
+        return Part(name, DEGRADED, _("a part of its last run failed"), todo, last.started_at, url)
+    if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
+        return Part(name, DEGRADED, _("has not begun for long"), todo, last.started_at, url)
+    return Part(name, OK, _("works by its rule"), since=last.started_at, url=url)
 
 
 def _servers(now: datetime) -> list[Part]:

@@ -70,6 +70,7 @@ def pages() -> dict[str, str]:
         "import": f"/dead-letters/{setting}/import/",
         "replays": "/replays/",
         "health": "/health/",
+        "retention": "/retention/",
         "records": "/records/",
         "docs": "/api/v1/docs/",
     }

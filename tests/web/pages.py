@@ -100,6 +100,8 @@ def every_page(world: World) -> dict[str, str]:
         "bin of a setting": f"/dead-letters/{key}/bin/",
         "foreign queues": "/foreign-queues/",
         "health": "/health/",
+        "retention": "/retention/",
+        "retention, further on": "/retention/?after=invoices",
         "records": "/records/",
         "destinations": reverse("admin:agents_destination_changelist"),
         "destination": reverse("admin:agents_destination_change", args=[setting.destination_id]),

@@ -1,0 +1,168 @@
+"""What retention does: the rule in force, what goes next of each setting, and what the last runs did."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import QuerySet, Sum
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_safe
+
+from agents.models import Activation, LaunchSetting
+from agents.pages.amounts import instant, number
+from agents.pages.consoles import link, needs, page
+from agents.pages.lists import PAGE
+from agents.pages.shown import Shown
+from failures.models import RetentionFigure, RetentionRun, RetentionState
+from failures.retention.facts import last_finished_of, ranges_of, span_of
+from failures.retention.rule import Range, Rule
+
+VIEW = "failures.view_retentionrun"
+RUNS_SHOWN = 10
+AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`days`: N of this setting. `goes`: sentences. `did`: what the last run that did anything to it deleted."""
+
+    setting: LaunchSetting
+    days: int
+    last: Activation | None
+    goes: list[str]
+    did: "Did"
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """`at`: None where there is nothing to tell. `kept`: sentences."""
+
+    protocols: int = 0
+    recovered: int = 0
+    at: datetime | None = None
+    kept: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    run: RetentionRun
+    state: Shown
+    took: timedelta
+    parts: list[str]
+
+
+@require_safe
+@needs(VIEW)
+def retention_page(request: HttpRequest) -> HttpResponseBase:
+    now = timezone.now()
+    after = request.GET.get(AFTER, "")[:61]
+    found = list(LaunchSetting.objects.filter(key__gt=after).order_by("key")[: PAGE + 1])
+    listed = found[:PAGE]
+    return page(
+        request,
+        "failures/retention.html",
+        title=_("Retention"),
+        section="health",
+        crumbs=[(_("Health"), link("health"))],
+        sentences=rule_in_force(),
+        rows=[_row(setting, now) for setting in listed],
+        nobodys=_did(RetentionFigure.objects.filter(setting_key="", what__in=("protocols", "recovered"))),
+        after=after,
+        following=listed[-1].key if len(found) > PAGE else "",
+        runs=_last_runs(now),
+    )
+
+
+def rule_in_force() -> list[str]:
+    """The rule with the numbers of this site."""
+    n, c = settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS
+    after_error = ngettext(
+        "With an error: of these, what is older than %(n)s day before its start goes, where the setting has no number "
+        "of its own.",
+        "With an error: of these, what is older than %(n)s days before its start goes, where the setting has no number "
+        "of its own.",
+        n,
+    )
+    silent = ngettext(
+        "Where nothing finished for %(n)s day: what is older than that goes, also of an activation that never ends.",
+        "Where nothing finished for %(n)s days: what is older than that goes, also of an activation that never ends.",
+        c,
+    )
+    return [
+        _("The last activation of a setting that has finished decides; one that goes on is none."),
+        _("It finished well: every protocol of activations up to it goes."),
+        after_error % {"n": number(n)},
+        silent % {"n": number(c)} if c else _("Nothing goes by its age alone."),
+        _("Protocols of messages that are still dead letters are kept.")
+        if settings.MA_RETENTION_KEEP_DEAD
+        else _("Protocols of dead letters go too: each letter keeps a copy of its last failure."),
+    ]
+
+
+def _row(setting: LaunchSetting, now: datetime) -> Row:
+    figures = RetentionFigure.objects.filter(setting_key=setting.key, what__in=("protocols", "recovered"))
+    goes = [what_goes_next(each) for each in ranges_of(setting, now)]
+    return Row(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
+
+
+def what_goes_next(of: Range) -> str:
+    if of.rule is Rule.WELL:
+        return _("everything up to its last finished activation")
+    before = instant(of.before) if of.before else ""
+    if of.rule is Rule.ERROR:
+        return _("up to its last finished activation what is older than %(at)s") % {"at": before}
+    return _("nothing finished for long: what is older than %(at)s") % {"at": before}
+
+
+def _did(figures: QuerySet[RetentionFigure]) -> Did:
+    """Of the latest run that did anything: two things by at most three sentences of the rule."""
+    latest = list(figures.order_by("-id")[:6])
+    same = [each for each in latest if each.run_id == latest[0].run_id]
+    if not same:
+        return Did()
+    kept: Counter[str] = Counter()
+    for each in same:
+        kept.update(each.kept_for)
+    return Did(
+        sum(each.deleted for each in same if each.what == "protocols"),
+        sum(each.deleted for each in same if each.what == "recovered"),
+        max(each.until for each in same),
+        [_kept(reason, count) for reason, count in kept.items() if count],
+    )
+
+
+def _kept(reason: str, count: int) -> str:
+    words = {
+        "attempts": _("attempts of messages whose KMA died are counted from them"),
+        "index": _("their letters are not in the index yet"),
+        "dead": _("their messages are still dead letters"),
+    }
+    return _("%(n)s kept: %(why)s") % {"n": number(count), "why": words.get(reason, reason)}
+
+
+def _last_runs(now: datetime) -> list[RunRow]:
+    shown = {
+        RetentionState.RUNNING.value: Shown(_("running"), "info", "play"),
+        RetentionState.DONE.value: Shown(_("done"), "ok", "ok"),
+        RetentionState.FAILED.value: Shown(_("failed"), "bad", "bad"),
+    }
+    runs = list(RetentionRun.objects.all()[:RUNS_SHOWN])
+    sums = RetentionFigure.objects.filter(run__in=runs, deleted__gt=0).order_by("what").values_list("run", "what")
+    parts: dict[int, list[str]] = {}
+    for run, what, count in sums.annotate(Sum("deleted")):
+        parts.setdefault(run, []).append(f"{what_word(what)}: {number(count)}")
+    return [
+        RunRow(run, shown[run.state], (run.ended_at or now) - run.started_at, parts.get(run.pk, [])) for run in runs
+    ]
+
+
+def what_word(what: str) -> str:
+    words = {
+        "protocols": _("failure protocols"),
+        "recovered": _("recovered messages"),
+    }
+    return words.get(what, what)
