@@ -29,7 +29,6 @@ from kma.spool import Spool
 from kma.work import Work
 
 TICK = 0.5  # seconds
-_FULL = "The spool is full: no more messages are taken until the MA has taken records."
 _STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
 _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
 
@@ -92,9 +91,9 @@ class Consuming:
 
     @property
     def problem(self) -> str:
-        full = _FULL if self._spool.full else ""
         childless = "" if self._pool.ready else self._pool.problem
-        return "; ".join(filter(None, (childless, self.link_problem, self.store_problem, full)))[:2000]
+        stored = self.store_problem or self._spool.problem
+        return "; ".join(filter(None, (childless, self.link_problem, stored)))[:2000]
 
     def step(self, wish: Callable[[Wish], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""

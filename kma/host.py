@@ -127,6 +127,7 @@ class Host:
             self._beat()
 
     def _beat(self) -> None:
+        self._spool.try_again()
         sent_ns = boottime_ns()  # before it is sent: the MA heard of this server no earlier
         try:
             reply = self._client.heartbeat(self._heartbeat())
@@ -179,7 +180,12 @@ class Host:
     def _problems(self) -> tuple[str, ...]:
         aside = self._spool.set_aside()
         refused = f"{aside} records were refused by the MA; they are kept in {self._config.data}/spool.sqlite3"
-        found = (*self._keeper.offer.problems, self._reporter.problem, refused if aside else "")
+        found = (
+            *self._keeper.offer.problems,
+            self._reporter.problem,
+            refused if aside else "",
+            self._spool.problem,
+        )
         return tuple(problem for problem in found if problem)
 
     def _lock_free(self) -> None:

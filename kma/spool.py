@@ -4,12 +4,13 @@ A record's id is stored once, also when its row was taken and deleted meanwhile:
 no effect. `python -m kma.spool PATH` shows what a spool holds.
 """
 
+import argparse
 import json
 import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,10 @@ from kma.spool_file import SpoolFile
 
 _KEEP_TAKEN = 20_000  # ids remembered after their rows are gone
 _ROW_OVERHEAD = 100  # bytes that a row costs beside its content, about
+_TRIED_BYTES = 32 * 1024  # two hex digits each: as a failure with a long traceback
+_WAITING = "SELECT number, id, kind, content, strftime('%Y-%m-%dT%H:%M:%SZ', created_at, 'unixepoch') FROM records"
+_FORGET_TRIED = "DELETE FROM meta WHERE name = 'tried' AND ?1"
+_FULL = "The spool is full: no more messages are taken until the MA has taken records."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,24 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """Nothing new may be begun. What is under way may still be stored: `append` never refuses."""
-        return self._bytes >= self._limit
+        """Nothing new may be begun. What is under way may still be stored: `append` never refuses for its bound."""
+        return self._bytes >= self._limit or bool(self._file.problem)
+
+    @property
+    def problem(self) -> str:
+        """Why nothing new may be begun; empty while it may."""
+        if self._file.problem:
+            return f"The spool cannot be written ({self._file.problem}): no more messages are taken until it can."
+        return _FULL if self.full else ""
+
+    def try_again(self) -> None:
+        """Looks whether the disk that took nothing takes something now: also when no run has anything to store."""
+        if not self._file.problem:
+            return
+        with suppress(sqlite3.Error):
+            for statement in ("INSERT OR REPLACE INTO meta VALUES ('tried', hex(zeroblob(?1)))", _FORGET_TRIED):
+                with self._file.transaction() as connection:
+                    connection.execute(statement, (_TRIED_BYTES,))
 
     def append(
         self,
@@ -210,11 +231,40 @@ def look(path: Path) -> dict[str, Any]:
         }
 
 
+def records_in(path: Path, most: int, *, aside: bool = False) -> list[dict[str, Any]]:
+    """The oldest records that wait, or those that the MA refused with the reason, whole; read only."""
+    query = "SELECT number, id, kind, content, reason FROM set_aside" if aside else _WAITING
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        rows = connection.execute(f"{query} ORDER BY number LIMIT ?", (most,)).fetchall()
+    return [
+        {"number": number, "id": identity, "kind": kind, ("reason" if aside else "since"): about} | _content(content)
+        for number, identity, kind, content, about in rows
+    ]
+
+
+def _content(text: str) -> dict[str, Any]:
+    return {"content": json.loads(text)}
+
+
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1 or not Path(arguments[0]).is_file():
-        print("usage: python -m kma.spool PATH (the spool.sqlite3 of a server's data folder)", file=sys.stderr)
-        return 2
-    print(json.dumps(look(Path(arguments[0])), indent=2))
+    parser = argparse.ArgumentParser(
+        prog="python -m kma.spool", description="What a spool holds, as JSON. Changes nothing, also while it is used."
+    )
+    parser.add_argument("path", type=Path, metavar="PATH", help="spool.sqlite3 of a server's data folder")
+    parser.add_argument("--records", type=int, metavar="N", help="the N oldest records that the MA has not taken yet")
+    parser.add_argument("--refused", type=int, metavar="N", help="N of the records that it refused, with the reason")
+    asked = parser.parse_args(arguments)
+    if not asked.path.is_file():
+        parser.error(f"there is no file {asked.path}")
+    try:
+        if (most := asked.refused if asked.records is None else asked.records) is not None:
+            for record in records_in(asked.path, most, aside=asked.records is None):
+                print(json.dumps(record, ensure_ascii=False))
+        else:
+            print(json.dumps(look(asked.path), indent=2))
+    except sqlite3.Error as error:
+        print(f"{asked.path} is no spool that can be read: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

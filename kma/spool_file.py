@@ -37,6 +37,7 @@ class SpoolFile:
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
         self._connection.executescript(_SCHEMA)
         self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('spool', ?)", (str(uuid4()),))
+        self.problem = ""  # of the disk, since the last transaction that it took
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -46,7 +47,10 @@ class SpoolFile:
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
-            except BaseException:
+                self.problem = ""
+            except BaseException as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    self.problem = str(error)
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise

@@ -136,7 +136,7 @@ class StandaloneRun(Run):
             self.problem = WAITS_FOR_MA
             return False
         if self._around.spool.full:
-            self.problem = "The spool is full: nothing is begun until the MA has taken records."
+            self.problem = self._around.spool.problem
             return False
         return time.monotonic() >= self._start_at
 

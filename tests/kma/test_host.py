@@ -289,3 +289,44 @@ def test_half_a_desired_state_on_disk_is_as_none(server: Server, ma: FakeMa) -> 
     ma.want(wanted())
     server.start()
     server.until("running")
+
+
+def test_a_disk_that_is_full_is_told_and_no_run_takes_messages_until_it_takes_records(
+    server: Server, ma: FakeMa
+) -> None:
+    """SQLite has one answer for a full disk and for a file that may not grow."""
+    ma.want(wanted(), wanted(setting="others", activation=UUID(int=5)))
+    ma.answers = [(503, {"Retry-After": "300"}, {})] * 1000
+    server.messages["orders"] = [message({"do": "raise", "text": "x" * 8000}) for _ in range(60)]
+    server.start()
+    server.until("running")
+    server.until("running", "others")
+    assert server.host is not None
+    _grow_to(server, 30)
+
+    def told() -> bool:
+        return any("disk is full" in each for each in ma.last["problems"])
+
+    eventually(told, "the heartbeat's problem")
+    assert ma.last["spool"]["full"], "what the doctor and the pages tell"
+    eventually(lambda: "disk is full" in server.report("others")["problem"], "the other run's problem")
+    settled, attempts = len(server.links["orders"].settled), server.report()["failed"]
+    server.links["others"].put(message({"do": "ok"}))
+    time.sleep(0.5)
+    assert server.links["others"].settled == [] and server.report()["handled"] == 0, "nothing is begun"
+    assert len(server.links["orders"].settled) == settled <= attempts, "what is not stored is not settled"
+
+    _grow_to(server, 2**30)
+    eventually(lambda: not ma.last["spool"]["full"] and not told(), "the end of the problem")
+    eventually(lambda: len(server.links["others"].settled) == 1, "the other run's message")
+    ma.answers = []
+    server.host._reporter.wake()
+    eventually(lambda: len(server.links["orders"].dead) == 60, "every message's end")
+    eventually(lambda: len(ma.contents("protocol")) == 180, "a protocol of every attempt")
+
+
+def _grow_to(server: Server, pages: int) -> None:
+    """How many pages of 4 KB the spool's file may have from now on, at least those that it has."""
+    assert server.host is not None
+    with server.host._file.reading() as connection:
+        connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()

@@ -16,7 +16,7 @@ import pytest
 from contract.messages import Closing, MessageIdentity, RecordRun, Recovered, RunState
 from kma.journal import Totals
 from kma.ledger import Carried, Ledger, Progress
-from kma.spool import New, Spool, look
+from kma.spool import New, Spool, look, main
 from kma.spool_file import SpoolFile
 
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
@@ -134,6 +134,60 @@ def test_anybody_can_look_at_a_spool_while_it_is_used(file: SpoolFile, tmp_path:
     command = [sys.executable, "-m", "kma.spool", str(tmp_path / "spool.sqlite3")]
     assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["rows"] == 1
     assert subprocess.run([*command, "x"], capture_output=True, check=False).returncode == 2
+
+
+def test_its_records_can_be_read_one_by_one(
+    file: SpoolFile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spool, path = Spool(file, 10**6), str(tmp_path / "spool.sqlite3")
+    spool.append([new(UUID(int=n)) for n in (1, 2, 3)])
+    spool.put_aside(1, "the MA does not want it")
+
+    assert main([path, "--records", "1"]) == 0
+    [record] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (record["number"], record["id"], record["kind"]) == (2, str(UUID(int=2)), "recovered")
+    assert record["content"]["message"]["key"] == "ID:1" and record["since"].endswith("Z")
+    assert main([path, "--refused", "9"]) == 0
+    [refused] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (refused["number"], refused["reason"]) == (1, "the MA does not want it")
+    assert spool.report().rows == 2, "nothing has changed"
+
+
+def test_what_is_no_spool_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    other.write_text("no database at all, and longer than a header of SQLite has to be" * 10)
+    assert main([str(other)]) == 1
+    assert "no spool that can be read" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "missing")])
+
+
+def test_a_disk_that_takes_nothing_is_found_out_and_tried_again(file: SpoolFile) -> None:
+    spool = Spool(file, 10**9)
+    _may_grow_to(file, 1)
+    with pytest.raises(sqlite3.OperationalError):
+        spool.append([new() for _ in range(200)])
+    assert spool.full and spool.report().full and "disk is full" in spool.problem
+    spool.try_again()
+    assert spool.full
+    _may_grow_to(file, 2**30)
+    spool.try_again()
+    assert (spool.full, spool.problem, spool.report().rows) == (False, "", 0)
+    spool.append([new()])
+    assert spool.last_number() == 1
+
+
+def test_a_mistake_of_ours_is_no_matter_of_the_disk(file: SpoolFile) -> None:
+    spool = Spool(file, 10**6)
+    with pytest.raises(sqlite3.IntegrityError):
+        spool.append([new()], attempts=[("orders", "ID:1", None)])  # type: ignore[list-item]  # what the test is about
+    assert not spool.full
+
+
+def _may_grow_to(file: SpoolFile, pages: int) -> None:
+    """Not beyond what it has already. SQLite has one answer for this and for a full disk."""
+    with file.reading() as connection:
+        connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
 
 
 def test_only_its_owner_can_read_it(file: SpoolFile, tmp_path: Path) -> None:
