@@ -97,6 +97,15 @@ def remove_letters(management: Management, queue: str, origin: str, orig_ids: Se
     return removed
 
 
+def count_letters(management: Management, queue: str, origin: str, orig_ids: Sequence[int]) -> int:
+    """How many of these lie there still, also those that somebody was given and has not answered."""
+    quoted, found = origin.replace("'", "''"), 0
+    for start in range(0, len(orig_ids), SLICE):
+        selector = f"{ORIG_QUEUE} = '{quoted}' AND {_named(orig_ids[start : start + SLICE])}"
+        found += int(management.call(f"queue.{queue}", "countMessages", selector))
+    return found
+
+
 def _named(ids: Sequence[int]) -> str:
     """The ends first: of most letters nothing else is compared. Those between are halved again and again: as few
     comparisons as a binary search has, where a list of ids would be compared one by one."""

@@ -34,6 +34,7 @@ class MemoryManagement:
             "moveMessage": self._move_message,
             "removeAllMessages": self._remove_all,
             "removeMessages": self._remove_messages,
+            "countMessages": self._count_messages,
             "pause": lambda queue: self._pause(queue, True),
             "resume": lambda queue: self._pause(queue, False),
             **operations(store),
@@ -187,6 +188,10 @@ class MemoryManagement:
         for reference in chosen:
             queue.ready.remove(reference)
         return len(chosen)
+
+    def _count_messages(self, queue: StoredQueue, selector: str) -> int:
+        matches, held = _predicate(selector), (queue.ready, queue.scheduled, queue.delivering)
+        return sum(matches(reference.message) for references in held for reference in references)
 
     def _pause(self, queue: StoredQueue, paused: bool) -> None:
         queue.paused = paused

@@ -14,6 +14,8 @@ REDIRECT = "redirect"
 DISCARD = "discard"
 WAITING = "handle_waiting"
 IMPORT = "import_letters"
+# Of nobody by a pool: what is erased may be of every setting.
+ERASE = "dlq.erase_personal"
 
 
 def register() -> None:

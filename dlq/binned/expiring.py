@@ -62,19 +62,19 @@ def _mark(node_id: str, now: datetime) -> list[DeadLetter]:
         return []
     light = rows.only("pk", "orig_queue", "orig_message_id", "setting_key")
     letters = list(light.filter(setting_key=first).select_for_update(of=("self",))[:SLICE])
-    if _at_work(now):
+    if at_work(BIN_QUEUE, now):
         return []
     DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(state=LetterState.GONE, state_at=now)
     _tell(letters, now)
     return letters
 
 
-def _at_work(now: datetime) -> bool:
-    """Whether a job takes letters out of the bin, or is telling apart what it took. One that waits for a person does
+def at_work(queue: str, now: datetime) -> bool:
+    """Whether a job takes letters out of this queue, or is telling apart what it took. One that waits for a person does
     not; what it holds already is planned."""
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     resting = Q(state=JobState.AWAITING) | (Q(state=JobState.PAUSED) & free)
-    return ReplayJob.objects.filter(source_queue=BIN_QUEUE, finished_at=None).exclude(resting).exists()
+    return ReplayJob.objects.filter(source_queue=queue, finished_at=None).exclude(resting).exists()
 
 
 def _by_origin(letters: Sequence[DeadLetter]) -> dict[str, list[int]]:

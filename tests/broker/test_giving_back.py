@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import ManagementFailed
-from broker.letters import move_range, remove_letters
+from broker.letters import count_letters, move_range, remove_letters
 from broker.port import Settle
 from broker.topology import move_letters, move_letters_until, queue_figures
 from tests.broker.houses import DLA, House, eventually, orig_id, orig_queue
@@ -127,8 +127,12 @@ def test_only_the_letters_that_are_named_are_removed_from_the_bin(house: House) 
 
     eventually(lambda: len(binned()) == 4)
     known = {body: place[1] for place, body in binned().items()}
-    assert remove_letters(house.management, "DLQ.bin", one.dead, [known["a"], known["c"], known["d"]]) == 2
+    named = [known["a"], known["c"], known["d"]]
+    assert count_letters(house.management, "DLQ.bin", one.dead, named) == 2
+    assert remove_letters(house.management, "DLQ.bin", one.dead, named) == 2
     assert remove_letters(house.management, "DLQ.bin", one.dead, [known["a"], known["c"]]) == 0
+    assert count_letters(house.management, "DLQ.bin", one.dead, named) == 0
+    assert count_letters(house.management, "DLQ.bin", one.dead, [known["b"]]) == 1
     assert sorted(binned().values()) == ["b", "d"]
     house.management.call("queue.DLQ.bin", "removeAllMessages")
 

@@ -5,9 +5,11 @@ from collections import Counter
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Pool
@@ -15,7 +17,9 @@ from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
+from dlq.erasing import erasing
 from dlq.feed import Feed, Inbox
+from dlq.letter_queues import letter_queues
 from dlq.models import Action, AuditEntry, DeadLetter, ReplayItem, ReplayJob
 from dlq.models.letter import BIN_QUEUE
 from dlq.preflight import CODES
@@ -23,7 +27,9 @@ from dlq.queue_state import FEED_QUEUE
 from dlq.replay import control, jobs, moving, pieces, planning
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
+from dlq.search.tables import TABLE
 from dlq.walking import index_queue, message_count
+from failures.erasing import Wanted
 
 DLA = "MA.DLA"
 RULE = [{"op": "set_property", "name": "edited", "type": "string", "value": "yes"}]
@@ -195,3 +201,29 @@ def tell(job: str) -> dict[str, Any]:
         "dead": DeadLetter.objects.filter(queue=row.source_queue, setting_key=row.setting_key, state="dead").count(),
         "in_bin": DeadLetter.objects.filter(queue="DLQ.bin", setting_key=row.setting_key, state="dead").count(),
     }
+
+
+def erase(key: str, message_key: str) -> dict[str, Any]:
+    """As the command does. `found`: whether it is in the database afterwards; the audit has it nowhere either."""
+    by = User.objects.get(username="operator")
+    erased = erasing.erase(
+        Wanted(message_key=message_key), letter_queues(), by=by, reason="asked for", operation=uuid4(),
+        now=timezone.now(), seen=lambda rows: None,
+    )  # fmt: skip
+    counts = {kind: number for kind, number in erased.counts.items() if number}
+    return {"left": sorted(erased.left), "counts": counts, "found": _is_anywhere(message_key)}
+
+
+def _is_anywhere(text: str) -> bool:
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            if (connection.vendor, table) == ("sqlite", TABLE):
+                continue
+            cursor.execute(f'SELECT * FROM "{table}"')
+            if any(text.encode() in _bytes(each) for row in cursor.fetchall() for each in row):
+                return True
+    return False
+
+
+def _bytes(value: Any) -> bytes:
+    return bytes(value) if isinstance(value, (bytes, memoryview)) else str(value).encode()
