@@ -12,7 +12,15 @@ from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Serv
 from agents.services.heartbeats import WrongServer, accept_heartbeat
 from agents.services.settings import disable_setting, enable_setting
 from contract import wire
-from contract.messages import BreakerCounts, Heartbeat, RunReport, RunState, SpoolReport
+from contract.messages import (
+    OLDEST_VERSION,
+    VERSION,
+    BreakerCounts,
+    Heartbeat,
+    RunReport,
+    RunState,
+    SpoolReport,
+)
 from tests.web.rows import NOW, api_client, heartbeat, heartbeat_json
 
 
@@ -210,11 +218,17 @@ def test_a_heartbeat_of_another_shape_is_refused_with_the_place(server: Server) 
     assert (answer.json()["error"], answer.json()["where"]) == ("not_as_agreed", "runs[0].activation")
 
 
-def test_a_newer_version_is_refused_with_what_to_do(server: Server) -> None:
-    body = heartbeat_json("srv-1") | {"version": 2}
+@pytest.mark.parametrize("version", [0, VERSION + 1])
+def test_a_version_that_is_too_new_or_too_old_is_refused_with_what_to_do(server: Server, version: int) -> None:
+    body = heartbeat_json("srv-1") | {"version": version}
     answer = api_client(server).post("/api/v1/heartbeat/", body, format="json")
 
     assert (answer.status_code, answer.json()["error"]) == (400, "unsupported_version")
+
+
+def test_the_version_before_is_heard(server: Server) -> None:
+    body = heartbeat_json("srv-1") | {"version": OLDEST_VERSION}
+    assert api_client(server).post("/api/v1/heartbeat/", body, format="json").status_code == 200
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
