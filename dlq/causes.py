@@ -12,14 +12,16 @@ from django.db import transaction
 from django.db.models import Max
 
 from dlq.models import DeadLetter
+from failures.hygiene import fit
 from failures.models import FailureProtocol
 
 Case = tuple[str, str]
 
 # Equal messages without an id share a key: of so many letters at most a new protocol explains each.
 MOST = 1000
-# What a letter takes over from its protocol as it is.
-TAKEN = ("exception_type", "fingerprint", "place", "server_name", "activation_uuid", "agent_version")
+LONGEST_TEXT = 2000
+# What a letter takes over from its protocol: all that is left to explain it when retention has deleted that.
+TAKEN = ("exception_type", "exception_text", "fingerprint", "place", "server_name", "activation_uuid", "agent_version")
 USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", *TAKEN)
 
 
@@ -90,6 +92,7 @@ def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
         return False
     for name in TAKEN:
         setattr(letter, name, getattr(protocol, name))
+    letter.exception_text = fit(letter.exception_text, LONGEST_TEXT)
     letter.protocol_at = protocol.occurred_at
     letter.delivery_count = protocol.attempt
     return True

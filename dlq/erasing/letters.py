@@ -20,7 +20,15 @@ from failures.erasing import Case, Wanted, of_cases, substitute
 PIECE, WALKED = 100, 200
 # Why letters were left, in words.
 Left = set[str]
-ROW = {"message_id": "", "correlation_id": "", "reply_to": "", "problem": "erased", "body_kind": "", "truncated": False}
+ROW = {
+    "exception_text": "",
+    "message_id": "",
+    "correlation_id": "",
+    "reply_to": "",
+    "problem": "erased",
+    "body_kind": "",
+    "truncated": False,
+}
 CONTENT = {"encoded": b"", "body_text": "", "properties": [], "annotations": []}
 
 

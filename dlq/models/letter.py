@@ -30,8 +30,9 @@ class DeadLetter(models.Model):
 
     `encoded`, `body_text`, `properties` and `annotations` are of its `content` (`LetterContent`); `truncated`: of the
     body only the head is kept, `problem`: it is no message that can be read. `seen_at` is when the feed saw it: dead
-    since. `chapter` counts the deaths of the case. `fingerprint`, `exception_type`, `place`, `server_name`,
-    `activation_uuid` and `agent_version` are of the last protocol with this key, `protocol_at` is when that happened.
+    since. `chapter` counts the deaths of the case. `fingerprint`, `exception_type`, `exception_text` (its beginning),
+    `place`, `server_name`, `activation_uuid` and `agent_version` are copied from the last protocol with this key,
+    which retention may delete; `protocol_at` is when that happened.
     `expires_at` is the producer's or the bin's word. `words_without` says what was masked when its words were put into
     the index of words (`dlq.search`); empty: they are not in it yet.
     """
@@ -68,6 +69,8 @@ class DeadLetter(models.Model):
     delivery_count = models.BigIntegerField(_("delivery count"), default=0)
     fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
     exception_type = models.CharField(_("exception type"), max_length=255, blank=True)
+    # Of a person's data as much as a protocol's: whoever erases a message's clears this too.
+    exception_text = models.TextField(_("text"), blank=True, default="")
     place = models.CharField(_("place"), max_length=300, blank=True)
     server_name = models.CharField(_("server"), max_length=63, blank=True)
     activation_uuid = models.UUIDField(_("activation id"), null=True)

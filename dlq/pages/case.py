@@ -81,7 +81,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
     tracebacks = _tracebacks(protocols) if user.has_perm(SEE_PROTOCOLS) else {}
     found = [
         *(events.failure(protocol, tracebacks.get(protocol.pk, "")) for protocol in protocols),
-        *map(events.death, letters),
+        *(events.death(each, explained=_explained(each, protocols)) for each in letters),
         *_moves(items, letters, user),
         *map(events.recovery, recovered),
         *map(events.report, reports),
@@ -97,6 +97,11 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         replays=sum(1 for item in items if item.state == ItemState.GIVEN_BACK and item.job.action in DELIVERING),
         weak=any(each.message_key_weak for each in protocols) or any(each.message_key_weak for each in letters),
     )
+
+
+def _explained(letter: DeadLetter, protocols: Iterable[FailureProtocol]) -> bool:
+    """Whether the failure that it died of is among them, or none is known."""
+    return letter.protocol_at is None or any(each.occurred_at == letter.protocol_at for each in protocols)
 
 
 def _tracebacks(protocols: list[FailureProtocol]) -> dict[Any, str]:

@@ -63,11 +63,19 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
     return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk), folded=traceback)
 
 
-def death(letter: DeadLetter) -> Event:
+def death(letter: DeadLetter, *, explained: bool = True) -> Event:
+    """`explained`: its last failure is an event of its own; else the letter tells of it what it kept."""
     what = _("Dead in %(queue)s") if letter.died_here else _("Moved to %(queue)s")
     number = _("letter %(n)s") % {"n": letter.pk}
     tone = "bad" if letter.died_here else "info"
-    return Event(letter.seen_at, tone, what % {"queue": letter.queue}, number, link("letter", letter.pk), letter.pk)
+    detail = number if explained else " · ".join([number, *_kept_of(letter)])
+    return Event(letter.seen_at, tone, what % {"queue": letter.queue}, detail, link("letter", letter.pk), letter.pk)
+
+
+def _kept_of(letter: DeadLetter) -> list[str]:
+    where = _("on %(server)s") % {"server": letter.server_name} if letter.server_name else ""
+    found = [letter.exception_type, letter.exception_text.strip(), letter.place, where]
+    return [*filter(None, found), _("its protocol was deleted by retention")]
 
 
 def _done(item: ReplayItem) -> str:

@@ -126,7 +126,8 @@ def _did(figures: QuerySet[RetentionFigure]) -> Did:
         return Did()
     kept: Counter[str] = Counter()
     for each in same:
-        kept.update(each.kept_for)
+        # Two sentences of the rule may have let go of the same ones.
+        kept |= Counter(each.kept_for)
     return Did(
         sum(each.deleted for each in same if each.what == "protocols"),
         sum(each.deleted for each in same if each.what == "recovered"),
