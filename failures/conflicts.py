@@ -14,6 +14,7 @@ from agents.services.interruptions import told_columns
 from contract.errors import ContractError
 from contract.messages import Interruption, Protocol, Record, Recovered
 from failures import records
+from failures.erasing import ERASED
 from failures.hygiene import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
 from failures.writing import LONGEST_CONTENT, as_text
@@ -62,8 +63,13 @@ def _differs(record: Record, stored: _Stored) -> UUID | None:
     kinds: tuple[Mapping[UUID, Any], ...] = (stored.protocols, stored.recoveries, stored.interruptions)
     row = next((rows[record.id] for rows in kinds if record.id in rows), None)
     if row is not None:
-        return None if _same(record, row) else record.id
+        return None if _erased(row) or _same(record, row) else record.id
     return stored.numbers.get(record.number)
+
+
+def _erased(row: FailureProtocol | RecoveredMessage | InterruptionRow) -> bool:
+    """What was taken out of it must not come back beside it, when a lost answer has a record sent again."""
+    return not isinstance(row, InterruptionRow) and row.message_key.startswith(ERASED)
 
 
 def _same(record: Record, row: FailureProtocol | RecoveredMessage | InterruptionRow) -> bool:

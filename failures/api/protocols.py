@@ -30,12 +30,16 @@ INTERNAL = ("setting", "activation", "run", "server")
 
 
 class ProtocolSerializer(serializers.ModelSerializer[FailureProtocol]):
+    redelivered = serializers.BooleanField(read_only=True)
+
     class Meta:
         model = FailureProtocol
         exclude = INTERNAL
 
 
 class ProtocolHeadSerializer(serializers.ModelSerializer[FailureProtocol]):
+    redelivered = serializers.BooleanField(read_only=True)
+
     class Meta:
         model = FailureProtocol
         exclude = (*INTERNAL, *WHOLE_ONLY)

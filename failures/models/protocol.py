@@ -100,3 +100,8 @@ class FailureProtocol(models.Model):
 
     def __str__(self) -> str:
         return f"{self.exception_type} · {self.setting_key} @ {self.server_name}"
+
+    @property
+    def redelivered(self) -> bool:
+        """Somebody had it before: true is certain, false is not."""
+        return self.attempt > 1 or self.delivery_count > 0

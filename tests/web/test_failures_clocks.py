@@ -92,6 +92,21 @@ def test_what_is_measured_is_shown_whole_and_over_rest(world: World, run: Run) -
     assert "200 MiB" in looked_at(client, path).text
     answer = client.get(f"/api/v1{path}", headers=_token(world)).json()
     assert (answer["memory_peak_bytes"], answer["clock_skew_seconds"]) == (200 * 1024 * 1024, 90.0)
+    assert (answer["delivery_count"], answer["redelivered"]) == (0, False)
+
+
+@pytest.mark.parametrize(("attempt", "count", "again"), [(1, 0, False), (2, 1, True), (1, 1, True), (3, 0, True)])
+def test_whether_somebody_had_the_message_before_is_told(
+    world: World, run: Run, attempt: int, count: int, again: bool
+) -> None:
+    about = reports.message(attempt=attempt, delivery_count=count)
+    batch = Spool(run.server.name).batch(reports.protocol(reports.run_of(run), about))
+    accept_batch(run.server, batch, AT)
+    path = f"/protocols/{batch.records[0].id}/"
+    client = signed_in(world, "viewer")
+
+    assert ("redelivered" in looked_at(client, path).text) is again
+    assert client.get(f"/api/v1{path}", headers=_token(world)).json()["redelivered"] is again
 
 
 def test_an_unknown_activation_is_shown_as_such_with_its_server(world: World, run: Run) -> None:

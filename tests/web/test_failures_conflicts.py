@@ -9,6 +9,7 @@ import pytest
 
 from agents.models import Interruption, Run
 from contract.messages import Content, Record, RecordBatch, RecordReceipt
+from failures.erasing import erase_protocols, erase_recovered
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
 from tests.web import reports
@@ -111,6 +112,18 @@ def test_what_retention_has_deleted_is_known_and_no_conflict(run: Run) -> None:
     FailureProtocol.objects.all().delete()
     assert take(run, spool, record(other, 1, same)).known == 1
     assert not RecordConflict.objects.exists() and not FailureProtocol.objects.exists()
+
+
+def test_what_was_erased_does_not_come_back_beside_it(run: Run) -> None:
+    """The answer was lost, a person erased the message, the KMA sends again."""
+    of, spool = reports.run_of(run), Spool()
+    batch = spool.batch(reports.protocol(of), reports.recovered(of))
+    accept_batch(run.server, batch, AT)
+    cases = {(run.activation.setting.key, "ID:1")}
+    erase_protocols(cases, "ID:1", dry=False)
+    erase_recovered(cases, dry=False)
+    assert accept_batch(run.server, batch, AT).known == 2
+    assert not RecordConflict.objects.exists()
 
 
 def test_a_conflict_is_shown_with_the_protocol_and_its_server(world: World) -> None:

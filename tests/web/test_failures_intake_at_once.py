@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from agents.models import Run
-from contract.messages import RecordReceipt
+from agents.models import Run, ServerToken
+from contract.messages import RecordBatch, RecordReceipt
+from failures.allowance import Charge, Limits, TooFast
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from tests.web import reports
@@ -81,3 +82,21 @@ def test_servers_of_one_activation_report_at_once() -> None:
     at_once(*[lambda run=run, batch=batch: accept_batch(run.server, batch, AT) for run, batch in pairs])
     assert FailureProtocol.objects.count() == 60
     assert sorted(Run.objects.values_list("failed", flat=True)) == [30, 30]
+
+
+def test_a_token_is_kept_to_its_limits_by_all_processes_together() -> None:
+    """Each with a spool of its own: no lock but that of the debt is shared."""
+    run = reports.run(reports.setting(), reports.server())
+    token = ServerToken.objects.create(server=run.server, digest="x")
+    charge = Charge(token, 10, Limits(rows=1, bytes=10**9))
+    batches = [Spool().batch(*[reports.protocol(reports.run_of(run))] * 3) for _ in range(5)]
+
+    def take(batch: RecordBatch) -> int:
+        try:
+            return accept_batch(run.server, batch, AT, charge=charge).new
+        except TooFast:
+            return 0
+
+    answers: list[int] = at_once(*[lambda batch=batch: take(batch) for batch in batches])
+    assert sorted(answers) == [0, 0, 0, 0, 3], "the first one passes, whatever its size"
+    assert FailureProtocol.objects.count() == 3 and SpoolMark.objects.count() == 1
