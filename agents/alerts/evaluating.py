@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from django.db import DatabaseError
-from django.db.models import Q
 
 from agents.alerts.collecting import Collected, collect
 from agents.alerts.deciding import Decision, Step, Thresholds, decide
@@ -31,6 +30,8 @@ REMEMBERED = timedelta(hours=1)
 # Alerts of one kind that a look takes up.
 MOST_KNOWN = 2000
 BEAT = "alerts:"
+# They are looked at every ten seconds.
+LATE = timedelta(minutes=2)
 
 
 def evaluate(now: datetime) -> int:
@@ -44,7 +45,7 @@ def evaluate(now: datetime) -> int:
             except DatabaseError:
                 raise
             except Exception:
-                # The others go on; its alerts stay as they are, and the health page tells since when.
+                # The others go on; its alerts stay as they are, and the health page tells it.
                 log.exception("alerts not evaluated", kind=kind.name)
             else:
                 sign_of_life(BEAT + kind.name, now)
@@ -96,18 +97,35 @@ def _collective(collected: Collected, known: dict[str, Alert], kind: Kind, rules
 
 
 def _known(kind: Kind, now: datetime) -> Sequence[Alert]:
-    """The newest of each cause last, so that it is the one that counts."""
-    lately = Q(closed_at__gt=now - REMEMBERED) | Q(held=True)
-    rows = Alert.objects.filter(~Q(state=AlertState.CLOSED) | lately, kind=kind.name)
-    return list(reversed(rows.order_by("-id")[:MOST_KNOWN]))
+    """The newest of each cause last, so that it is the one that counts. Three questions, each answered by an index:
+    however many have closed, they are not looked through."""
+    rows = Alert.objects.filter(kind=kind.name)
+    parts = (
+        rows.filter(state__in=(AlertState.CALM, *LIVE_ALERTS)),
+        rows.filter(closed_at__gt=now - REMEMBERED),
+        rows.filter(held=True),
+    )
+    found = {alert.pk: alert for part in parts for alert in part.order_by("-id")[:MOST_KNOWN]}
+    return [found[pk] for pk in sorted(found)]
 
 
 def _one_is_enough(limits: Thresholds) -> Thresholds:
     return replace(limits, upper=1.0, lower=1.0, open_after=timedelta())
 
 
+def late_kinds(now: datetime) -> list[str]:
+    """The labels of kinds that nobody looked at lately, though somebody did once: a worker that never ran is told by
+    the health of beat."""
+    return [str(kind.label) for kind, at in _looked() if at is not None and now - at > LATE]
+
+
 def _longest_ago_first() -> list[Kind]:
-    names = [BEAT + kind.name for kind in every_kind()]
-    looked = dict(ProcessBeat.objects.filter(name__in=names).values_list("name", "at"))
     never = datetime.min.replace(tzinfo=UTC)
-    return sorted(every_kind(), key=lambda kind: looked.get(BEAT + kind.name, never))
+    return [kind for kind, _at in sorted(_looked(), key=lambda pair: pair[1] or never)]
+
+
+def _looked() -> list[tuple[Kind, datetime | None]]:
+    """Each kind with the instant of its last whole look. One query."""
+    names = [BEAT + kind.name for kind in every_kind()]
+    found = dict(ProcessBeat.objects.filter(name__in=names).values_list("name", "at"))
+    return [(kind, found.get(BEAT + kind.name)) for kind in every_kind()]

@@ -1,6 +1,6 @@
 """Alerts as pages and REST list them: the open ones, gravest first, and the closed ones by their end."""
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import LIVE_ALERTS, Alert, AlertState
 
@@ -26,7 +26,7 @@ def narrowed(rows: QuerySet[Alert], *, kind: str = "", pool: str = "") -> QueryS
     if kind:
         rows = rows.filter(kind=kind)
     if pool:
-        # By ids, so that an alert of several pools is one row.
-        of_pool = Alert.pools.through.objects.filter(pool__name=pool).values("alert")
-        rows = rows.filter(pk__in=of_pool) | rows.filter(pools=None)
+        # Asked of each row, so that an alert of several pools is one row.
+        pools = Alert.pools.through.objects.filter(alert=OuterRef("pk"))
+        rows = rows.filter(Exists(pools.filter(pool__name=pool)) | ~Exists(pools))
     return rows

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_safe
 
+from agents.alerts.evaluating import late_kinds
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
 from agents.pages.amounts import coarse, number
 from agents.pages.consoles import Text, link, needs, page
@@ -77,6 +78,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         _provisioning(),
         _records(now),
         _retention(now),
+        _alerts(now),
     ]
     servers = _servers(now)
     return page(
@@ -273,6 +275,14 @@ def _retention(now: datetime) -> Part:
     if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
         return Part(name, DEGRADED, _("has not begun for long"), todo, last.started_at, url)
     return Part(name, OK, _("works by its rule"), since=last.started_at, url=url)
+def _alerts(now: datetime) -> Part:
+    """Whether each kind is looked at: one whose source breaks opens nothing and says nothing."""
+    late = late_kinds(now)
+    name, url = _("Alerts"), link("alerts")
+    if late:
+        says = _("not looked at: %(names)s") % {"names": ", ".join(late)}
+        return Part(name, DEGRADED, says, _("The log of the worker says why: ./ma logs worker."), url=url)
+    return Part(name, OK, _("looked at"), url=url)
 
 
 def _servers(now: datetime) -> list[Part]:
