@@ -148,7 +148,7 @@ def alert_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         Alert.objects.exclude(state=AlertState.CALM).select_related("setting", "server").prefetch_related("pools"),
         pk=pk,
     )
-    steps = list(alert.transitions.select_related("by").order_by("-id")[:MOST_ROWS])
+    steps = reversed(alert.transitions.select_related("by").order_by("-id")[:MOST_ROWS])
     notices = _notices(request, alert)
     return page(
         request,
