@@ -7,7 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq import alert_sources, among, protocol_exports, rights
+        from dlq import aging, alert_sources, among, protocol_exports, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -17,7 +17,8 @@ class DlqConfig(AppConfig):
         from dlq.returned import handled_well
         from failures.exporting import register_teller
         from failures.known_attempts import register_endings
-        from failures.retention import keepers
+        from failures.retention import keepers, turns
+        from failures.retention.activations import register_referred
         from failures.sinks import register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
@@ -36,3 +37,6 @@ class DlqConfig(AppConfig):
         register_returned(handled_well)
         keepers.register("index", before_the_index)
         keepers.register("dead", of_dead_letters)
+        register_referred(aging.referred_activations)
+        turns.register(30, aging.REPLAYS, aging.forget_old_replays)
+        turns.register(40, aging.AUDIT, aging.forget_old_audit)

@@ -12,7 +12,7 @@ class FailuresConfig(AppConfig):
         from failures.alerts import kinds as alerts
         from failures.known_attempts import known_attempts
         from failures.pages import urls
-        from failures.retention import keepers
+        from failures.retention import activations, keepers, turns
         from failures.retention.own_keepers import counted_attempts
         from failures.unresolved import unresolved
 
@@ -21,3 +21,5 @@ class FailuresConfig(AppConfig):
         provided.register(known_attempts)
         counted.register(unresolved)
         keepers.register("attempts", counted_attempts)
+        turns.register(10, activations.RUNS, activations.old_runs)
+        turns.register(20, activations.ACTIVATIONS, activations.old_activations)

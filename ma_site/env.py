@@ -40,6 +40,10 @@ class Environment:
     intake_rows_per_minute: int
     intake_mb_per_minute: int
     retention_keep_dead: bool
+    keep_activations_days: int
+    keep_runs_days: int
+    keep_audit_days: int
+    keep_replays_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,18 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         intake_mb_per_minute=reader.parsed(
             "MA_INTAKE_MB_PER_MINUTE", reader.text("MA_INTAKE_MB_PER_MINUTE", "6000"), _whole(1, 1_000_000_000), 6000
+        ),
+        keep_activations_days=reader.parsed(
+            "MA_KEEP_ACTIVATIONS_DAYS", reader.text("MA_KEEP_ACTIVATIONS_DAYS", "365"), _whole(0, 36_500), 365
+        ),
+        keep_runs_days=reader.parsed(
+            "MA_KEEP_RUNS_DAYS", reader.text("MA_KEEP_RUNS_DAYS", "180"), _whole(0, 36_500), 180
+        ),
+        keep_audit_days=reader.parsed(
+            "MA_KEEP_AUDIT_DAYS", reader.text("MA_KEEP_AUDIT_DAYS", "0"), _whole(0, 36_500), 0
+        ),
+        keep_replays_days=reader.parsed(
+            "MA_KEEP_REPLAYS_DAYS", reader.text("MA_KEEP_REPLAYS_DAYS", "365"), _whole(0, 36_500), 365
         ),
         retention_keep_dead=reader.parsed(
             "MA_RETENTION_KEEP_DEAD", reader.text("MA_RETENTION_KEEP_DEAD", "0"), _switch, False

@@ -4,19 +4,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agents', '0011_import_right'),
-        ('failures', '0002_tallies_and_known_errors'),
+        ("agents", "0011_import_right"),
+        ("failures", "0002_tallies_and_known_errors"),
     ]
 
     operations = [
         migrations.RemoveIndex(
-            model_name='failureprotocol',
-            name='protocols_of_activation',
+            model_name="failureprotocol",
+            name="protocols_of_activation",
         ),
         migrations.AddIndex(
-            model_name='failureprotocol',
-            index=models.Index(fields=['activation_uuid', 'occurred_at'], name='protocols_of_activation'),
+            model_name="failureprotocol",
+            index=models.Index(fields=["activation_uuid", "occurred_at"], name="protocols_of_activation"),
         ),
     ]

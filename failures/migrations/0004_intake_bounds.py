@@ -6,65 +6,84 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('agents', '0011_import_right'),
-        ('failures', '0003_protocols_of_activation_by_time'),
+        ("agents", "0011_import_right"),
+        ("failures", "0003_protocols_of_activation_by_time"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='IntakeDebt',
+            name="IntakeDebt",
             fields=[
-                ('token', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='intake_debt', serialize=False, to='agents.servertoken', verbose_name='server token')),
-                ('rows_until', models.DateTimeField(verbose_name='rows worked off at')),
-                ('bytes_until', models.DateTimeField(verbose_name='bytes worked off at')),
+                (
+                    "token",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="intake_debt",
+                        serialize=False,
+                        to="agents.servertoken",
+                        verbose_name="server token",
+                    ),
+                ),
+                ("rows_until", models.DateTimeField(verbose_name="rows worked off at")),
+                ("bytes_until", models.DateTimeField(verbose_name="bytes worked off at")),
             ],
             options={
-                'verbose_name': 'intake of a token',
-                'verbose_name_plural': 'intakes of tokens',
-                'default_permissions': (),
+                "verbose_name": "intake of a token",
+                "verbose_name_plural": "intakes of tokens",
+                "default_permissions": (),
             },
         ),
         migrations.AddField(
-            model_name='failureprotocol',
-            name='clock_skew_seconds',
-            field=models.FloatField(null=True, verbose_name='clock skew, s'),
+            model_name="failureprotocol",
+            name="clock_skew_seconds",
+            field=models.FloatField(null=True, verbose_name="clock skew, s"),
         ),
         migrations.AddField(
-            model_name='failureprotocol',
-            name='memory_peak_bytes',
-            field=models.BigIntegerField(default=0, verbose_name='memory peak, bytes'),
+            model_name="failureprotocol",
+            name="memory_peak_bytes",
+            field=models.BigIntegerField(default=0, verbose_name="memory peak, bytes"),
         ),
         migrations.AddField(
-            model_name='spoolmark',
-            name='unknown_fields',
-            field=models.BigIntegerField(default=0, verbose_name='fields that were not understood'),
+            model_name="spoolmark",
+            name="unknown_fields",
+            field=models.BigIntegerField(default=0, verbose_name="fields that were not understood"),
         ),
         migrations.AddField(
-            model_name='spoolmark',
-            name='unknown_names',
-            field=models.JSONField(default=list, verbose_name='their names'),
+            model_name="spoolmark",
+            name="unknown_names",
+            field=models.JSONField(default=list, verbose_name="their names"),
         ),
         migrations.CreateModel(
-            name='RecordConflict',
+            name="RecordConflict",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('record_id', models.UUIDField(verbose_name='record id')),
-                ('spool', models.UUIDField(verbose_name='spool')),
-                ('number', models.BigIntegerField(verbose_name='number in the spool')),
-                ('kind', models.CharField(blank=True, max_length=60, verbose_name='kind')),
-                ('stored_id', models.UUIDField(db_index=True, verbose_name='id of the stored record')),
-                ('content', models.TextField(blank=True, verbose_name='content')),
-                ('received_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='received')),
-                ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='record_conflicts', to='agents.server', verbose_name='server')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("record_id", models.UUIDField(verbose_name="record id")),
+                ("spool", models.UUIDField(verbose_name="spool")),
+                ("number", models.BigIntegerField(verbose_name="number in the spool")),
+                ("kind", models.CharField(blank=True, max_length=60, verbose_name="kind")),
+                ("stored_id", models.UUIDField(db_index=True, verbose_name="id of the stored record")),
+                ("content", models.TextField(blank=True, verbose_name="content")),
+                ("received_at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="received")),
+                (
+                    "server",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="record_conflicts",
+                        to="agents.server",
+                        verbose_name="server",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'conflicting record',
-                'verbose_name_plural': 'conflicting records',
-                'ordering': ('-received_at', '-id'),
-                'default_permissions': ('view',),
-                'constraints': [models.UniqueConstraint(fields=('spool', 'number', 'record_id'), name='conflict_once_per_spool')],
+                "verbose_name": "conflicting record",
+                "verbose_name_plural": "conflicting records",
+                "ordering": ("-received_at", "-id"),
+                "default_permissions": ("view",),
+                "constraints": [
+                    models.UniqueConstraint(fields=("spool", "number", "record_id"), name="conflict_once_per_spool")
+                ],
             },
         ),
     ]

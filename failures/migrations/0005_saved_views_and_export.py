@@ -7,33 +7,46 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('failures', '0004_intake_bounds'),
+        ("failures", "0004_intake_bounds"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AlterModelOptions(
-            name='failureprotocol',
-            options={'default_permissions': ('view',), 'ordering': ('-occurred_at', '-id'), 'permissions': [('can_export_protocols', 'Can export failure protocols')], 'verbose_name': 'failure protocol', 'verbose_name_plural': 'failure protocols'},
+            name="failureprotocol",
+            options={
+                "default_permissions": ("view",),
+                "ordering": ("-occurred_at", "-id"),
+                "permissions": [("can_export_protocols", "Can export failure protocols")],
+                "verbose_name": "failure protocol",
+                "verbose_name_plural": "failure protocols",
+            },
         ),
         migrations.CreateModel(
-            name='SavedView',
+            name="SavedView",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, verbose_name='name')),
-                ('query', models.TextField(verbose_name='filter')),
-                ('shared', models.BooleanField(default=False, verbose_name='for everybody')),
-                ('created_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='created')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='protocol_views', to=settings.AUTH_USER_MODEL, verbose_name='owner')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100, verbose_name="name")),
+                ("query", models.TextField(verbose_name="filter")),
+                ("shared", models.BooleanField(default=False, verbose_name="for everybody")),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="created")),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="protocol_views",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="owner",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'saved view',
-                'verbose_name_plural': 'saved views',
-                'ordering': ('name',),
-                'default_permissions': (),
-                'constraints': [models.UniqueConstraint(fields=('owner', 'name'), name='view_once_per_person')],
+                "verbose_name": "saved view",
+                "verbose_name_plural": "saved views",
+                "ordering": ("name",),
+                "default_permissions": (),
+                "constraints": [models.UniqueConstraint(fields=("owner", "name"), name="view_once_per_person")],
             },
         ),
     ]

@@ -32,8 +32,15 @@ class FailureProtocol(models.Model):
         LaunchSetting, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("launch setting")
     )
     setting_key = models.CharField(_("setting key"), max_length=200)
+    # Its database looks for no row here when an activation goes: without an index it would read all of them.
     activation = models.ForeignKey(
-        Activation, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("activation"), db_index=False
+        Activation,
+        models.SET_NULL,
+        null=True,
+        related_name="protocols",
+        verbose_name=_("activation"),
+        db_index=False,
+        db_constraint=False,
     )
     activation_uuid = models.UUIDField(_("activation id"))
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="protocols", verbose_name=_("run"))

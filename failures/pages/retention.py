@@ -69,6 +69,7 @@ def retention_page(request: HttpRequest) -> HttpResponseBase:
         section="health",
         crumbs=[(_("Health"), link("health"))],
         sentences=rule_in_force(),
+        ages=ages(),
         rows=[_row(setting, now) for setting in listed],
         nobodys=_did(RetentionFigure.objects.filter(setting_key="", what__in=("protocols", "recovered"))),
         after=after,
@@ -100,6 +101,20 @@ def rule_in_force() -> list[str]:
         _("Protocols of messages that are still dead letters are kept.")
         if settings.MA_RETENTION_KEEP_DEAD
         else _("Protocols of dead letters go too: each letter keeps a copy of its last failure."),
+    ]
+
+
+def ages() -> list[tuple[str, str]]:
+    """What has a time of its own, and how long that is."""
+    times = [
+        (_("ended activations"), settings.MA_KEEP_ACTIVATIONS_DAYS),
+        (_("runs of ended activations"), settings.MA_KEEP_RUNS_DAYS),
+        (_("finished replays"), settings.MA_KEEP_REPLAYS_DAYS),
+        (_("audit entries"), settings.MA_KEEP_AUDIT_DAYS),
+    ]
+    return [
+        (what, ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("for ever"))
+        for what, days in times
     ]
 
 
@@ -165,5 +180,11 @@ def what_word(what: str) -> str:
     words = {
         "protocols": _("failure protocols"),
         "recovered": _("recovered messages"),
+        "runs": _("runs"),
+        "activations": _("activations"),
+        "replays": _("replays"),
+        "replay_items": _("replay items"),
+        "replay_slices": _("replay slices"),
+        "audit": _("audit entries"),
     }
     return words.get(what, what)
