@@ -7,7 +7,7 @@ takes the default.
 import dataclasses
 import types
 import typing
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
@@ -44,16 +44,20 @@ def dump(value: Any) -> JSON:
 
 def load(kind: type[T], data: Any, path: str = "") -> T:
     """An instance of the dataclass `kind` from a JSON object. Raises ContractError with the path of what is wrong."""
-    if not isinstance(data, dict):
-        raise ContractError(path, "must be an object")
-    values = {}
-    for name, hint, required in _shape(cast(Hashable, kind)):
-        where = f"{path}.{name}" if path else name
-        if name in data:
-            values[name] = _value(hint, data[name], where)
-        elif required:
-            raise ContractError(where, "is missing")
-    return kind(**values)
+    try:
+        return cast(T, _reader(cast(Hashable, kind))(data))
+    except _Wrong as wrong:
+        where = path + wrong.path if path else wrong.path.removeprefix(".")
+        raise ContractError(where, wrong.problem) from wrong.__cause__
+
+
+class _Wrong(Exception):
+    """`path` as far as it is known: who reads the whole of which this is a part puts its own part before it."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.path = path
 
 
 def unknown(kind: type[Any], data: Any, path: str = "") -> Iterator[str]:
@@ -89,54 +93,108 @@ def _shape(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     )
 
 
-def _value(hint: Any, data: Any, path: str) -> Any:
+Reader = Callable[[Any], Any]
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    """Made once for each class: thousands of records a second are read."""
+    fields = tuple((name, _reader_of(hint), required) for name, hint, required in _shape(kind))
+
+    def read(data: Any) -> Any:
+        if not isinstance(data, dict):
+            raise _Wrong("must be an object")
+        values = {}
+        for name, reader, required in fields:
+            if name in data:
+                try:
+                    values[name] = reader(data[name])
+                except _Wrong as wrong:
+                    wrong.path = f".{name}{wrong.path}"
+                    raise
+            elif required:
+                raise _Wrong("is missing", f".{name}")
+        return kind(**values)
+
+    return read
+
+
+def _reader_of(hint: Any) -> Reader:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        return _optional(hint, data, path)
+        return _optional(_reader_of(next(arg for arg in get_args(hint) if arg is not type(None))))
     if origin is tuple:
-        return _items(get_args(hint)[0], data, path)
-    if origin is Mapping or origin is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        return _mapping(get_args(hint)[1], data, path)
+        return _items(_reader_of(get_args(hint)[0]))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(_reader_of(get_args(hint)[1]))
     if dataclasses.is_dataclass(hint):
-        return load(cast(type, hint), data, path)
+        return _reader(cast(Hashable, hint))
     if hint is Any:
-        return data
-    return _scalar(hint, data, path)
+        return lambda data: data
+    return _scalar(hint)
 
 
-def _optional(hint: Any, data: Any, path: str) -> Any:
-    if data is None:
-        return None
-    return _value(next(arg for arg in get_args(hint) if arg is not type(None)), data, path)
+def _optional(reader: Reader) -> Reader:
+    return lambda data: None if data is None else reader(data)
 
 
-def _items(hint: Any, data: Any, path: str) -> tuple[Any, ...]:
-    if not isinstance(data, list):
-        raise ContractError(path, "must be a list")
-    return tuple(_value(hint, item, f"{path}[{index}]") for index, item in enumerate(data))
+def _items(reader: Reader) -> Reader:
+    def read(data: Any) -> tuple[Any, ...]:
+        if not isinstance(data, list):
+            raise _Wrong("must be a list")
+        found = []
+        try:
+            for item in data:
+                found.append(reader(item))
+        except _Wrong as wrong:
+            wrong.path = f"[{len(found)}]{wrong.path}"
+            raise
+        return tuple(found)
+
+    return read
 
 
-def _mapping(hint: Any, data: Any, path: str) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise ContractError(path, "must be an object")
-    return {str(key): _value(hint, item, f"{path}.{key}") for key, item in data.items()}
+def _mapping(reader: Reader) -> Reader:
+    def read(data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            raise _Wrong("must be an object")
+        found: dict[str, Any] = {}
+        for key, item in data.items():
+            try:
+                found[str(key)] = reader(item)
+            except _Wrong as wrong:
+                wrong.path = f".{key}{wrong.path}"
+                raise
+        return found
+
+    return read
 
 
-def _scalar(hint: Any, data: Any, path: str) -> Any:
-    try:
-        if hint is datetime:
-            return _instant(data)
-        if hint is UUID:
-            return UUID(_exactly(str, data))
-        if isinstance(hint, type) and issubclass(hint, Enum):
-            return hint(data)
-        if hint is float:
-            return float(_exactly((int, float), data))
-        if hint is str:
-            return storable(_exactly(str, data))
-        return _exactly(hint, data)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ContractError(path, f"must be {getattr(hint, '__name__', hint)}: {error}") from error
+def _scalar(hint: Any) -> Reader:
+    convert = _conversion(hint)
+
+    def read(data: Any) -> Any:
+        try:
+            return convert(data)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise _Wrong(f"must be {getattr(hint, '__name__', hint)}: {error}") from error
+
+    return read
+
+
+def _conversion(hint: Any) -> Callable[[Any], Any]:
+    """Raises ValueError, TypeError or OverflowError."""
+    if hint is datetime:
+        return _instant
+    if hint is UUID:
+        return lambda data: UUID(_exactly(str, data))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    if hint is float:
+        return lambda data: float(_exactly((int, float), data))
+    if hint is str:
+        return lambda data: storable(_exactly(str, data))
+    return lambda data: _exactly(hint, data)
 
 
 def _instant(data: Any) -> datetime:
