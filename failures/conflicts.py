@@ -14,9 +14,9 @@ from agents.services.interruptions import told_columns
 from contract.errors import ContractError
 from contract.messages import Interruption, Protocol, Record, Recovered
 from failures import records
-from failures.erasing import ERASED
 from failures.hygiene import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
+from failures.models.protocol import ERASED
 from failures.writing import LONGEST_CONTENT, as_text
 
 log = structlog.get_logger(__name__)

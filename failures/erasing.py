@@ -25,11 +25,11 @@ from failures.models import (
     RecoveredMessage,
     RefusedRecord,
 )
+from failures.models.protocol import ERASED
 
 # (setting key, message key)
 Case = tuple[str, str]
 
-ERASED = "erased:"
 # Rows of one transaction, and rows that a walk reads at a time.
 PIECE, WALKED = 500, 2000
 GONE = {"exception_text": "", "traceback": "", "properties": {}, "body_digest": "", "traceparent": ""}

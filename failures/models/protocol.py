@@ -21,6 +21,10 @@ OUTCOMES = {
 assert set(OUTCOMES) == {outcome for outcome, rule in RULES.items() if rule.protocol}
 
 
+# Begins the key that stands for one that was erased.
+ERASED = "erased:"
+
+
 class FailureProtocol(models.Model):
     """`id` and (`spool`, `number`) are the KMA's. A setting, activation, run or server that the MA does not know (any
     more) stays here by its name: `setting_key`, `activation_uuid` with `epoch`, `server_name`."""
@@ -104,6 +108,11 @@ class FailureProtocol(models.Model):
                 fields=["occurred_at"], condition=models.Q(outcome=Outcome.KMA_DIED.value), name="protocols_kma_died"
             ),
         ]
+
+    @property
+    def is_erased(self) -> bool:
+        """What it held of a person was erased (`failures.erasing`)."""
+        return self.message_key.startswith(ERASED)
 
     def __str__(self) -> str:
         return f"{self.exception_type} · {self.setting_key} @ {self.server_name}"

@@ -67,6 +67,8 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
         words.append(_("last attempt"))
     if protocol.given_back:
         words.append(_("was given back before"))
+    if protocol.is_erased:
+        words.append(_("erased"))
     if protocol.activation_id is None:
         words.append(_("unknown activation"))
     if skew_of(protocol) is not None:

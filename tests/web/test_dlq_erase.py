@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Run
@@ -252,6 +253,14 @@ def test_the_row_that_stays_says_what_failed_and_where(house: None) -> None:
         "builtins.KeyError", "orders.py:handle", 1, "orders"
     )  # fmt: skip
     assert (row.exception_text, row.traceback, row.properties, row.body_digest) == ("", "", {}, "")
+    client = Client()
+    client.force_login(reports.person("looker", "failures.view_failureprotocol", "dlq.view_deadletter"))
+    assert "It was erased." in client.get(f"/protocols/{row.pk}/").content.decode()
+    assert ">erased</span>" in client.get("/protocols/").content.decode()
+    letter = DeadLetter.objects.filter(message_key__startswith="erased:").first()
+    assert letter is not None and client.get(f"/letters/{letter.pk}/").status_code == 200
+    case = client.get("/cases/", {"key": row.message_key, "setting": "orders"})
+    assert case.status_code == 200 and "erased" in case.content.decode()
 
 
 @pytest.mark.parametrize("what", [BY_KEY, BY_PROPERTY])
