@@ -12,6 +12,7 @@ from django.db import DataError, IntegrityError, transaction
 from agents.models import Server
 from contract.errors import ContractError
 from contract.messages import Record
+from failures import bulk
 from failures.hygiene import fit, plain
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord
 
@@ -30,7 +31,7 @@ def insert(rows: Sequence[Row]) -> dict[UUID, str]:
         return {}
     try:
         with transaction.atomic():
-            type(rows[0])._default_manager.bulk_create(rows)
+            bulk.insert(rows)
         return {}
     except OF_A_VALUE as error:
         log.warning("records stored one by one", reason=str(error))

@@ -2,23 +2,26 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from contract.fingerprint import normalised
+from failures import bulk
 from failures.models import FailureDelta, FailureProtocol
 
 # As long as hours are kept. A clock that says otherwise is not believed: then the receipt counts.
 BELIEVED = timedelta(days=90)
 
-Key = tuple[str, object, str, str, datetime]
+Key = tuple[str, UUID, str, str, datetime]
 
 
 def note(protocols: Iterable[FailureProtocol]) -> None:
     """Called in the transaction that stores `protocols`: both are there, or neither."""
-    FailureDelta.objects.bulk_create(deltas(protocols))
+    bulk.insert(deltas(protocols))
 
 
 def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:
     found: dict[Key, FailureDelta] = {}
+    latest: dict[Key, str] = {}
     for protocol in protocols:
         at = moment(protocol)
         hour = at.replace(minute=0, second=0, microsecond=0)
@@ -30,7 +33,9 @@ def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:
         delta.first_at = min(delta.first_at, at)
         if at >= delta.last_at:
             delta.last_at, delta.latest = at, protocol.pk
-            delta.agent_version, delta.headline = protocol.agent_version, normalised(protocol.exception_text)
+            delta.agent_version, latest[key] = protocol.agent_version, protocol.exception_text
+    for key, text in latest.items():
+        found[key].headline = normalised(text)
     return list(found.values())
 
 
