@@ -11,19 +11,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import Bound, Delay, Line, Measure
+from bench import Line, site
 from bench.place import Place, find_place, from_environment
 
 PARTS = ("index", "pages", "giveback", "heap")
-DATABASES = ("sqlite", "postgresql")
 DLA = "MA.DLA"
-_LINES: dict[str, type[Line]] = {kind.__name__: kind for kind in (Measure, Delay, Bound)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +40,13 @@ class Here:
 def run(arguments: Sequence[str]) -> list[Line]:
     options = _options(arguments)
     if options.only:
-        print(json.dumps([_packed(line) for line in _measured(options)]))
+        print(json.dumps([site.packed(line) for line in _measured(options)]))
         sys.exit(0)
     found: list[Line] = []
     with find_place() as place:
-        for database in options.database or DATABASES:
+        for database in options.database or site.DATABASES:
             for part in options.part or PARTS:
-                if part == "heap" and database != (options.database or DATABASES)[0]:
+                if part == "heap" and database != (options.database or site.DATABASES)[0]:
                     continue  # which database it is does not matter to the broker
                 found += _in_a_process(part, database, place, options)
     return found
@@ -58,69 +55,38 @@ def run(arguments: Sequence[str]) -> list[Line]:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench dlq")
     parser.add_argument("--part", action="append", choices=PARTS, help="one of them; again for more")
-    parser.add_argument("--database", action="append", choices=DATABASES)
+    parser.add_argument("--database", action="append", choices=site.DATABASES)
     parser.add_argument("--letters", type=int, default=100_000, help="dead letters at the broker (index, giveback)")
     parser.add_argument("--rows", type=int, default=1_000_000, help="letters in the index (pages)")
     parser.add_argument("--many", type=int, default=1_000_000, help="dead letters at the broker (heap)")
-    parser.add_argument("--only", choices=DATABASES, help=argparse.SUPPRESS)
+    parser.add_argument("--only", choices=site.DATABASES, help=argparse.SUPPRESS)
     parser.add_argument("--broker-pid", type=int, default=0, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 def _in_a_process(part: str, database: str, place: Place, options: argparse.Namespace) -> list[Line]:
     """A site knows one database."""
-    with TemporaryDirectory(prefix="bench-dlq-") as name, _database(database, Path(name)) as url:
-        environment = {**os.environ, **place.environment(), **_environment(Path(name), place, url)}
+    with TemporaryDirectory(prefix="bench-dlq-") as name, site.database(database, Path(name)) as url:
+        environment = {**os.environ, **place.environment(), **site.environment(Path(name), url, _of_place(place))}
         command = [sys.executable, "-m", "bench", "dlq", "--only", database, "--part", part]
         command += ["--letters", str(options.letters), "--rows", str(options.rows), "--many", str(options.many)]
         command += ["--broker-pid", str(place.pid or 0)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return [_unpacked(line) for line in json.loads(done.stdout.splitlines()[-1])]
+    return [site.unpacked(line) for line in json.loads(done.stdout.splitlines()[-1])]
 
 
-@contextmanager
-def _database(database: str, folder: Path) -> Iterator[str]:
-    if database == "sqlite":
-        yield f"sqlite://{folder / 'bench.sqlite3'}"
-        return
-    from deploy import postgres
-
-    cluster = postgres.start()
-    try:
-        yield cluster.url()
-    finally:
-        cluster.stop()
-
-
-def _environment(folder: Path, place: Place, database_url: str) -> dict[str, str]:
-    (folder / "static").mkdir(exist_ok=True)
+def _of_place(place: Place) -> dict[str, str]:
     return {
-        "DJANGO_SETTINGS_MODULE": "ma_site.settings",
-        "MA_SECRET_KEY": "only-for-benches-only-for-benches-only-for-benches-only-for-benches",
-        "MA_DATABASE_URL": database_url,
-        "MA_REDIS_URL": "redis://:none@127.0.0.1:1/0",
         "MA_AMQP_URL": place.amqp_url,
         "MA_STOMP_ADDRESS": place.stomp_address,
         "MA_BROKER_USER": place.user,
         "MA_BROKER_PASSWORD": place.password,
         "MA_DLA_ADDRESS": DLA,
-        "MA_ALLOWED_HOSTS": "testserver",
-        "MA_BASE_URL": "http://testserver",
-        "MA_DATA": str(folder),
-        "MA_LOG_LEVEL": "ERROR",
     }
 
 
 def _measured(options: argparse.Namespace) -> Sequence[Line]:
-    import django
-    from django.conf import settings
-
-    django.setup()
-    # As served: collected, without the manifest that a build makes.
-    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
+    site.set_up()
     here = Here(
         database=options.only,
         place=from_environment(),
@@ -133,11 +99,3 @@ def _measured(options: argparse.Namespace) -> Sequence[Line]:
     part = importlib.import_module(f"bench.dlq_{options.part[0]}")
     lines: Sequence[Line] = part.measure(here)
     return lines
-
-
-def _packed(line: Line) -> dict[str, object]:
-    return {"kind": type(line).__name__, **asdict(line)}
-
-
-def _unpacked(packed: dict[str, object]) -> Line:
-    return _LINES[str(packed.pop("kind"))](**packed)  # type: ignore[arg-type]  # as `_packed` wrote it

@@ -1,0 +1,103 @@
+"""Retention deleting a tenth of the protocols while the intake goes on at 500 /s, beside one bare DELETE of as many
+rows of the same table."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Event, Thread
+
+import requests
+
+from bench import Delay, Line, Measure, percentile_95
+from bench.protocols import Here
+from bench.protocols_rows import SETTINGS, TABLE, WELL, make
+from bench.protocols_sent import BATCH, Sender, send, senders, web
+from deploy.ports import free_ports
+
+GOAL = 0.5
+GOAL_OF_INTAKE = 0.2  # seconds
+PER_SECOND = 500
+MOST_SECONDS = 600
+
+
+@dataclass
+class Steady:
+    """Sends batches at a steady rate until it is told to stop."""
+
+    url: str
+    sender: Sender
+    stop: Event = field(default_factory=Event)
+    seconds: list[float] = field(default_factory=list)
+
+    def run(self) -> None:
+        pause, began = BATCH / PER_SECOND, time.perf_counter()
+        with requests.Session() as session:
+            for number, body in enumerate(self.sender.batches):
+                if self.stop.wait(max(0.0, began + number * pause - time.perf_counter())):
+                    return
+                self.seconds.append(send(session, self.url, self.sender.token, body))
+
+
+def measure(here: Here) -> Sequence[Line]:
+    from failures.models import FailureProtocol
+
+    make(here.rows)
+    going = here.rows * WELL // SETTINGS
+    with web(free_ports(1)[0]) as url:
+        steady = Steady(url, senders(PER_SECOND * MOST_SECONDS // 10, ["steady"])[0])
+        thread = Thread(target=steady.run)
+        thread.start()
+        deleted, lasted = _retention()
+        steady.stop.set()
+        thread.join()
+    if deleted < going:
+        raise RuntimeError(f"{deleted} of {going} were deleted")
+    left = FailureProtocol.objects.filter(setting_id__lte=WELL).count()
+    bare = _bare(going)
+    name = f"{here.database} · of {here.rows:,} protocols"
+    return [
+        Measure(
+            name=f"{name}, {deleted:,} deleted by retention beside the intake ({left} left), beside one DELETE",
+            product=deleted / lasted,
+            reference=going / bare,
+            goal=GOAL,
+            unit="/s",
+        ),
+        Delay(
+            name=f"{name}, a batch of {BATCH} taken in meanwhile ({len(steady.seconds)} of them)",
+            product=percentile_95(steady.seconds),
+            reference=min(steady.seconds),
+            goal=GOAL_OF_INTAKE,
+        ),
+    ]
+
+
+def _retention() -> tuple[int, float]:
+    """(rows, seconds) of one run, in as many turns as it takes."""
+    from django.utils import timezone
+
+    from failures.models import RetentionState
+    from failures.retention.turns import work
+
+    began = time.perf_counter()
+    while True:
+        run = work(timezone.now(), every=timedelta(hours=1))
+        if run is None or run.state != RetentionState.RUNNING:
+            break
+    lasted = time.perf_counter() - began
+    assert run is not None
+    return run.deleted, lasted
+
+
+def _bare(count: int) -> float:
+    """Seconds of one DELETE of as many rows: of the settings after those that retention cleared."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        began = time.perf_counter()
+        cursor.execute(f"delete from {TABLE} where setting_id > %s and setting_id <= %s", [WELL, 2 * WELL])
+        lasted = time.perf_counter() - began
+        if cursor.rowcount < count:
+            raise RuntimeError(f"{cursor.rowcount} of {count} were deleted")
+    return lasted

@@ -1,0 +1,138 @@
+"""The rows of a large house of failures, made by PostgreSQL itself: 200 settings, 20 servers, 50 activations of each
+setting, 20 kinds of failures of each; and what is counted of them."""
+
+from datetime import UTC, datetime, timedelta
+
+from bench.pages_rows import fill
+
+SETTINGS, SERVERS, ACTIVATIONS, KINDS = 200, 20, 50, 20
+# Protocols of a setting that a turn of retention takes away: these finished well.
+WELL = 20
+SPAN = timedelta(days=60)
+TABLE = "failures_failureprotocol"
+
+
+def make(rows: int) -> None:
+    """Into an empty, migrated database. Protocol i is of the setting i % 200, so a share of the settings is a share of
+    the rows; its indexes are made after the rows, as one would."""
+    from django.db import connection
+
+    _places()
+    with connection.cursor() as cursor:
+        cursor.execute("select indexdef, indexname from pg_indexes where tablename = %s", [TABLE])
+        indexes = [(made, name) for made, name in cursor.fetchall() if "UNIQUE" not in made]
+        for _made, name in indexes:
+            cursor.execute(f'drop index "{name}"')
+        _protocols(rows)
+        for made, _name in indexes:
+            cursor.execute(made)
+        _counts(cursor)
+        cursor.execute("vacuum analyze")
+
+
+def _places() -> None:
+    from django.core.management.color import no_style
+    from django.db import connection
+
+    from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server
+
+    began = datetime.now(UTC) - SPAN
+    pool, destination = Pool.objects.create(name="bench"), Destination.objects.create(name="bench")
+    servers = Server.objects.bulk_create([Server(pk=n + 1, name=f"srv-{n:02}") for n in range(SERVERS)])
+    pool.servers.set(servers)
+    settings = LaunchSetting.objects.bulk_create(
+        [
+            LaunchSetting(pk=n + 1, key=f"setting-{n:03}", agent="bench.fail", pool=pool, destination=destination)
+            for n in range(SETTINGS)
+        ]
+    )
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_sql(no_style(), [Server, LaunchSetting]):
+            cursor.execute(statement)
+    activations = Activation.objects.bulk_create(
+        [
+            Activation(
+                pk=f"{setting.pk * 1000 + n:032x}",
+                setting=setting,
+                number=n + 1,
+                state="succeeded" if setting.pk <= WELL else "failed",
+                well=setting.pk <= WELL,
+                started_at=began + SPAN * n / ACTIVATIONS,
+                ended_at=began + SPAN * (n + 0.9) / ACTIVATIONS,
+            )
+            for setting in settings
+            for n in range(ACTIVATIONS)
+        ],
+        batch_size=1000,
+    )
+    Run.objects.bulk_create(
+        [
+            Run(activation=each, server=server, epoch=1, handled=5000, failed=50)
+            for each in activations
+            for server in servers
+        ],
+        batch_size=5000,
+    )
+
+
+def _protocols(rows: int) -> None:
+    from failures.models import FailureProtocol
+
+    setting, activation = f"i % {SETTINGS}", f"(i / {SETTINGS}) % {ACTIVATIONS}"
+    # Within the time of its activation.
+    at = (
+        f"now() - interval '{int(SPAN.total_seconds())} s' + interval '{SPAN.total_seconds() / ACTIVATIONS:.3f} s' "
+        f"* ({activation} + 0.8 * ((i::bigint * 7919) % 10000) / 10000.0)"
+    )
+    kind = f"((i::bigint * 31 / {SETTINGS * ACTIVATIONS}) % {KINDS})"
+    fill(
+        FailureProtocol,
+        rows,
+        {
+            "id": "md5(i::text)::uuid",
+            "spool": f"lpad(to_hex(i % {SERVERS}), 32, '0')::uuid",
+            "number": "i",
+            "setting_id": f"{setting} + 1",
+            "setting_key": f"'setting-' || lpad(({setting})::text, 3, '0')",
+            "activation_id": f"lpad(to_hex(({setting} + 1) * 1000 + {activation}), 32, '0')::uuid",
+            "activation_uuid": f"lpad(to_hex(({setting} + 1) * 1000 + {activation}), 32, '0')::uuid",
+            "epoch": "1",
+            "server_id": f"(i::bigint * 13 / {SETTINGS}) % {SERVERS} + 1",
+            "server_name": f"'srv-' || lpad(((i::bigint * 13 / {SETTINGS}) % {SERVERS})::text, 2, '0')",
+            "agent": "'bench.fail'",
+            "outcome": "'raised'",
+            "exception_type": f"'shop.errors.Error' || {kind}",
+            "exception_text": "'order ' || (i::bigint * 104729 % 999983) || ' has no currency'",
+            "traceback": "repeat(md5(i::text) || E'\\n', 12)",
+            "fingerprint": f"'v1:' || lpad(to_hex(({setting}) * 100 + {kind}), 16, '0')",
+            "place": f"'part' || {kind} || '.py:step'",
+            "message_key": "'ID:' || (i / 4)",
+            "queue": f"'setting-' || lpad(({setting})::text, 3, '0')",
+            "destination": "'bench'",
+            "attempt": "i % 4 + 1",
+            "occurred_at": at,
+            "received_at": at,
+        },
+    )
+
+
+def _counts(cursor: object) -> None:
+    """As folding would have left them."""
+    run = cursor.execute  # type: ignore[attr-defined]
+    ends = "count(*), min(occurred_at), max(occurred_at), (array_agg(id))[1]"
+    facts = "max(exception_type), max(place), 'order <n> has no currency'"
+    run(
+        "insert into failures_failuregroup (activation_uuid, setting_key, server_name, fingerprint, count, first_at, "
+        "last_at, latest, exception_type, place, headline, agent_version, temporary) "
+        f"select activation_uuid, setting_key, server_name, fingerprint, {ends}, {facts}, '', false "
+        f"from {TABLE} group by 1, 2, 3, 4"
+    )
+    run(
+        "insert into failures_fingerprinthour (fingerprint, setting_key, hour, count) "
+        f"select fingerprint, setting_key, date_trunc('hour', occurred_at), count(*) from {TABLE} group by 1, 2, 3"
+    )
+    run(
+        "insert into failures_fingerprint (fingerprint, count, first_at, last_at, latest, exception_type, place, "
+        "headline, recent_at, received_at) "
+        f"select fingerprint, {ends}, {facts}, max(occurred_at), min(received_at) from {TABLE} group by 1"
+    )
