@@ -1,5 +1,6 @@
 """What a filter of protocols asks for, in the forms that an index needs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,27 +13,44 @@ from failures.models import FailureProtocol
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """The begin of an index that goes on with the instant. `exact`: it holds no row that is not of the condition."""
+
+    q: Q
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Way:
-    """A way to the rows of one condition, in the order of time. Each of `starts` is the begin of an index that goes on
-    with the instant; together they hold every row of the condition, and maybe others (`rest` tells)."""
+    """A way to the rows of the condition `name`, in the order of time: its starts together hold all of them."""
 
-    starts: tuple[Q, ...]
+    name: str
+    starts: tuple[Start, ...]
 
 
-BY_TIME = Way((Q(),))
+BY_TIME = Way("", (Start(Q()),))
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`rest` is every condition but the time, such that no index is used for it: SQLite, which keeps no statistics,
-    would take the wrong one. `message_key`: an index knows its rows, in no order. `since` inclusive, `until`
-    exclusive."""
+    """`conditions` by name are all but the time, such that no index is used for them: SQLite, which keeps no
+    statistics, would take the wrong one. `message_key`: an index knows its rows, in no order. `since` inclusive,
+    `until` exclusive."""
 
-    rest: Q = field(default_factory=Q)
+    conditions: Mapping[str, Q] = field(default_factory=dict)
     ways: tuple[Way, ...] = ()
     message_key: str = ""
     since: datetime | None = None
     until: datetime | None = None
+
+    @property
+    def rest(self) -> Q:
+        return Q(*self.conditions.values())
+
+    def on(self, way: Way, start: Start) -> Q:
+        """What the rows at a start of a way have to be: an index alone answers where nothing else is asked for."""
+        others = [q for name, q in self.conditions.items() if not (start.exact and name == way.name)]
+        return Q(start.q, *others)
 
     @property
     def times(self) -> Q:

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q
 
 from agents.models import LaunchSetting, Server
-from failures.finding.asked import Asked, Way, read_as
+from failures.finding.asked import Asked, Start, Way, read_as
 from failures.models import FailureProtocol
 
 EXACT = {
@@ -25,27 +25,20 @@ FLAGS = ("temporary", "counted")
 
 def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, timedelta]) -> Asked:
     """Of a valid form."""
-    rest = Q()
-    for name, column in EXACT.items():
-        if value := cleaned.get(name):
-            rest &= read_as(column, value)
-    for name, lookup in PARTS.items():
-        if value := cleaned.get(name):
-            rest &= Q(**{lookup: value})
-    for name in FLAGS:
-        if value := cleaned.get(name):
-            rest &= Q(**{name: value == "true"})
+    conditions = {name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))}
+    conditions |= {name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))}
+    conditions |= {name: Q(**{name: value == "true"}) for name in FLAGS if (value := cleaned.get(name))}
     since = cleaned.get("since")
     if span := cleaned.get("span"):
         since = max(filter(None, (since, now - spans[span])))
-    return Asked(rest, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until"))
+    return Asked(conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until"))
 
 
 def _ways(cleaned: Mapping[str, Any]) -> Iterator[Way]:
     if activation := cleaned.get("activation"):
-        yield Way((Q(activation_uuid=activation),))
+        yield Way("activation", (Start(Q(activation_uuid=activation)),))
     if fingerprint := cleaned.get("fingerprint"):
-        yield Way((Q(fingerprint=fingerprint),))
+        yield Way("fingerprint", (Start(Q(fingerprint=fingerprint)),))
     if key := cleaned.get("setting"):
         yield _of_name("setting", LaunchSetting.objects.filter(key=key).values_list("pk", flat=True).first())
     if name := cleaned.get("server"):
@@ -54,8 +47,8 @@ def _ways(cleaned: Mapping[str, Any]) -> Iterator[Way]:
 
 def _of_name(column: str, number: int | None) -> Way:
     """What is of another row of this name, or of one that was deleted, has no number any more."""
-    starts = [Q(**{column: number})] if number is not None else []
+    starts = [Start(Q(**{column: number}))] if number is not None else []
     nameless = Q(**{f"{column}__isnull": True})
     if number is None or FailureProtocol.objects.filter(nameless).exists():
-        starts.append(nameless)
-    return Way(tuple(starts))
+        starts.append(Start(nameless, exact=False))
+    return Way(column, tuple(starts))

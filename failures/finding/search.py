@@ -160,7 +160,7 @@ def _windows(asked: Asked, place: Place | None, direction: _Direction, floor: Pl
         began = time.monotonic()
         edge = _edge(way, when, width, direction)
         inside = when if edge is None else when & Q(**{f"occurred_at__{direction.within}": edge})
-        yield _Window([start & inside & asked.rest for start in way.starts], edge, end)
+        yield _Window([asked.on(way, start) & inside for start in way.starts], edge, end)
         if edge is None:
             return
         when &= Q(**{f"occurred_at__{direction.beyond}": edge})
@@ -192,7 +192,7 @@ def _edge(way: Way, when: Q, width: int, direction: _Direction) -> datetime | No
     """Where no start of the way has more than `width` rows until there; None where none has so many."""
     edges: list[datetime] = []
     for start in way.starts:
-        rows = FailureProtocol.objects.filter(start, when).order_by(f"{direction.order}occurred_at")
+        rows = FailureProtocol.objects.filter(start.q, when).order_by(f"{direction.order}occurred_at")
         edges += rows.values_list("occurred_at", flat=True)[width - 1 : width]
     if not edges:
         return None

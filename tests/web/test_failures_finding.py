@@ -107,8 +107,7 @@ def of(rows: list[Row], matches: Callable[[Row], bool]) -> list[Place]:
 @pytest.fixture(params=["with time", "without time", "many of a message"])
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(search, "WINDOW", 4)
-    if request.param == "without time":
-        monkeypatch.setattr(search, "BUDGET", -1.0)
+    monkeypatch.setattr(search, "BUDGET", -1.0 if request.param == "without time" else 60.0)
     if request.param != "with time":
         monkeypatch.setattr(search, "FEW", 3)
     return str(request.param)
@@ -154,8 +153,9 @@ def _found_as(row: Row, query: str) -> bool:
     return row.server_name == "srv-1" and row.temporary
 
 
-def test_no_more_than_asked_for_is_counted() -> None:
+def test_no_more_than_asked_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     stored(60)
+    monkeypatch.setattr(search, "BUDGET", 60.0)
     asked = found_by("").asked
 
     assert (count(asked, most=59).count, count(asked, most=59).more) == (59, True)
