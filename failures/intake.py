@@ -170,7 +170,11 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, 
         records.recovered_row(record, content, now) for record, content in readable if isinstance(content, Recovered)
     ]
     unstored = writing.insert(protocols) | writing.insert(recovered)
-    refused += [(record, unstored[record.id]) for record, _ in readable if record.id in unstored]
+    if unstored:
+        # A copy of the spool may have brought one at this instant: then it is known, not refused.
+        meanwhile = _stored_ids(pair for pair in readable if pair[0].id in unstored)
+        again += [record for record, _ in readable if record.id in meanwhile]
+        refused += [(record, unstored[record.id]) for record, _ in readable if record.id in unstored.keys() - meanwhile]
     writing.keep_refused(server, spool, refused, now)
     note(row for row in protocols if row.pk not in unstored)
 

@@ -1,7 +1,9 @@
 """A KMA that lost an answer sends again while the first request is still at work: stored once all the same."""
 
+import dataclasses
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -100,3 +102,16 @@ def test_a_token_is_kept_to_its_limits_by_all_processes_together() -> None:
     answers: list[int] = at_once(*[lambda batch=batch: take(batch) for batch in batches])
     assert sorted(answers) == [0, 0, 0, 0, 3], "the first one passes, whatever its size"
     assert FailureProtocol.objects.count() == 3 and SpoolMark.objects.count() == 1
+
+
+def test_copies_of_a_spool_at_once_store_each_record_once_and_refuse_none() -> None:
+    run = reports.run(reports.setting(), reports.server())
+    of = reports.run_of(run)
+    batch = Spool().batch(*[reports.protocol(of)] * 20, *[reports.recovered(of)] * 5)
+    copies = [dataclasses.replace(batch, spool=uuid.uuid4()) for _ in range(4)]
+    receipts: list[RecordReceipt] = at_once(*[lambda copy=copy: accept_batch(run.server, copy, AT) for copy in copies])
+    assert sorted((receipt.new, receipt.known) for receipt in receipts) == [(0, 25), (0, 25), (0, 25), (25, 0)]
+    assert not any(receipt.refused or receipt.conflicts for receipt in receipts)
+    assert (FailureProtocol.objects.count(), RecoveredMessage.objects.count()) == (20, 5)
+    run.refresh_from_db()
+    assert (run.failed, run.stored_records) == (20, 25)
