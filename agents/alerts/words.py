@@ -6,7 +6,7 @@ Names and types of exceptions come from hostile places: here they become one bou
 from typing import Any
 
 from django.conf import settings
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext, pgettext_lazy
@@ -20,6 +20,8 @@ from contract.text import storable
 VERSION = 1
 EVENT = "alert"
 LONGEST = 300
+# Facts that another version of the kind wrote down.
+UNREADABLE = (KeyError, TypeError, ValueError, NoReverseMatch)
 
 STEPS: dict[str, Text] = {
     Step.OPENED: pgettext_lazy("an alert", "opened"),
@@ -51,7 +53,10 @@ def says(alert: Alert) -> str:
         count = round(alert.value)
         text = ngettext("and %(n)s more of this kind", "and %(n)s more of this kind", count)
         return text % {"n": number(count)}
-    return one_line(kind.says(alert.facts, alert.value))
+    try:
+        return one_line(kind.says(alert.facts, alert.value))
+    except UNREADABLE:
+        return one_line(alert.subject)
 
 
 def measured(alert: Alert, value: float | None = None) -> str:
@@ -70,7 +75,10 @@ def about(alert: Alert) -> str:
     kind = kind_of(alert.kind)
     if kind is None or alert.subject == MORE:
         return reverse("admin:alerts")
-    return kind.url(alert.facts)
+    try:
+        return kind.url(alert.facts)
+    except UNREADABLE:
+        return reverse("admin:alerts")
 
 
 def content_of(row: AlertTransition) -> dict[str, Any]:

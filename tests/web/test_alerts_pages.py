@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agents.alerts import handling
 from agents.alerts.deciding import Thresholds
+from agents.alerts.kinds import every_kind
 from agents.models import Alert, AlertRule, AlertTransition, Pool
 from tests.web.alerts import Heat, heat
 from tests.web.pages import Elements
@@ -235,3 +236,15 @@ def test_an_alert_of_a_kind_that_is_gone_is_shown_all_the_same(viewer: User) -> 
     Alert.objects.create(kind="of old", subject="thing", severity=1, state="open", opened_at=timezone.now())
     assert "thing" in seen(client_of(viewer), "/alerts/").text
     assert api_client(viewer).get("/api/v1/alerts/").json()["results"][0]["says"] == "thing"
+
+
+@pytest.mark.parametrize("facts", [{}, {"server": None, "dead": "many", "queue": 7}])
+def test_facts_that_another_version_wrote_break_no_page(facts: dict[str, Any], viewer: User) -> None:
+    at = timezone.now()
+    for kind in every_kind():
+        Alert.objects.create(
+            kind=kind.name, subject=f"of {kind.name}", severity=2, state="open", opened_at=at, facts=facts
+        )
+    assert "of dead_letters_growing" in seen(client_of(viewer), "/alerts/").text
+    for alert in Alert.objects.all():
+        seen(client_of(viewer), f"/alerts/{alert.pk}/")
