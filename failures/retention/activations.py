@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Activation, Interruption, LaunchSetting, Run, StateChange, Window
-from failures.models import FailureProtocol, RecoveredMessage
+from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
 from failures.retention.aging import before, some_at_a_time
 from failures.retention.chunks import Chunks
 from failures.retention.facts import last_finished_of
@@ -81,7 +81,8 @@ def _unneeded() -> Q:
 
 
 def _delete_activations(pks: Sequence[UUID]) -> int:
-    """What is still unneeded of them: a late record may have come since. How many activations.
+    """What is still unneeded of them: a late record may have come since. With the counts of what failed in them. How
+    many activations.
 
     Not through the ORM's collector: it would look for protocols by a column that has no index, to set nothing."""
     gone = list(_locked(pks))
@@ -90,6 +91,7 @@ def _delete_activations(pks: Sequence[UUID]) -> int:
     changes.filter(what="setting").update(activation=None)
     _raw(changes)
     Window.objects.filter(activation__in=gone).update(activation=None)
+    FailureGroup.objects.filter(activation_uuid__in=gone).delete()
     return _raw(Activation.objects.filter(pk__in=gone))
 
 

@@ -11,7 +11,7 @@ from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, 
 from dlq import auditing
 from dlq.models import AuditEntry, DeadLetter, JobState, ReplayItem, ReplayJob, ReplaySlice
 from failures.intake import accept_batch
-from failures.models import FailureProtocol, RetentionRun
+from failures.models import FailureGroup, FailureProtocol, RetentionRun
 from failures.retention import activations, chunks, pace
 from failures.retention.turns import work
 from tests.web import letters, reports
@@ -42,12 +42,16 @@ def test_old_activations_go_with_their_runs_and_never_the_last_finished_one(sett
     for each in (*old, last):
         run_of(each)
         StateChange.objects.create(setting=setting, activation=each, what="activation", new="succeeded")
+        FailureGroup.objects.create(
+            activation_uuid=each.pk, fingerprint="v1:1", latest=uuid4(), first_at=NOW, last_at=NOW, count=3
+        )
     switched = StateChange.objects.create(setting=setting, activation=old[0], what="setting", new="enabled")
 
     assert apply() == {"activations": 5, "runs": 5}
 
     assert list(Activation.objects.all()) == [last]
     assert Run.objects.get().activation == last
+    assert FailureGroup.objects.get().activation_uuid == last.pk
     switched.refresh_from_db()
     assert switched.activation_id is None
     assert StateChange.objects.filter(activation=last).count() == 1
