@@ -39,7 +39,6 @@ class Chunks:
         with transaction.atomic():
             # What it waited for SQLite's lock is not how long it keeps others waiting.
             began = time.monotonic()
-            self.turn.hold()
             deleted = act()
             self.turn.count(what, deleted, setting_key, of, kept or {})
         took = time.monotonic() - began

@@ -46,24 +46,22 @@ class Turn:
     def count(
         self, what: str, deleted: int, setting_key: str = "", of: Range | None = None, kept: Mapping[str, int] = {}
     ) -> None:
-        """Inside the transaction that deletes."""
+        """Inside the transaction that deletes, as its last step: with it goes everything where the run was lost."""
+        self.hold(deleted=F("deleted") + deleted)
         if not deleted and not kept:
             return
-        now = timezone.now()
-        figure, _made = RetentionFigure.objects.get_or_create(
-            run=self.run,
-            what=what,
-            setting_key=setting_key,
-            rule=of.rule.value if of else "",
-            defaults={"since": now, "before": of.before if of else None},
-        )
-        all_kept = {
-            reason: figure.kept_for.get(reason, 0) + kept.get(reason, 0) for reason in {*figure.kept_for, *kept}
-        }
-        RetentionFigure.objects.filter(pk=figure.pk).update(
-            deleted=F("deleted") + deleted, until=now, kept_for=all_kept
-        )
-        RetentionRun.objects.filter(pk=self.run.pk).update(deleted=F("deleted") + deleted)
+        now, rule = timezone.now(), of.rule.value if of else ""
+        figures = RetentionFigure.objects.filter(run=self.run, what=what, setting_key=setting_key, rule=rule)
+        if not figures.update(deleted=F("deleted") + deleted, until=now):
+            RetentionFigure.objects.create(
+                run=self.run, what=what, setting_key=setting_key, rule=rule, deleted=deleted, since=now, until=now,
+                before=of.before if of else None,
+            )  # fmt: skip
+        if kept:
+            figure = figures.get()
+            for reason, number in kept.items():
+                figure.kept_for[reason] = figure.kept_for.get(reason, 0) + number
+            figure.save(update_fields=["kept_for"])
 
     @transaction.atomic
     def note_problem(self, problem: str) -> None:
