@@ -126,7 +126,7 @@ def test_viewers_see_and_operators_act_but_neither_sees_tokens(groups: None) -> 
     assert {"can_enable", "can_disable", "change_launchsetting", "view_server"} <= codes("operator")
     assert not {code for code in codes("operator") | codes("viewer") if "token" in code or "masked" in code}
     removed = {code.removeprefix("delete_") for code in codes("operator") if code.startswith("delete_")}
-    assert removed == {"schedule", "scheduledgroup", "groupmember", "noticetarget"}
+    assert removed == {"schedule", "scheduledgroup", "groupmember", "noticetarget", "alertrule"}
 
 
 # -- orders -------------------------------------------------------------------------------------------------------
