@@ -19,6 +19,9 @@ from failures.retention.rule import Range
 
 # A turn shows itself at least so often, by far.
 LEASE = timedelta(seconds=60)
+# So long runs are told of; each one that ends forgets a few older ones.
+KEPT = timedelta(days=90)
+FORGOTTEN = 20
 
 
 class LeaseLost(Exception):
@@ -73,6 +76,8 @@ class Turn:
         state = RetentionState.FAILED if self.run.problem else RetentionState.DONE
         self.hold()
         RetentionRun.objects.filter(pk=self.run.pk).update(state=state, ended_at=now, holder=None, lease_until=None)
+        old = RetentionRun.objects.filter(pk__lt=self.run.pk, started_at__lt=now - KEPT).order_by("pk")
+        RetentionRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN])).delete()
 
     def let_go(self) -> None:
         RetentionRun.objects.filter(pk=self.run.pk, holder=self.holder).update(holder=None, lease_until=None)

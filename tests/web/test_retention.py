@@ -264,6 +264,16 @@ def test_a_turn_that_is_over_is_gone_on_with(pool: Pool) -> None:
     assert work(NOW + turns.EVERY) is not None
 
 
+def test_runs_are_told_of_for_a_while(setting: LaunchSetting) -> None:
+    for days in (200, 91, 89):
+        RetentionRun.objects.create(state="done", started_at=NOW - days * DAY).figures.create(what="audit", deleted=1)
+
+    run = apply()
+
+    assert list(RetentionRun.objects.values_list("started_at", flat=True)) == [run.started_at, NOW - 89 * DAY]
+    assert RetentionFigure.objects.count() == 1
+
+
 class RetentionAgainstTheRule(TestCase):
     """What is left in the database is what the rule leaves, row by row, whatever the history."""
 
