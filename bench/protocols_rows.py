@@ -42,7 +42,14 @@ def _places() -> None:
     pool.servers.set(servers)
     settings = LaunchSetting.objects.bulk_create(
         [
-            LaunchSetting(pk=n + 1, key=f"setting-{n:03}", agent="bench.fail", pool=pool, destination=destination)
+            LaunchSetting(
+                pk=n + 1,
+                key=f"setting-{n:03}",
+                agent="bench.fail",
+                pool=pool,
+                destination=destination,
+                retention_days=None if n < WELL else 3650,
+            )
             for n in range(SETTINGS)
         ]
     )

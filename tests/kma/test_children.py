@@ -177,8 +177,13 @@ def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> N
         "heavy = [m for m in ('celery', 'proton', 'django', 'structlog', 'requests') if m in sys.modules]\n"
         "print(time.perf_counter() - began, heavy)"
     )
-    best = min(float(_lines(sys.executable, code)[0]) for _ in range(3))
-    assert best < 0.3
+    bare = (
+        "import time; began = time.perf_counter(); import asyncio, email, http.client, json\n"
+        "print(time.perf_counter() - began)"
+    )
+    # Beside what Python itself takes for a few of its modules, by turns: machines are slow, and slow now and then.
+    pairs = [(float(_lines(sys.executable, code)[0]), float(_lines(sys.executable, bare)[0])) for _ in range(3)]
+    assert min(own / other for own, other in pairs) < 4, pairs
     assert _lines(sys.executable, code)[1] == "[]"
 
 
