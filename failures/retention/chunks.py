@@ -16,7 +16,7 @@ class Chunks:
     over, which callers look at between chunks."""
 
     def __init__(self, turn: Turn, ends_at: float) -> None:
-        self.turn, self.ends_at, self.pace, self.longest = turn, ends_at, Pace(pace.FIRST), 0.0
+        self.turn, self.ends_at, self.pace, self.longest = turn, ends_at, _pace(), 0.0
 
     @property
     def over(self) -> bool:
@@ -46,6 +46,11 @@ class Chunks:
         self.longest = max(self.longest, took)
         _let_others_in(took)
         return deleted
+
+
+def _pace() -> Pace:
+    """SQLite has one writer at a time. PostgreSQL deletes beside all others, who wait only for rows that they share."""
+    return Pace(pace.FIRST, pace.AIM_SECONDS if connection.vendor == "sqlite" else pace.AIM_SECONDS_ALONE)
 
 
 def _let_others_in(took: float) -> None:

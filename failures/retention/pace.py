@@ -2,21 +2,26 @@
 
 from dataclasses import dataclass
 
-# Others wait for a lock at most 50 ms: half of it, because no chunk is like the one before.
+# Where a chunk keeps every writer waiting, at most 50 ms: half of it, because no chunk is like the one before.
 AIM_SECONDS = 0.025
-LEAST, FIRST, MOST = 10, 50, 2000
+# Where it locks only the rows that go, and nobody writes these: so long that its commit is a small part of it.
+AIM_SECONDS_ALONE = 0.25
+LEAST, FIRST, MOST = 10, 50, 5000
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
+    """`aim`: seconds that a chunk should take."""
+
     size: int
+    aim: float = AIM_SECONDS
 
     def after(self, rows: int, seconds: float) -> "Pace":
         """`seconds` is how long the transaction that deleted so many `rows` was open. It grows slowly and shrinks at
         once; a chunk that was not full says nothing of a larger one."""
         if not rows:
             return self
-        wanted = int(rows * AIM_SECONDS / max(seconds, 0.0001))
+        wanted = int(rows * self.aim / max(seconds, 0.0001))
         if wanted >= self.size and rows < self.size:
             return self
-        return Pace(max(LEAST, min(wanted, self.size * 3 // 2 + 1, MOST)))
+        return Pace(max(LEAST, min(wanted, self.size * 3 // 2 + 1, MOST)), self.aim)

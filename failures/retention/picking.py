@@ -12,7 +12,7 @@ from failures.retention.facts import fact_of
 from failures.retention.keepers import Picked
 from failures.retention.rule import Range
 
-AT_ONCE = 2000
+AT_ONCE = 5000
 READ = (
     "pk", "activation_id", "occurred_at", "received_at", "setting_key", "message_key", "message_key_weak",
     "last_attempt", "temporary",
