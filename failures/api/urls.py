@@ -1,12 +1,18 @@
 """Routes of the failures app under /api/v1/."""
 
 from django.urls import path
+from rest_framework.routers import SimpleRouter
 
 from failures.api.export import ExportProtocols
+from failures.api.fingerprints import FingerprintViewSet
 from failures.api.protocols import OneProtocol, Protocols
+
+router = SimpleRouter()
+router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
 
 urlpatterns = [
     path("protocols/", Protocols.as_view(), name="protocols"),
     path("protocols/export/", ExportProtocols.as_view(), name="export-protocols"),
     path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
+    *router.urls,
 ]

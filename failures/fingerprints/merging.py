@@ -43,13 +43,13 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
         _note(one, FingerprintAct.MERGED, {"into": into}, by, now)
 
 
-def split(one: str, *, by: Any, now: datetime) -> None:
-    """`one` stands for itself again. Raises FingerprintRefused."""
+def split(one: str, *, of: str, by: Any, now: datetime) -> None:
+    """`one`, merged into `of`, stands for itself again. Raises FingerprintRefused."""
     with transaction.atomic():
         row = Fingerprint.objects.select_for_update().filter(pk=one).first()
-        if row is None or row.merged_into_id is None:
+        if row is None or row.merged_into_id != of:
             raise FingerprintRefused(_("It is not merged (any more)."))
-        head = row.merged_into_id
+        head = of
         Fingerprint.objects.filter(pk=one).update(merged_into=None)
         _refresh(head)
         _refresh(one)

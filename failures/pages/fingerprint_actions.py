@@ -70,7 +70,7 @@ def split(request: HttpRequest) -> HttpResponseBase:
     other = request.POST.get("other", "")[:64]
     return _done(
         request,
-        lambda _fingerprint, now: merging.split(other, by=request.user, now=now),
+        lambda fingerprint, now: merging.split(other, of=fingerprint, by=request.user, now=now),
         _("Split off. It stands for itself again."),
     )
 
