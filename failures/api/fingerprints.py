@@ -60,7 +60,7 @@ class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
 
     def get_returned(self, row: Fingerprint) -> bool:
         known = getattr(row, "known", None)
-        return known is not None and book.has_returned(known, row.recent_at)
+        return known is not None and known.returned
 
 
 class WholeFingerprintSerializer(FingerprintSerializer):

@@ -60,13 +60,8 @@ def not_fixed(fingerprint: str, *, by: Any, now: datetime) -> KnownError:
 def known_of(fingerprints: Collection[str]) -> Mapping[str, KnownError]:
     """By fingerprint: its entry, or that of the one it belongs to. Two queries."""
     heads = heads_of(fingerprints)
-    entries = KnownError.objects.in_bulk(set(heads.values()))
+    entries = KnownError.objects.select_related("fingerprint").in_bulk(set(heads.values()))
     return {each: entries[head] for each, head in heads.items() if head in entries}
-
-
-def has_returned(entry: KnownError, last_at: datetime) -> bool:
-    """Whether it came again after a person said that it is fixed."""
-    return entry.fixed_at is not None and last_at > entry.fixed_at
 
 
 def _entry(fingerprint: str) -> KnownError:

@@ -14,7 +14,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from failures.fingerprints.refusing import FingerprintRefused
-from failures.models import Fingerprint, FingerprintAct, FingerprintChange
+from failures.models import Fingerprint, FingerprintAct, FingerprintChange, KnownError
 
 MOST_MERGED = 200
 
@@ -39,22 +39,28 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
         Fingerprint.objects.filter(merged_into=one).update(merged_into=into)
         Fingerprint.objects.filter(pk=one).update(merged_into=into)
         _refresh(into)
-        _note(into, FingerprintAct.MERGED, {"with": one, "and": moved}, by, now)
-        _note(one, FingerprintAct.MERGED, {"into": into}, by, now)
+        _note(into, FingerprintAct.MERGED, {"with": one}, by, now)
+        _note(one, FingerprintAct.MERGED, {"into": into, "and": moved}, by, now)
+        for each in moved:
+            _note(each, FingerprintAct.MERGED, {"into": into}, by, now)
+        _hand_on_what_is_known(one, into)
 
 
 def split(one: str, *, of: str, by: Any, now: datetime) -> None:
-    """`one`, merged into `of`, stands for itself again. Raises FingerprintRefused."""
+    """`one`, merged into `of`, stands for itself again, with those that came along with it. Raises
+    FingerprintRefused."""
     with transaction.atomic():
         row = Fingerprint.objects.select_for_update().filter(pk=one).first()
         if row is None or row.merged_into_id != of:
             raise FingerprintRefused(_("It is not merged (any more)."))
-        head = of
         Fingerprint.objects.filter(pk=one).update(merged_into=None)
-        _refresh(head)
+        came_along = _came_along(one, of)
+        Fingerprint.objects.filter(pk__in=came_along).update(merged_into=one)
+        _refresh(of)
         _refresh(one)
-        _note(head, FingerprintAct.SPLIT, {"from": one}, by, now)
-        _note(one, FingerprintAct.SPLIT, {"from": head}, by, now)
+        _note(of, FingerprintAct.SPLIT, {"off": one}, by, now)
+        for each in (one, *came_along):
+            _note(each, FingerprintAct.SPLIT, {"from": of}, by, now)
 
 
 def heads_of(fingerprints: Collection[str]) -> Mapping[str, str]:
@@ -67,6 +73,22 @@ def heads_of(fingerprints: Collection[str]) -> Mapping[str, str]:
 def members_of(head: str) -> list[str]:
     """It and those merged into it."""
     return [head, *Fingerprint.objects.filter(merged_into=head).order_by("pk").values_list("pk", flat=True)]
+
+
+def _came_along(one: str, of: str) -> list[str]:
+    """What was merged into `one` when it was merged into `of`, and still is there."""
+    merges = FingerprintChange.objects.filter(fingerprint=one, what=FingerprintAct.MERGED, detail__into=of)
+    latest = merges.order_by("-id").first()
+    moved = latest.detail.get("and", []) if latest else []
+    return list(Fingerprint.objects.filter(pk__in=moved, merged_into=of).order_by("pk").values_list("pk", flat=True))
+
+
+def _hand_on_what_is_known(one: str, into: str) -> None:
+    """Where nobody has written anything of `into`, it is known as `one` was; `one` keeps its own for a split."""
+    entry = KnownError.objects.filter(pk=one).first()
+    if entry is not None and not KnownError.objects.filter(pk=into).exists():
+        entry.pk = entry.fingerprint_id = into
+        entry.save(force_insert=True)
 
 
 def _refresh(head: str) -> None:

@@ -46,6 +46,11 @@ class KnownError(models.Model):
     def __str__(self) -> str:
         return f"{self.fingerprint_id}: {self.ticket or self.cause[:40]}"
 
+    @property
+    def returned(self) -> bool:
+        """Whether it, or one merged into it, came again after a person said that it is fixed."""
+        return self.fixed_at is not None and self.fingerprint.recent_at > self.fixed_at
+
 
 class FingerprintAct(models.TextChoices):
     WROTE = "wrote", _("wrote what is known")

@@ -3,6 +3,7 @@ setting was changed between them."""
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from failures.comparing import Change, Difference, compare
 from failures.fingerprints.book import known_of
 from failures.fingerprints.merging import heads_of
 from failures.models import KnownError
-from failures.pages.protocols import VIEW
+from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.urls_of import fingerprint_url
 from failures.tallies.reading import Alike, of_activation
 
@@ -27,12 +28,18 @@ SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """`alike`: what tells the kind; `merged`: how many others belong to it; `before_url`, `after_url`: the protocols,
+    empty where they are of several fingerprints or there are none."""
+
     difference: Difference
     alike: Alike
+    merged: int
     known: KnownError | None
     url: str
     word: str
     tone: str
+    before_url: str
+    after_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,7 @@ def difference_panel(request: HttpRequest, activation: Activation) -> Panel | No
     rows = _rows(before, activation)
     context = {
         "before": before,
+        "attempts": (_attempts(before), _attempts(activation)),
         "before_url": link("activation", before.pk),
         "rows": rows[:SHOWN],
         "left_out": max(0, len(rows) - SHOWN),
@@ -76,7 +84,9 @@ def _rows(before: Activation, after: Activation) -> list[Row]:
     heads = heads_of(set(examples))
     found = compare(_counts(old, heads), _counts(new, heads), _attempts(before), _attempts(after))
     known = known_of({one.fingerprint for one in found[:SHOWN]})
-    shown = {heads[fingerprint]: alike for fingerprint, alike in examples.items()}
+    kinds: dict[str, list[Alike]] = defaultdict(list)
+    for fingerprint, alike in examples.items():
+        kinds[heads[fingerprint]].append(alike)
     words = {
         Change.NEW: (_("new"), "bad"),
         Change.MORE: (_("more"), "warn"),
@@ -84,16 +94,33 @@ def _rows(before: Activation, after: Activation) -> list[Row]:
         Change.FEWER: (_("fewer"), "ok"),
         Change.SAME: (_("as before"), ""),
     }
-    return [
-        Row(
-            one,
-            shown[one.fingerprint],
-            known.get(one.fingerprint),
-            fingerprint_url(one.fingerprint),
-            *words[one.change],
-        )
-        for one in found
-    ]
+    return [_row(one, kinds[one.fingerprint], known, words[one.change], before, after) for one in found]
+
+
+def _row(
+    one: Difference,
+    kinds: list[Alike],
+    known: Mapping[str, KnownError],
+    word: tuple[str, str],
+    before: Activation,
+    after: Activation,
+) -> Row:
+    alike = next((each for each in kinds if each.fingerprint == one.fingerprint), kinds[0])
+    single = len(kinds) == 1
+
+    def protocols(activation: Activation, count: int) -> str:
+        return protocols_url(activation=activation.pk, fingerprint=alike.fingerprint) if single and count else ""
+
+    return Row(
+        one,
+        alike,
+        len(kinds) - 1,
+        known.get(one.fingerprint),
+        fingerprint_url(one.fingerprint),
+        *word,
+        protocols(before, one.before),
+        protocols(after, one.after),
+    )
 
 
 def _counts(alikes: list[Alike], heads: Any) -> dict[str, int]:

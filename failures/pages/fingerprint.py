@@ -15,13 +15,21 @@ from agents import panels
 from agents.models import Activation
 from agents.pages.consoles import link, needs, page
 from agents.pages.spark import spark
-from failures.fingerprints.book import has_returned
 from failures.fingerprints.merging import members_of
-from failures.models import Advice, FailureProtocol, Fingerprint, FingerprintAct, FingerprintChange, KnownError
+from failures.models import (
+    Advice,
+    FailureDelta,
+    FailureProtocol,
+    Fingerprint,
+    FingerprintAct,
+    FingerprintChange,
+    KnownError,
+)
 from failures.pages.fingerprints import VIEW, spark_words
 from failures.pages.protocols import protocols_url
 from failures.pages.urls_of import fingerprint_url
-from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of
+from failures.tallies.folding import fold_all
+from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of, totals_of
 
 WRITE = "failures.can_know_errors"
 MERGE = "failures.can_merge_fingerprints"
@@ -33,6 +41,8 @@ LATEST = 5
 
 @dataclass(frozen=True, slots=True)
 class OfServer:
+    """`url`: its protocols; empty where they are of several fingerprints, of which a list shows one."""
+
     name: str
     count: int
     activations: int
@@ -66,10 +76,15 @@ class Told:
 @require_safe
 @needs(VIEW)
 def fingerprint_page(request: HttpRequest) -> HttpResponseBase:
-    row = Fingerprint.objects.select_related("merged_into").filter(pk=request.GET.get("of", "")[:64]).first()
+    named, now = request.GET.get("of", "")[:64], timezone.now()
+    rows = Fingerprint.objects.select_related("merged_into").filter(pk=named)
+    row = rows.first()
+    if row is None and FailureDelta.objects.filter(fingerprint=named).exists():
+        fold_all(now)  # it came a moment ago
+        row = rows.first()
     if row is None:
         raise Http404(_("Nobody has met that fingerprint."))
-    return _page(request, row, timezone.now())
+    return _page(request, row, now)
 
 
 def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponseBase:
@@ -78,7 +93,9 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
     hours = hours_of(members, now - WEEK + timedelta(hours=1), now)
     trend = spark([sum(column) for column in zip(*(hours[each] for each in members), strict=True)])
     found = of_fingerprints(members, now - MONTH)
-    known = KnownError.objects.select_related("changed_by").filter(pk=row.pk).first()
+    head = row.merged_into_id or row.pk
+    known = KnownError.objects.select_related("changed_by", "fingerprint").filter(pk=head).first()
+    totals = totals_of(members)
     latest = FailureProtocol.objects.filter(fingerprint__in=members).order_by("-occurred_at")
     return page(
         request,
@@ -87,24 +104,24 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         section="fingerprints",
         crumbs=[(_("Fingerprints"), link("fingerprints"))],
         row=row,
-        count=row.count + sum(each.count for each in merged),
-        first_at=min(each.first_at for each in [row, *merged]),
+        count=sum(total.count for total in totals.values()),
+        first_at=min(total.first_at for total in totals.values()),
+        last_at=max(total.last_at for total in totals.values()),
         head_url=fingerprint_url(row.merged_into_id) if row.merged_into_id else "",
-        merged=[(each, fingerprint_url(each.pk)) for each in merged],
+        merged=[(each, fingerprint_url(each.pk), protocols_url(fingerprint=each.pk)) for each in merged],
         spark=trend,
         words=spark_words(trend),
         settings=[
-            (setting, count, protocols_url(setting=setting, fingerprint=row.pk))
+            (setting, count, "" if merged else protocols_url(setting=setting, fingerprint=row.pk))
             for setting, count in list(settings_of(members, now - WEEK).items())[:SHOWN]
         ],
-        servers=_by_server(row, found),
+        servers=_by_server(row, found, bool(merged)),
         activations=_by_activation(found),
         latest=list(latest.defer("traceback", "properties")[:LATEST]),
         protocols_url=protocols_url(fingerprint=row.pk),
         known=known,
         advice=Advice(known.advice).label if known and known.advice else "",
         advices=Advice.choices,
-        returned=known is not None and has_returned(known, row.recent_at),
         may_write=request.user.has_perm(WRITE),
         may_merge=request.user.has_perm(MERGE),
         history=[_told(change) for change in row.changes.select_related("by")[:SHOWN]],
@@ -112,7 +129,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
     )
 
 
-def _by_server(row: Fingerprint, found: list[Alike]) -> list[OfServer]:
+def _by_server(row: Fingerprint, found: list[Alike], several: bool) -> list[OfServer]:
     servers: dict[str, list[Alike]] = defaultdict(list)
     for alike in found:
         servers[alike.server_name].append(alike)
@@ -122,7 +139,7 @@ def _by_server(row: Fingerprint, found: list[Alike]) -> list[OfServer]:
             sum(alike.count for alike in alikes),
             len({alike.activation_uuid for alike in alikes}),
             max(alike.last_at for alike in alikes),
-            protocols_url(server=name, fingerprint=row.pk),
+            "" if several else protocols_url(server=name, fingerprint=row.pk),
         )
         for name, alikes in servers.items()
     ]
@@ -151,13 +168,20 @@ def _by_activation(found: list[Alike]) -> list[OfActivation]:
 
 def _told(change: FingerprintChange) -> Told:
     detail: dict[str, Any] = change.detail
-    other = str(detail.get("with") or detail.get("into") or detail.get("from") or "")
+    way = next((way for way in ("with", "into", "off", "from") if way in detail), "")
+    other = str(detail.get(way, ""))
     fields = []
     if change.what == FingerprintAct.WROTE:
         fields = [(_label(name), str(old), str(new)) for name, (old, new) in detail.items()]
     elif change.what == FingerprintAct.FIXED and detail.get("version"):
         fields = [(_label("fixed_in"), "", str(detail["version"]))]
-    word = FingerprintAct(change.what).label
+    ways = {
+        "with": _("merged into it:"),
+        "into": _("merged it into"),
+        "off": _("split off from it:"),
+        "from": _("split it off from"),
+    }
+    word = ways.get(way) or FingerprintAct(change.what).label
     return Told(change, str(word), fields, other, fingerprint_url(other) if other else "")
 
 

@@ -18,10 +18,9 @@ from agents.pages.keyset import keyset_page
 from agents.pages.lists import SpanFilter
 from agents.pages.spark import Spark, spark
 from agents.pages.trips import setting_choices
-from failures.fingerprints.book import has_returned
 from failures.models import FailureGroup, Fingerprint, FoldMark, KnownError
 from failures.pages.urls_of import fingerprint_url
-from failures.tallies.reading import hours_of
+from failures.tallies.reading import Total, hours_of, totals_of
 
 VIEW = "failures.view_fingerprint"
 SHOWN = 30
@@ -83,7 +82,6 @@ class Row:
     first_at: datetime
     merged: int
     known: KnownError | None
-    returned: bool
     new: bool
 
 
@@ -93,7 +91,9 @@ def fingerprint_list(request: HttpRequest) -> HttpResponseBase:
     now = timezone.now()
     rows = Fingerprint.objects.filter(merged_into=None).order_by("-recent_at", "-fingerprint")
     filters = FingerprintFilter(request.GET, rows)
-    listed = keyset_page(request, filters.qs, "recent_at", SHOWN)
+    # What nobody understands finds nothing, and the field says why.
+    found = filters.qs if filters.is_valid() else rows.none()
+    listed = keyset_page(request, found, "recent_at", SHOWN)
     folded_at = FoldMark.objects.values_list("folded_at", flat=True).first()
     return page(
         request,
@@ -114,15 +114,17 @@ def _told(heads: list[Fingerprint], now: datetime) -> list[Row]:
     for row in Fingerprint.objects.filter(merged_into__in=[head.pk for head in heads]):
         merged[row.merged_into_id or ""].append(row)
     members = {head.pk: [head, *merged[head.pk]] for head in heads}
-    hours = hours_of([each.pk for group in members.values() for each in group], now - TREND, now)
-    known = KnownError.objects.in_bulk([head.pk for head in heads])
-    return [_row(head, members[head.pk], hours, known.get(head.pk), now) for head in heads]
+    shown = [each.pk for group in members.values() for each in group]
+    hours, totals = hours_of(shown, now - TREND, now), totals_of(shown)
+    known = KnownError.objects.select_related("fingerprint").in_bulk([head.pk for head in heads])
+    return [_row(head, members[head.pk], hours, totals, known.get(head.pk), now) for head in heads]
 
 
 def _row(
     head: Fingerprint,
     members: list[Fingerprint],
     hours: Mapping[str, list[int]],
+    totals: Mapping[str, Total],
     known: KnownError | None,
     now: datetime,
 ) -> Row:
@@ -133,11 +135,10 @@ def _row(
         spark=spark(trend),
         words=spark_words(spark(trend)),
         day=sum(trend),
-        count=sum(each.count for each in members),
-        first_at=min(each.first_at for each in members),
+        count=sum(totals[each.pk].count for each in members),
+        first_at=min(totals[each.pk].first_at for each in members),
         merged=len(members) - 1,
         known=known,
-        returned=known is not None and has_returned(known, head.recent_at),
         new=head.received_at >= now - NEW,
     )
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from failures.models import FailureDelta, FailureGroup, FingerprintHour
+from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
 
 # Of an activation or a fingerprint: more kinds on more servers than people can read.
 MOST_GROUPS = 5000
@@ -69,6 +69,26 @@ def added(parts: Iterable[Alike]) -> list[Alike]:
 def _sum(one: Alike, other: Alike) -> Alike:
     later = max(one, other, key=lambda alike: alike.last_at)
     return replace(later, count=one.count + other.count, first_at=min(one.first_at, other.first_at))
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Of a fingerprint by itself, over everything."""
+
+    count: int
+    first_at: datetime
+    last_at: datetime
+
+
+def totals_of(fingerprints: Collection[str]) -> dict[str, Total]:
+    """By fingerprint; those that never came are left out."""
+    fields, totals = ("fingerprint", "count", "first_at", "last_at"), dict[str, Total]()
+    folded = Fingerprint.objects.filter(pk__in=list(fingerprints)).order_by().values_list(*fields)
+    fresh = FailureDelta.objects.filter(fingerprint__in=list(fingerprints)).order_by().values_list(*fields)
+    for fingerprint, count, first_at, last_at in folded.union(fresh, all=True):
+        so_far = totals.get(fingerprint, Total(0, first_at, last_at))
+        totals[fingerprint] = Total(so_far.count + count, min(so_far.first_at, first_at), max(so_far.last_at, last_at))
+    return totals
 
 
 def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> Mapping[str, list[int]]:

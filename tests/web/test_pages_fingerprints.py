@@ -97,6 +97,8 @@ def test_a_fix_that_did_not_hold_is_told(world: World) -> None:
 
     assert "It returned after its fix" in text_of(world, fingerprint_url(row.pk))
     assert "returned after its fix" in text_of(world, "/fingerprints/?book=returned")
+    for path in (f"/activations/{again.activation_uuid}/", f"/protocols/{world.protocols[0].pk}/"):
+        assert "returned after its fix" in text_of(world, path), path
     assert act(world, "not-fixed", of=row.pk) == 302
     assert "Nothing matches" in text_of(world, "/fingerprints/?book=returned")
 
@@ -114,6 +116,61 @@ def test_merged_ones_are_one_and_apart_again(world: World) -> None:
     assert f"{counts[one]} failures" in text_of(world, fingerprint_url(one))
     assert book.known_of([other]) == {} and {row.pk: row.count for row in Fingerprint.objects.all()} == counts
     assert FingerprintChange.objects.filter(fingerprint=one).count() == 3
+
+
+def test_what_was_written_goes_along_and_a_split_undoes_the_merge(world: World) -> None:
+    first, second, third = (row.pk for row in Fingerprint.objects.order_by("pk")[:3])
+    by, now = world.people["operator"], timezone.now()
+    merging.merge(first, second, by=by, now=now)
+    book.write(second, book.Known(ticket="OPS-2"), by=by, now=now)
+    merging.merge(second, third, by=by, now=now)
+
+    assert book.known_of([first])[first].ticket == "OPS-2" and book.known_of([third])[third].pk == third
+    assert "OPS-2" in text_of(world, fingerprint_url(third))
+    merging.split(second, of=third, by=by, now=now)
+    assert merging.heads_of([first, second, third]) == {first: second, second: second, third: third}
+    told = text_of(world, fingerprint_url(first))
+    assert f"merged it into {third}" in told and f"split it off from {third}" in told
+    assert f"split off from it: {second}" in text_of(world, fingerprint_url(third))
+
+
+def test_one_that_is_known_already_keeps_what_was_written_of_it(world: World) -> None:
+    one, other = (row.pk for row in Fingerprint.objects.order_by("pk")[:2])
+    by, now = world.people["operator"], timezone.now()
+    book.write(one, book.Known(ticket="OPS-1"), by=by, now=now)
+    book.write(other, book.Known(ticket="OPS-2"), by=by, now=now)
+    merging.merge(one, other, by=by, now=now)
+
+    assert book.known_of([one])[one].ticket == "OPS-2"
+    merging.split(one, of=other, by=by, now=now)
+    assert book.known_of([one])[one].ticket == "OPS-1"
+
+
+def test_counts_of_several_lead_to_no_list_of_one(world: World) -> None:
+    one, other = (row.pk for row in Fingerprint.objects.order_by("-count")[:2])
+    before = looked_at(signed_in(world, "viewer"), fingerprint_url(one)).links()
+    merging.merge(other, one, by=world.people["operator"], now=timezone.now())
+    after = looked_at(signed_in(world, "viewer"), fingerprint_url(one)).links()
+
+    assert [link for link in before if link.startswith("/protocols/?server=")]
+    assert not [link for link in after if link.startswith(("/protocols/?server=", "/protocols/?setting="))]
+    assert f"/protocols/?fingerprint={other.replace(':', '%3A')}" in after
+
+
+def test_a_kind_that_came_a_moment_ago_has_its_page_and_is_counted_in_it(world: World) -> None:
+    row = FailureProtocol.objects.get(pk=world.protocols[0].pk)
+    note([row])
+    assert "47 failures" in text_of(world, fingerprint_url(row.fingerprint))
+    row.fingerprint = "v1:0000000000000002"
+    note([row])
+
+    assert "1 failure" in text_of(world, fingerprint_url(row.fingerprint))
+
+
+def test_a_filter_that_means_nothing_finds_nothing(world: World) -> None:
+    for query in ("book=zzz", "span=9999d", "setting=nope"):
+        page = looked_at(signed_in(world, "viewer"), f"/fingerprints/?{query}")
+        assert not [link for link in page.links() if link.startswith("/fingerprint/?of=")], query
 
 
 def test_merging_makes_neither_chains_nor_circles(world: World) -> None:
@@ -189,6 +246,18 @@ class TestTwoActivations:
         assert "Compared with the finished activation before" in text
         assert "shop.NewError" in text and text.index("new") and "gone" in text
         assert "handlers per server" in text and "parameters: b" in text
+
+    def test_merged_ones_are_one_and_told_by_their_head(self, world: World) -> None:
+        after = self.make_next(world)
+        head, other = (row for row in Fingerprint.objects.order_by("-count")[:2])
+        merging.merge(other.pk, head.pk, by=world.people["operator"], now=timezone.now())
+        row = FailureProtocol.objects.filter(fingerprint=other.pk)[0]
+        row.activation_uuid = after.pk
+        note([row])
+        panel = text_of(world, f"/activations/{after.pk}/").split("Compared with the finished activation before")[1]
+
+        assert panel.count(head.exception_type) == 1 and other.exception_type not in panel
+        assert "+1 merged" in panel
 
     def test_the_first_one_has_nothing_beside_it(self, world: World) -> None:
         assert "Compared with" not in text_of(world, f"/activations/{world.activations[KEY].pk}/")
