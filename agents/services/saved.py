@@ -125,9 +125,12 @@ def nothing_to_save() -> FilterRefused:
 
 
 def _name(name: str) -> str:
-    """One line of what can be seen."""
+    """One line of what can be seen. Raises FilterRefused."""
     words = "".join(" " if unicodedata.category(each) in INVISIBLE else each for each in storable(name))
-    cleaned = " ".join(words.split())[:LONGEST_NAME]
+    cleaned = " ".join(words.split())
     if not cleaned:
         raise FilterRefused("no_name", _("Give the filter a name."))
+    if len(cleaned) > LONGEST_NAME:
+        reason = _("This name is too long: at most %(n)s characters.") % {"n": LONGEST_NAME}
+        raise FilterRefused("too_long", reason, _("Choose another name."))
     return cleaned

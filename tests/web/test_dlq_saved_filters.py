@@ -68,6 +68,7 @@ def test_own_ones_and_shared_ones_are_to_be_used_and_only_own_ones_changed(ann: 
         ("x", "span=9y", "bad_filter"),
         ("x", "nonsense=1", "bad_filter"),
         ("x", "server=" + "s" * 5000, "too_long"),
+        ("x" * 101, "server=srv-1", "too_long"),
         ("taken", "server=srv-1", "exists"),
     ],
 )

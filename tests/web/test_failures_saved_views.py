@@ -57,6 +57,7 @@ def test_others_use_a_shared_one_and_do_not_change_it(world: World) -> None:
         ("x", "span=9y", "bad_filter"),
         ("x", "nonsense=1", "bad_filter"),
         ("x", "text=" + "s" * 5000, "too_long"),
+        ("x" * 101, "server=srv-1", "too_long"),
         ("taken", "server=srv-1", "exists"),
     ],
 )
@@ -69,6 +70,16 @@ def test_what_cannot_be_saved_says_why(groups: None, name: str, query: str, code
 
     assert refused.value.code == code
     assert SavedView.objects.count() == 1
+
+
+def test_a_name_is_kept_whole_or_refused(world: World) -> None:
+    client = signed_in(world, "viewer")
+    client.post("/protocols/saved/save/", {"name": "x" * 100, "query": "text=x"})
+    saved = SavedView.objects.get()
+    page = client.post(f"/protocols/saved/{saved.pk}/change/", {"name": "y" * 500}, follow=True).content.decode()
+    saved.refresh_from_db()
+
+    assert saved.name == "x" * 100 and "at most 100 characters" in page
 
 
 def test_who_may_not_see_protocols_saves_nothing(world: World) -> None:
