@@ -13,7 +13,7 @@ from agents.pages.streams import AllPlacesTaken, Stream, begin_of
 from agents.sheets import Row, cell, csv_line, json_line
 from failures.finding.asked import Asked
 from failures.finding.cursors import Place
-from failures.finding.filters import ProtocolFilter
+from failures.finding.filters import ProtocolFilter, filter_part
 from failures.finding.search import count, older_than
 from failures.models import FailureProtocol
 
@@ -75,7 +75,7 @@ def _too_many() -> str:
 
 
 def _told_query(filters: ProtocolFilter) -> str:
-    query = filters.data.copy()
+    query = filter_part(filters.data)
     for name in UNTOLD:
         if query.get(name):
             query[name] = "•••"

@@ -26,6 +26,9 @@ HINTS = {
     "parse_error": "Send a JSON object in UTF-8.",
 }
 
+# Names of no field, of DRF's serializers and of Django's forms.
+OF_THE_WHOLE = ("non_field_errors", "__all__")
+
 
 class ApiProblem(exceptions.APIException):
     """An error that says what, where and what to do. `more` adds keys to the body."""
@@ -116,7 +119,7 @@ def _problems(detail: Any, path: str) -> list[tuple[str, str]]:
     if isinstance(detail, dict):
         found = []
         for name, item in detail.items():
-            place = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
+            place = path if name in OF_THE_WHOLE else f"{path}.{name}" if path else str(name)
             found += _problems(item, place)
         return found
     if isinstance(detail, list):

@@ -14,7 +14,7 @@ from agents.api.errors import Conflict
 from agents.pages.streams import file_response
 from agents.sheets import FORMATS
 from failures.exporting import NotExported, stream_of
-from failures.finding.filters import ProtocolFilter, filter_part
+from failures.finding.filters import ProtocolFilter
 
 PERMISSIONS = ("failures.view_failureprotocol", "failures.can_export_protocols")
 
@@ -37,9 +37,11 @@ class ExportProtocols(APIView):
             raise PermissionDenied
         asked = ProtocolExportQuery(data=request.query_params)
         asked.is_valid(raise_exception=True)
-        form = asked.validated_data["file"]
+        filters, form = ProtocolFilter(request.query_params), asked.validated_data["file"]
+        if not filters.is_valid():
+            raise serializers.ValidationError(filters.form.errors)
         try:
-            stream = stream_of(ProtocolFilter(filter_part(request.query_params)), form, request.user)
+            stream = stream_of(filters, form, request.user)
         except NotExported as refused:
             raise Conflict(str(refused), code=refused.code, where="query") from refused
         return file_response(stream, form, "protocols")

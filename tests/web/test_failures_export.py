@@ -162,6 +162,10 @@ def test_over_rest(stored: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert len(text_of(client.get(f"{url}?file=jsonl&setting=orders")).splitlines()) == 7
     assert client.get(f"{url}?file=exe").status_code == 400
+    for query, where in (("nonsense=1", f"/api/v1{URL}"), ("nonsense=", f"/api/v1{URL}"), ("span=9y", "span")):
+        answer = client.get(f"{url}?{query}")
+        assert (answer.status_code, answer.json()["error"], answer.json()["where"]) == (400, "invalid", where)
+        assert answer.json()["what_to_do"] and "__all__" not in str(answer.json())
     monkeypatch.setattr("failures.exporting.MOST", 3)
     refused = client.get(url)
     assert (refused.status_code, refused.json()["error"]) == (409, "too_many")
