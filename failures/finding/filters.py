@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from agents.models import LaunchSetting, Server
 from agents.pages.instants import InstantFilter
@@ -61,6 +61,11 @@ def _text(label: Any, most: int) -> django_filters.CharFilter:
     return django_filters.CharFilter(label=label, max_length=most, strip=True)
 
 
+def _as_stored(label: Any, most: int) -> django_filters.CharFilter:
+    """Of links, which bring what is stored: it may begin or end with a blank."""
+    return django_filters.CharFilter(label=label, max_length=most, strip=False)
+
+
 class ProtocolFilter(django_filters.FilterSet):
     """`asked` is what it means, once it is valid."""
 
@@ -75,7 +80,7 @@ class ProtocolFilter(django_filters.FilterSet):
     since = InstantFilter(label=gettext_lazy("From"))
     until = InstantFilter(label=gettext_lazy("Before"))
     temporary = django_filters.ChoiceFilter(
-        choices=TEMPORARY, label=gettext_lazy("Temporary"), empty_label=gettext_lazy("all")
+        choices=TEMPORARY, label=pgettext_lazy("failures", "Temporary"), empty_label=gettext_lazy("all")
     )
     counted = django_filters.ChoiceFilter(
         choices=COUNTED_OR_NOT, label=gettext_lazy("Counted by the breaker"), empty_label=gettext_lazy("all")
@@ -86,8 +91,8 @@ class ProtocolFilter(django_filters.FilterSet):
         empty_label=gettext_lazy("all"),
     )
     activation = django_filters.UUIDFilter(label=gettext_lazy("Activation"))
-    fingerprint = _text(gettext_lazy("Fingerprint"), 64)
-    exception_type = _text(gettext_lazy("Exception"), 255)
+    fingerprint = _as_stored(gettext_lazy("Fingerprint"), 64)
+    exception_type = _as_stored(gettext_lazy("Exception"), 255)
     # Shown only where they are set: links lead there, nobody types them.
     quiet = ("activation", "fingerprint", "exception_type")
     # Folded until one of them is set, or until somebody looks for more.

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import pytest
@@ -151,6 +152,16 @@ def _found_as(row: Row, query: str) -> bool:
     if "text" in query:
         return row.setting_key == "orders" and "such" in row.exception_text
     return row.server_name == "srv-1" and row.temporary
+
+
+@pytest.mark.parametrize("stored_as", [" v1:blank", "v1:blank ", " "])
+def test_what_links_bring_is_looked_for_as_it_is_stored(stored_as: str) -> None:
+    rows = stored(30)
+    Row.objects.filter(pk=rows[0].pk).update(fingerprint=stored_as, exception_type=stored_as)
+
+    for name in ("fingerprint", "exception_type"):
+        found = pages(urlencode({name: stored_as}), size=7)
+        assert [[place.key for place in page] for page in found] == [[rows[0].pk]]
 
 
 def test_no_more_than_asked_for_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

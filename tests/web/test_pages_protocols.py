@@ -144,6 +144,13 @@ def test_a_filter_that_is_not_understood_finds_nothing(world: World) -> None:
         assert "Nothing was looked for." in page.text and not _listed(page), query
 
 
+def test_fields_of_the_filter_are_named_in_russian(world: World) -> None:
+    page = looked_at(signed_in(world, "viewer", headers={"accept-language": "ru"}), "/protocols/?since=never")
+
+    assert "Временные" in page.text and "Временных" not in page.text
+    assert "Начиная с: " in page.text
+
+
 def test_a_list_that_ran_out_of_time_says_so_and_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
     monkeypatch.setattr("failures.finding.search.WINDOW", 20)
