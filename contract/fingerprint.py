@@ -5,7 +5,7 @@ import re
 
 VERSION = 1
 
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$', re.MULTILINE)
+_FRAME = re.compile(r'^[^\S\n]*File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)$', re.MULTILINE)
 _LIBRARY = re.compile(
     r"(?:^|[/\\])(?:site-packages|dist-packages|lib[/\\]python[\d.]+|importlib|kma)(?:[/\\]|$)|^<frozen "
 )

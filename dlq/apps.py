@@ -13,13 +13,13 @@ class DlqConfig(AppConfig):
         from dlq.endings import deaths
         from dlq.keeping import before_the_index, of_dead_letters
         from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
-        from dlq.replay.joining import outcomes_arrived
+        from dlq.replay.joining import outcomes_arrived, reports_of
         from dlq.returned import handled_well
         from failures.exporting import register_teller
         from failures.known_attempts import register_endings
         from failures.retention import keepers, turns
         from failures.retention.activations import register_referred
-        from failures.sinks import register_letter_outcome, register_protocols
+        from failures.sinks import register_known_outcomes, register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
 
         alert_sources.register_kinds()
@@ -31,6 +31,7 @@ class DlqConfig(AppConfig):
         rights.register()
         editing.register()
         register_letter_outcome(outcomes_arrived)
+        register_known_outcomes(reports_of)
         register_protocols(protocols_arrived)
         register_endings(deaths)
         register_teller(protocol_exports.told)

@@ -9,27 +9,33 @@ from uuid import UUID
 import structlog
 
 from agents.models import Interruption as InterruptionRow
-from agents.models import Server
+from agents.models import Run, Server
 from agents.services.interruptions import told_columns
 from contract.errors import ContractError
-from contract.messages import Interruption, Protocol, Record, Recovered
-from failures import records
+from contract.messages import KINDS, Closing, Interruption, LetterOutcome, Protocol, Record, Recovered
+from failures import closings, records
 from failures.hygiene import fit
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
 from failures.models.protocol import ERASED
+from failures.sinks import known_outcomes
 from failures.writing import LONGEST_CONTENT, as_text
 
 log = structlog.get_logger(__name__)
 
+KEPT_HERE = (FailureProtocol, RecoveredMessage, InterruptionRow)
+
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Rows that have the ids of the records, and the ids of protocols that have their numbers."""
+    """Rows that have the ids of the records, the ids of protocols that have their numbers, and the runs that they
+    close."""
 
     protocols: Mapping[UUID, FailureProtocol]
     recoveries: Mapping[UUID, RecoveredMessage]
     interruptions: Mapping[UUID, InterruptionRow]
+    outcomes: Mapping[UUID, Any]
     numbers: Mapping[int, UUID]
+    closed: Mapping[records.RunKey, Run]
 
 
 def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: datetime) -> list[Record]:
@@ -37,7 +43,7 @@ def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: da
     stored; each is kept once. What retention has deleted meanwhile cannot be compared: it is known."""
     if not again:
         return []
-    stored = _look_up(spool, again)
+    stored = _look_up(server, spool, again)
     found = [(record, stored_id) for record in again if (stored_id := _differs(record, stored)) is not None]
     RecordConflict.objects.bulk_create(
         [_row(server, spool, record, stored_id, now) for record, stored_id in found], ignore_conflicts=True
@@ -47,32 +53,55 @@ def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: da
     return [record for record, _ in found]
 
 
-def _look_up(spool: UUID, again: Sequence[Record]) -> _Stored:
+def _look_up(server: Server, spool: UUID, again: Sequence[Record]) -> _Stored:
     ids = {record.id for record in again}
     numbered = FailureProtocol.objects.filter(spool=spool, number__in={record.number for record in again})
     return _Stored(
         FailureProtocol.objects.in_bulk(ids),
         RecoveredMessage.objects.in_bulk(ids),
         InterruptionRow.objects.in_bulk(ids),
+        known_outcomes(ids),
         dict(numbered.order_by().values_list("number", "pk")),
+        _closed(server, again),
     )
+
+
+def _closed(server: Server, again: Sequence[Record]) -> dict[records.RunKey, Run]:
+    of_closings = (record for record in again if KINDS.get(record.kind) is Closing)
+    keys = {key for record in of_closings if (key := records.raw_run_key(record)) is not None}
+    if not keys:
+        return {}
+    runs = Run.objects.filter(server=server, activation__in={activation for activation, _ in keys})
+    return {(run.activation_id, run.epoch): run for run in runs.exclude(closing_records=None)}
 
 
 def _differs(record: Record, stored: _Stored) -> UUID | None:
     """The id of what is stored in its place and says something else."""
-    kinds: tuple[Mapping[UUID, Any], ...] = (stored.protocols, stored.recoveries, stored.interruptions)
+    kinds: tuple[Mapping[UUID, Any], ...] = (stored.protocols, stored.recoveries, stored.interruptions, stored.outcomes)
     row = next((rows[record.id] for rows in kinds if record.id in rows), None)
     if row is not None:
         return None if _erased(row) or _same(record, row) else record.id
-    return stored.numbers.get(record.number)
+    return _closed_otherwise(record, stored.closed) or stored.numbers.get(record.number)
 
 
-def _erased(row: FailureProtocol | RecoveredMessage | InterruptionRow) -> bool:
+def _closed_otherwise(record: Record, closed: Mapping[records.RunKey, Run]) -> UUID | None:
+    """The activation whose run was closed with other totals: a closing record has no row of its own."""
+    if KINDS.get(record.kind) is not Closing or not closed:
+        return None
+    try:
+        content = records.read(record)
+    except ContractError:
+        return None
+    run = closed.get(records.run_key(content))
+    return run.activation_id if run and isinstance(content, Closing) and closings.differs(content, run) else None
+
+
+def _erased(row: Any) -> bool:
     """What was taken out of it must not come back beside it, when a lost answer has a record sent again."""
     return not isinstance(row, InterruptionRow) and row.message_key.startswith(ERASED)
 
 
-def _same(record: Record, row: FailureProtocol | RecoveredMessage | InterruptionRow) -> bool:
+def _same(record: Record, row: Any) -> bool:
     try:
         content = records.read(record)
     except ContractError:
@@ -83,6 +112,8 @@ def _same(record: Record, row: FailureProtocol | RecoveredMessage | Interruption
         return _equal(records.recovered_columns(content), row)
     if isinstance(content, Interruption) and isinstance(row, InterruptionRow):
         return _equal(told_columns(content), row)
+    if isinstance(content, LetterOutcome) and not isinstance(row, KEPT_HERE):
+        return _equal(records.outcome_columns(content), row)
     return False
 
 

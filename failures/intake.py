@@ -26,13 +26,13 @@ from contract.messages import (
     Refusal,
     check_version,
 )
-from failures import counting, records, writing
+from failures import closings, counting, records, writing
 from failures.allowance import Charge
 from failures.conflicts import keep_conflicts
 from failures.hygiene import BIGGEST, fit
 from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from failures.records import Known, ReadRecord
-from failures.sinks import StoredOutcome, hand_on, register_letter_outcome, register_protocols
+from failures.sinks import StoredOutcome, hand_on, known_outcomes, register_letter_outcome, register_protocols
 from failures.tallies.noting import note
 
 __all__ = ["ForeignReport", "TooManyRecords", "accept_batch", "register_letter_outcome", "register_protocols"]
@@ -158,6 +158,7 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, 
     readable, refused, again = _read(fresh)
     known = _look_up(server, [content for _, content in readable], refused)
     stored_before = _stored_ids(readable)
+    stored_before |= closings.repeated((pair for pair in readable if pair[0].id not in stored_before), known.runs)
     again += [record for record, _ in readable if record.id in stored_before]
     readable = [(record, content) for record, content in readable if record.id not in stored_before]
 
@@ -214,7 +215,9 @@ def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:
         RecoveredMessage.objects.all(),
         InterruptionRow.objects.all(),
     )
-    return {pk for rows in kinds for pk in rows.filter(pk__in=ids).values_list("pk", flat=True)}
+    return {pk for rows in kinds for pk in rows.filter(pk__in=ids).values_list("pk", flat=True)} | set(
+        known_outcomes(ids)
+    )
 
 
 def _look_up(server: Server, contents: Sequence[records.RunRecord], refused: Refused) -> Known:

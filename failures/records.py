@@ -1,5 +1,6 @@
 """Records of a spool, checked, and the rows that they become. Raises ContractError for what cannot be stored."""
 
+import hashlib
 import math
 import uuid
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from agents.models import LaunchSetting, Run, Server
 from contract import wire
 from contract.breaker import TripReason
 from contract.errors import ContractError
+from contract.fingerprint import fingerprint
 from contract.messages import (
     KINDS,
     MAX_EVIDENCE,
@@ -25,6 +27,7 @@ from contract.messages import (
     Recovered,
 )
 from contract.outcomes import Outcome
+from contract.text import storable
 from failures.hygiene import ends, fit, plain, whole
 from failures.models import FailureProtocol, RecoveredMessage
 from failures.models.protocol import OUTCOMES
@@ -32,6 +35,7 @@ from failures.models.protocol import OUTCOMES
 RESULTS = ("handled", "failed")
 REASONS = tuple(reason.value for reason in TripReason)
 BIGGEST_COUNT = 2**31 - 1
+LONGEST_FINGERPRINT = 64
 
 RunKey = tuple[uuid.UUID, int]
 RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption
@@ -157,7 +161,7 @@ def protocol_columns(protocol: Protocol) -> dict[str, Any]:
         "exception_type": fit(protocol.exception_type, 255),
         "exception_text": ends(protocol.exception_text, MAX_TRACEBACK),
         "traceback": ends(protocol.traceback, MAX_TRACEBACK),
-        "fingerprint": fit(protocol.fingerprint, 64),
+        "fingerprint": _fingerprint(protocol),
         "place": fit(protocol.place, 300),
         "temporary": protocol.temporary,
         "counted": protocol.counted,
@@ -170,6 +174,19 @@ def protocol_columns(protocol: Protocol) -> dict[str, Any]:
         "memory_peak_bytes": protocol.memory_peak_bytes,
         "occurred_at": protocol.occurred_at,
     }
+
+
+def _fingerprint(protocol: Protocol) -> str:
+    """Never blank, which would be a kind of its own; of one that is too long a digest of the whole tells it from others
+    with its head."""
+    given = storable(protocol.fingerprint).strip()
+    if not given:
+        traceback = ends(protocol.traceback, MAX_TRACEBACK)
+        return fingerprint(protocol.exception_type, protocol.exception_text, traceback)
+    if len(given) <= LONGEST_FINGERPRINT:
+        return given
+    digest = hashlib.sha256(given.encode()).hexdigest()[:16]
+    return f"{given[: LONGEST_FINGERPRINT - len(digest) - 1]}…{digest}"
 
 
 def _message_columns(message: MessageIdentity) -> dict[str, Any]:
@@ -186,6 +203,22 @@ def _message_columns(message: MessageIdentity) -> dict[str, Any]:
         "given_back": message.given_back,
         "letter_queue": fit(message.letter_queue, 300),
         "letter_id": message.letter_id,
+    }
+
+
+def outcome_columns(outcome: LetterOutcome) -> dict[str, Any]:
+    """Of the row that the package above keeps of a letter's outcome: see `failures.sinks`."""
+    run, message = outcome.run, outcome.message
+    return {
+        "setting_key": fit(run.setting, 200),
+        "message_key": fit(message.key, 255),
+        "letter_queue": fit(message.letter_queue, 300),
+        "letter_id": message.letter_id,
+        "result": outcome.result,
+        "server_name": fit(run.server, 63),
+        "activation_uuid": run.activation,
+        "attempt": message.attempt,
+        "occurred_at": outcome.occurred_at,
     }
 
 

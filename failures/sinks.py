@@ -3,9 +3,10 @@
 A sink is called inside the intake's transaction: it must be short, and what it raises rolls the whole batch back.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from contract.messages import LetterOutcome
@@ -21,15 +22,27 @@ class StoredOutcome:
 
 
 LetterOutcomeSink = Callable[[Sequence[StoredOutcome], datetime], None]
+# Rows of the outcomes with these ids, with the columns of `records.outcome_columns`.
+KnownOutcomes = Callable[[Collection[UUID]], Mapping[UUID, Any]]
 ProtocolSink = Callable[[Sequence[FailureProtocol], datetime], None]
 
 _letter_outcome_sinks: list[LetterOutcomeSink] = []
+_known_outcomes: list[KnownOutcomes] = []
 _protocol_sinks: list[ProtocolSink] = []
 
 
 def register_letter_outcome(sink: LetterOutcomeSink) -> None:
     if sink not in _letter_outcome_sinks:
         _letter_outcome_sinks.append(sink)
+
+
+def register_known_outcomes(known: KnownOutcomes) -> None:
+    if known not in _known_outcomes:
+        _known_outcomes.append(known)
+
+
+def known_outcomes(ids: Collection[UUID]) -> dict[UUID, Any]:
+    return {pk: row for known in _known_outcomes for pk, row in known(ids).items()}
 
 
 def register_protocols(sink: ProtocolSink) -> None:

@@ -52,9 +52,10 @@ def _go_on(activation: UUID, now: datetime) -> None:
 
 
 def _close(run: Run, closing: Closing, now: datetime) -> None:
-    """The closing record is the last of its spool: all records before it are stored."""
+    """The closing record is the last of its spool: all records before it are stored. The first one counts."""
     values: dict[str, Any] = {"closing_records": closing.records, "handled": closing.handled}
-    Run.objects.filter(pk=run.pk).update(**values)
+    if not Run.objects.filter(pk=run.pk, closing_records=None).update(**values):
+        return
     if closing.counts is not None:
         # What was given up keeps the counts that did it.
         Run.objects.filter(pk=run.pk).exclude(state=RunPhase.INTERRUPTED).update(**counted(closing.counts))

@@ -1,7 +1,7 @@
 """Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a letter left."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
 from dlq.models.replay import DELIVERING
 from dlq.replay import counting
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
-from failures.hygiene import fit
+from failures.records import outcome_columns
 from failures.sinks import StoredOutcome
 
 Case = tuple[str, str]
@@ -29,21 +29,13 @@ def outcomes_arrived(outcomes: Sequence[StoredOutcome], now: datetime) -> None:
     settle({(report.setting_key, report.message_key) for report in reports}, now)
 
 
+def reports_of(ids: Collection[UUID]) -> Mapping[UUID, LetterReport]:
+    """Those that are here, for the intake: a record that comes again is known."""
+    return LetterReport.objects.in_bulk(ids)
+
+
 def _report(stored: StoredOutcome, now: datetime) -> LetterReport:
-    run, message = stored.outcome.run, stored.outcome.message
-    return LetterReport(
-        id=stored.id,
-        setting_key=fit(run.setting, 200),
-        message_key=fit(message.key, 255),
-        letter_queue=fit(message.letter_queue, 300),
-        letter_id=message.letter_id,
-        result=stored.outcome.result,
-        server_name=fit(run.server, 63),
-        activation_uuid=run.activation,
-        attempt=message.attempt,
-        occurred_at=stored.outcome.occurred_at,
-        received_at=now,
-    )
+    return LetterReport(id=stored.id, received_at=now, **outcome_columns(stored.outcome))
 
 
 def settle(cases: Collection[Case], now: datetime) -> None:

@@ -60,7 +60,7 @@ class RecordConflict(models.Model):
     number = models.BigIntegerField(_("number in the spool"))
     server = models.ForeignKey(Server, models.CASCADE, related_name="record_conflicts", verbose_name=_("server"))
     kind = models.CharField(_("kind"), max_length=60, blank=True)
-    # The record that has the id or the number.
+    # The record that has the id or the number; of a closing record the activation whose run another one closed.
     stored_id = models.UUIDField(_("id of the stored record"), db_index=True)
     content = models.TextField(_("content"), blank=True)
     received_at = models.DateTimeField(_("received"), default=timezone.now)

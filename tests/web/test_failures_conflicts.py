@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from agents.models import Interruption, Run
-from contract.messages import Content, Record, RecordBatch, RecordReceipt
+from agents.models import Interruption, Run, RunPhase
+from agents.services.outcomes import record_outcomes
+from contract.messages import Closing, Content, Record, RecordBatch, RecordReceipt, RunState
+from dlq.models import LetterReport
 from failures.erasing import erase_protocols, erase_recovered
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecordConflict, RecoveredMessage
@@ -45,11 +47,16 @@ def kinds(run: Run) -> dict[str, tuple[Content, Content]]:
         ),
         "recovered": (reports.recovered(of), reports.recovered(of, occurred_at=AT + timedelta(days=1))),
         "interruption": (interruption, dataclasses.replace(interruption, m=11)),
+        "outcome": (
+            reports.letter_outcome(of, reports.message()),
+            reports.letter_outcome(of, reports.message(), "failed"),
+        ),
         "kind": (reports.protocol(of), reports.recovered(of)),
+        "kind of an outcome": (reports.letter_outcome(of, reports.message()), reports.protocol(of)),
     }
 
 
-NAMES = ["protocol", "properties", "recovered", "interruption", "kind"]
+NAMES = ["protocol", "properties", "recovered", "interruption", "outcome", "kind", "kind of an outcome"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -82,7 +89,8 @@ def test_an_id_with_the_same_content_is_only_known(run: Run, name: str, how: str
         receipt = take(run, uuid.uuid4() if how == "other spool" else spool, second)
     assert (receipt.known, receipt.known_numbers, receipt.conflicts) == (1, (second.number,), ())
     assert not RecordConflict.objects.exists()
-    assert FailureProtocol.objects.count() + RecoveredMessage.objects.count() + Interruption.objects.count() == 1
+    rows = (FailureProtocol.objects, RecoveredMessage.objects, Interruption.objects, LetterReport.objects)
+    assert sum(of_kind.count() for of_kind in rows) == 1
 
 
 def test_a_conflict_that_is_sent_again_is_kept_once(run: Run) -> None:
@@ -104,6 +112,62 @@ def test_a_number_that_another_record_has_is_not_dropped(run: Run) -> None:
     kept = RecordConflict.objects.get()
     assert (kept.record_id, kept.stored_id) == (again.id, first.records[1].id)
     assert "lost?" in kept.content
+
+
+def closed_with(run: Run) -> tuple[object, ...]:
+    run.refresh_from_db()
+    return run.closing_records, run.handled, run.state, run.any_count, run.stored_records
+
+
+@pytest.mark.parametrize("how", ["next number", "other spool", "one batch"])
+@pytest.mark.parametrize("same_id", [True, False])
+def test_the_first_closing_record_of_a_run_counts(run: Run, how: str, same_id: bool) -> None:
+    of, spool, identity = reports.run_of(run), uuid.uuid4(), uuid.uuid4()
+    first = record(reports.closing(of, 0, handled=310), 1, identity)
+    other: Closing = reports.closing(of, 7, handled=5, state=RunState.FAILED, counts=reports.interruption(of).counts)
+    second = record(other, 2, identity if same_id else uuid.uuid4())
+    if how == "one batch":
+        receipt = take(run, spool, first, second)
+    else:
+        take(run, spool, first)
+        receipt = take(run, uuid.uuid4() if how == "other spool" else spool, second)
+    assert closed_with(run) == (0, 310, "finished", 0, 0)
+    assert receipt.known_numbers == receipt.conflicts == (2,)
+    kept = RecordConflict.objects.get()
+    assert (kept.record_id, kept.stored_id, kept.kind) == (second.id, run.activation_id, "closing")
+
+
+@pytest.mark.parametrize("how", ["same number", "next number", "other spool"])
+def test_a_closing_record_that_comes_again_is_only_known(run: Run, how: str) -> None:
+    spool, identity = uuid.uuid4(), uuid.uuid4()
+    closing = reports.closing(reports.run_of(run), 0, handled=310)
+    take(run, spool, record(closing, 1, identity))
+    again = record(closing, 1 if how == "same number" else 2, identity)
+    receipt = take(run, uuid.uuid4() if how == "other spool" else spool, again)
+    assert (receipt.new, receipt.known, receipt.conflicts) == (0, 1, ())
+    assert not RecordConflict.objects.exists()
+
+
+def test_of_two_intakes_at_once_the_first_closing_record_counts(run: Run) -> None:
+    """The second looked at the run before the first had closed it."""
+    of = reports.run_of(run)
+    for handled in (310, 5):
+        record_outcomes(run, closing=reports.closing(of, 0, handled=handled), now=AT)
+    assert closed_with(run) == (0, 310, "finished", 0, 0)
+
+
+def test_a_run_that_was_lost_is_closed_by_its_own_record(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(state=RunPhase.LOST, closed_at=AT, handled=300)
+    receipt = take(run, uuid.uuid4(), record(reports.closing(reports.run_of(run), 0, handled=310), 1, uuid.uuid4()))
+    assert (receipt.new, closed_with(run)[:3]) == (1, (0, 310, "lost"))
+
+
+def test_records_that_will_never_come_make_no_conflict_of_their_closing_one(run: Run) -> None:
+    closing = reports.closing(reports.run_of(run), 4, state=RunState.INTERRUPTED)
+    take(run, uuid.uuid4(), record(closing, 1, uuid.uuid4()))
+    Run.objects.filter(pk=run.pk).update(closing_records=0)
+    receipt = take(run, uuid.uuid4(), record(closing, 1, uuid.uuid4()))
+    assert (receipt.known, receipt.conflicts) == (1, ())
 
 
 def test_what_retention_has_deleted_is_known_and_no_conflict(run: Run) -> None:

@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.test import Client
 
 from agents.models import Run, RunPhase
+from contract.fingerprint import fingerprint
 from contract.messages import MAX_RECORDS, MAX_TRACEBACK, OLDEST_VERSION, VERSION, Content, RecordBatch, RunState
 from contract.wire import dump
 from failures.intake import accept_batch
@@ -266,6 +267,24 @@ def test_a_long_traceback_keeps_its_head_and_its_tail(client: Client, run: Run) 
     assert post(client, batch, packed=True).json()["new"] == 1
     kept = FailureProtocol.objects.get().traceback
     assert kept.startswith("head ") and kept.endswith(" tail") and len(kept) <= MAX_TRACEBACK
+
+
+@pytest.mark.parametrize("given", ["", "  ", "\t\n"])
+def test_a_blank_fingerprint_is_made_here(run: Run, given: str) -> None:
+    content = reports.protocol(reports.run_of(run), fingerprint=given)
+    accept_batch(run.server, Spool().batch(content), AT)
+    made = fingerprint(content.exception_type, content.exception_text, content.traceback)
+    assert FailureProtocol.objects.get().fingerprint == made
+
+
+def test_fingerprints_that_are_too_long_stay_apart(run: Run) -> None:
+    of, head = reports.run_of(run), "x" * 64
+    given = [" v1:spaced ", head, head + "1", head + "2", head + "1 "]
+    accept_batch(run.server, Spool().batch(*[reports.protocol(of, fingerprint=text) for text in given]), AT)
+    kept = list(FailureProtocol.objects.order_by("number").values_list("fingerprint", flat=True))
+    assert kept[:2] == ["v1:spaced", head]
+    assert kept[2] == kept[4] and len({*kept}) == 4
+    assert all(len(text) <= 64 for text in kept) and kept[2].startswith("x" * 40)
 
 
 def test_unknown_fields_are_ignored_and_counted(client: Client, run: Run) -> None:
