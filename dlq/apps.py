@@ -11,7 +11,7 @@ class DlqConfig(AppConfig):
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
-        from dlq.keeping import before_the_index, of_dead_letters
+        from dlq.keeping import before_the_index, dead_letters_keep_nothing_before, indexed_before, of_dead_letters
         from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived, reports_of
         from dlq.returned import handled_well
@@ -36,8 +36,8 @@ class DlqConfig(AppConfig):
         register_endings(deaths)
         register_teller(protocol_exports.told)
         register_returned(handled_well)
-        keepers.register("index", before_the_index)
-        keepers.register("dead", of_dead_letters)
+        keepers.register("index", before_the_index, indexed_before)
+        keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)
         register_referred(aging.referred_activations)
         turns.register(30, aging.REPLAYS, aging.forget_old_replays)
         turns.register(40, aging.AUDIT, aging.forget_old_audit)

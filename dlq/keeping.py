@@ -25,11 +25,21 @@ def of_dead_letters(picked: Sequence[Picked], now: datetime) -> Collection[UUID]
     return {each.id for each in picked if each.message_key and (each.setting_key, each.message_key) in cases}
 
 
+def dead_letters_keep_nothing_before(now: datetime) -> datetime | None:
+    return None if settings.MA_RETENTION_KEEP_DEAD else now
+
+
+def indexed_before(now: datetime) -> datetime | None:
+    """Letters of before are stored; None while the feed has given no sign."""
+    sign = ProcessBeat.objects.filter(name="feed").values_list("at", flat=True).first()
+    return sign - ON_ITS_WAY if sign is not None else None
+
+
 def before_the_index(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
     """The last attempts of messages whose letters the feed cannot have stored yet: its rows take their copy of the last
     failure from them."""
     last = [each for each in picked if each.last_attempt]
     if not last:
         return ()
-    sign = ProcessBeat.objects.filter(name="feed").values_list("at", flat=True).first()
-    return {each.id for each in last if sign is None or each.at > sign - ON_ITS_WAY}
+    indexed = indexed_before(now)
+    return {each.id for each in last if indexed is None or each.at > indexed}

@@ -13,13 +13,13 @@ class FailuresConfig(AppConfig):
         from failures.known_attempts import known_attempts
         from failures.pages import urls
         from failures.retention import activations, keepers, turns
-        from failures.retention.own_keepers import counted_attempts
+        from failures.retention.own_keepers import attempts_are_counted_since, counted_attempts
         from failures.unresolved import unresolved
 
         urls.register()
         alerts.register_kinds()
         provided.register(known_attempts)
         counted.register(unresolved)
-        keepers.register("attempts", counted_attempts)
+        keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         turns.register(10, activations.RUNS, activations.old_runs)
         turns.register(20, activations.ACTIVATIONS, activations.old_activations)

@@ -86,9 +86,23 @@ class _Pass:
         self._recovered(old.order_by("occurred_at"))
 
     def _whole(self, activation: UUID) -> None:
+        """It has ended, so how it finished is written down."""
+        self._sweep(activation)
         for picked in picking.of_activation(activation):
             self._remove(picked)
         self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
+
+    def _sweep(self, activation: UUID) -> None:
+        """What is so old that nobody keeps it, without looking at each."""
+        while (quiet := keepers.quiet_before(self.now)) is not None:
+            self._look()
+            size = self.chunks.size
+            old = FailureProtocol.objects.filter(
+                activation_uuid=activation, occurred_at__lt=quiet, received_at__lt=quiet
+            )
+            some = FailureProtocol.objects.filter(pk__in=old.order_by().values("pk")[:size])
+            if self.chunks.delete(PROTOCOLS, partial(_delete_rows, some), setting_key=self.key, of=self.of) < size:
+                return
 
     def _without_protocols(self, activation: UUID) -> None:
         """What recovered in it explains protocols of it, as long as there are any."""
@@ -148,6 +162,10 @@ def _delete(picked: Sequence[Picked]) -> int:
     ids = [each.id for each in picked]
     _keep_the_truth(picked)
     return FailureProtocol.objects.filter(pk__in=ids).delete()[0]
+
+
+def _delete_rows(rows: QuerySet[FailureProtocol]) -> int:
+    return rows.order_by().delete()[0]
 
 
 def _delete_recovered(ids: Sequence[UUID]) -> int:

@@ -25,17 +25,36 @@ class Picked:
 
 # Which of these must stay, now.
 Keeper = Callable[[Sequence[Picked], datetime], Collection[UUID]]
+# Before which instant it keeps nothing, now; None: it has to look at each.
+Quiet = Callable[[datetime], datetime | None]
 
 _keepers: dict[str, Keeper] = {}
+_quiet: dict[str, Quiet] = {}
 
 
-def register(reason: str, keeper: Keeper) -> None:
+def _looks_at_each(now: datetime) -> None:
+    return None
+
+
+def register(reason: str, keeper: Keeper, quiet: Quiet = _looks_at_each) -> None:
     """`reason` is a stable word, by which runs and pages tell of what was kept."""
-    _keepers[reason] = keeper
+    _keepers[reason], _quiet[reason] = keeper, quiet
 
 
 def unregister(reason: str) -> None:
     _keepers.pop(reason, None)
+    _quiet.pop(reason, None)
+
+
+def quiet_before(now: datetime) -> datetime | None:
+    """Of what had both occurred and been received before it nobody keeps anything; None: each is to be looked at."""
+    earliest = now
+    for quiet in _quiet.values():
+        instant = quiet(now)
+        if instant is None:
+            return None
+        earliest = min(earliest, instant)
+    return earliest
 
 
 def kept_of(picked: Sequence[Picked], now: datetime) -> dict[UUID, str]:

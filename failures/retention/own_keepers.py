@@ -10,10 +10,14 @@ from failures.models import FailureProtocol
 from failures.retention.keepers import Picked
 
 
+def attempts_are_counted_since(now: datetime) -> datetime:
+    return now - LOOK_BACK
+
+
 def counted_attempts(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
     """Protocols of messages whose KMA died lately: what servers are told of their attempts is counted from them. A day
     later they go."""
-    since = now - LOOK_BACK
+    since = attempts_are_counted_since(now)
     young = [each for each in picked if each.at >= since and each.message_key and not each.message_key_weak]
     if not young:
         return ()

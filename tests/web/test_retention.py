@@ -10,7 +10,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from agents.models import Activation, LaunchSetting, Pool, Run, Server
+from agents.models import Activation, LaunchSetting, Pool, ProcessBeat, Run, Server
 from contract.outcomes import Outcome
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure, RetentionRun
@@ -213,6 +213,37 @@ def test_protocols_that_count_the_deaths_of_a_kma_stay_for_a_day(setting: Launch
 
     assert told(run)["protocols", "orders", "well"] == (2, {"attempts": 3})
     assert apply(NOW + DAY).deleted == 3
+
+
+def test_what_nobody_would_keep_goes_without_being_looked_at(
+    setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+    one_by_one = picking.of_activation
+    monkeypatch.setattr(
+        picking, "of_activation", lambda pk: (looked_at.append(len(some)) or some for some in one_by_one(pk))
+    )
+    ProcessBeat.objects.create(name="feed", at=NOW)
+    well = activation(setting, 5, well=True)
+    protocols(well, 12, 4)
+    # Received just now: a letter of it may be on its way.
+    kept = protocols(well, 1, 4, received_at=NOW, last_attempt=True)
+
+    apply(NOW)
+    assert list(FailureProtocol.objects.all()) == kept and looked_at == [1]
+
+
+def test_where_somebody_has_to_look_each_is_looked_at(setting: LaunchSetting) -> None:
+    well = activation(setting, 5, well=True)
+    rows = protocols(well, 12, 4)
+    keepers.register("test", lambda picked, now: {each.id for each in picked if each.id == rows[7].pk})
+    try:
+        assert keepers.quiet_before(NOW) is None
+        apply(NOW)
+    finally:
+        keepers.unregister("test")
+
+    assert list(FailureProtocol.objects.all()) == [rows[7]]
 
 
 def test_a_guard_keeps_what_it_says_and_is_told_of(setting: LaunchSetting) -> None:
