@@ -379,6 +379,10 @@ def test_who_may_not_and_what_makes_no_sense_is_refused(house: None, person: Use
         erase("--property", "customer")
     with pytest.raises(CommandError, match="the audit keeps it"):
         call_command("erase", *BY_KEY, "--as", "officer", "--reason", f"about {KEY}")
+    for nothing in ("", " \t\n\u00a0"):
+        for dry in ([], ["--dry-run"]):
+            with pytest.raises(CommandError, match="Give a reason"):
+                call_command("erase", *BY_KEY, "--as", "officer", "--reason", nothing, *dry)
     person.user_permissions.clear()
     with pytest.raises(CommandError, match="may not erase"):
         erase(*BY_KEY)

@@ -38,6 +38,8 @@ class Command(BaseCommand):
         wanted, person = _wanted(options), person_named(options["person"])
         if not person.has_perm(ERASE):
             raise CommandError(f"{person.get_username()} may not erase: the permission {ERASE} is needed.")
+        if not options["reason"].strip():
+            raise CommandError("Give a reason: it is all that the audit will know of what was erased.")
         if wanted.secret in options["reason"]:
             raise CommandError("The reason holds the value that is to be erased, and the audit keeps it.")
         now, operation = timezone.now(), uuid4()
