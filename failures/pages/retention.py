@@ -17,9 +17,9 @@ from agents.pages.amounts import instant, number
 from agents.pages.consoles import link, needs, page
 from agents.pages.lists import PAGE
 from agents.pages.shown import Shown
-from failures.models import RetentionFigure, RetentionRun, RetentionState
+from failures.models import FailureProtocol, RetentionFigure, RetentionRun, RetentionState
 from failures.retention.facts import last_finished_of, ranges_of, span_of
-from failures.retention.rule import Range, Rule
+from failures.retention.rule import Range, Rule, none_finished
 
 VIEW = "failures.view_retentionrun"
 RUNS_SHOWN = 10
@@ -120,8 +120,16 @@ def ages() -> list[tuple[str, str]]:
 
 def _row(setting: LaunchSetting, now: datetime) -> Row:
     figures = RetentionFigure.objects.filter(setting_key=setting.key, what__in=("protocols", "recovered"))
-    goes = [what_goes_next(each) for each in ranges_of(setting, now)]
+    ranges = ranges_of(setting, now)
+    goes = [what_goes_next(each) for each in ranges]
+    if none_finished(ranges) and not any(_has_older(setting, each) for each in ranges):
+        goes = [_("nothing has finished yet")]
     return Row(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
+
+
+def _has_older(setting: LaunchSetting, of: Range) -> bool:
+    """Whether the setting has protocols that occurred before the range's instant; one look into an index."""
+    return of.before is not None and FailureProtocol.objects.filter(setting=setting, occurred_at__lt=of.before).exists()
 
 
 def what_goes_next(of: Range) -> str:

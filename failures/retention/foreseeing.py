@@ -29,16 +29,21 @@ class Foreseen:
     kept: dict[str, int] = field(default_factory=dict)
     cut: bool = False
 
+    @property
+    def holds(self) -> bool:
+        """Also where what was looked at stays for its other clock, and there is more."""
+        return bool(self.going or self.kept or self.cut)
 
-def foresee(now: datetime) -> Iterator[Foreseen]:
-    """Setting by setting, then what is of none; of ranges that hold nothing too."""
+
+def foresee(now: datetime) -> Iterator[tuple[str, list[Foreseen]]]:
+    """(key of a setting, its ranges, of those that hold nothing too), setting by setting; the last one, without a key,
+    is what is of none."""
     after = 0
     while setting := LaunchSetting.objects.filter(pk__gt=after).order_by("pk").first():
-        yield from foresee_of(setting, now)
+        yield setting.key, foresee_of(setting, now)
         after = setting.pk
-    for each in ranges_of_nobody(now):
-        rows = FailureProtocol.objects.filter(activation=None)
-        yield _counted("", each, picking.by_time(rows, each), now)
+    rows = FailureProtocol.objects.filter(activation=None)
+    yield "", [_counted("", each, picking.by_time(rows, each), now) for each in ranges_of_nobody(now)]
 
 
 def foresee_of(setting: LaunchSetting, now: datetime) -> list[Foreseen]:

@@ -76,6 +76,11 @@ def what_goes(
     return tuple(found)
 
 
+def none_finished(ranges: Iterable[Range]) -> bool:
+    """Whether these are what goes of a setting of which no activation has finished: its age alone decides."""
+    return {each.rule for each in ranges} <= {Rule.SILENT}
+
+
 def nobodys(*, now: datetime, c: timedelta | None) -> tuple[Range, ...]:
     """Of activations that the MA does not know, and of settings that are gone: nobody can say how they finished."""
     return what_goes((), now=now, n=timedelta(), c=c)

@@ -1,10 +1,13 @@
 """What a run did or would do, as rows for programs and lines for people. English: for terminals and logs."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from django.conf import settings
 
 from failures.models import RetentionFigure
 from failures.retention.foreseeing import Foreseen
-from failures.retention.rule import Rule
+from failures.retention.rule import Rule, none_finished
 
 Row = dict[str, Any]
 
@@ -40,6 +43,10 @@ def of_foreseen(foreseen: Foreseen) -> Row:
     }
 
 
+def _why(row: Row) -> str:
+    return WHY.get(row["rule"], "").format(before=(row["older_than"] or "")[:16])
+
+
 def line(row: Row) -> str:
     """One line of a terminal."""
     about = f"{row['setting'] or '(no setting)'}: " if row["what"] in ("protocols", "recovered") else ""
@@ -47,6 +54,26 @@ def line(row: Row) -> str:
         number = f"{'at least ' if row['at_least'] else ''}{row['would_go']} {row['what']} would go"
     else:
         number = f"{row['deleted']} {row['what']} deleted"
-    why = WHY.get(row["rule"], "").format(before=(row["older_than"] or "")[:16])
+    why = _why(row)
     kept = ", ".join(f"{count} kept ({reason})" for reason, count in row["kept"].items())
     return about + "; ".join(filter(None, [number, kept, why]))
+
+
+def nothing_line(key: str, foreseen: Sequence[Foreseen]) -> str:
+    """Of a setting (empty: of none) whose ranges, all of them here, hold nothing: why."""
+    ranges = [each.of for each in foreseen]
+    if key and none_finished(ranges):
+        why = ["nothing has finished yet"]
+        why += [f"nothing is older than {each.before:%Y-%m-%dT%H:%M}" for each in ranges if each.before]
+    else:
+        why = [_why(of_foreseen(each)) for each in foreseen] or ["nothing goes by its age alone"]
+    return f"{key or '(no setting)'}: nothing would go; {'; '.join(why)}"
+
+
+def rule_in_force() -> Row:
+    """The numbers of the rule: N and C in days; C 0: nothing goes by its age alone."""
+    return {
+        "days": settings.MA_RETENTION_DAYS,
+        "silent_days": settings.MA_RETENTION_SILENT_DAYS,
+        "keep_dead": settings.MA_RETENTION_KEEP_DEAD,
+    }

@@ -5,11 +5,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.utils import timezone
+
 from agents.models import Activation, LaunchSetting, Run, Server
 from failures.models import FailureProtocol, RecoveredMessage
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
+
+
+def of_today(days_ago: float) -> float:
+    """So many days before this moment, in days before NOW: for what asks the clock."""
+    return days_ago - (timezone.now() - NOW) / DAY
 
 
 def activation(

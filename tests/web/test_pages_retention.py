@@ -11,11 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
-from failures.models import RetentionFigure, RetentionRun
+from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.pages import retention
 from failures.retention import keepers
 from failures.retention.turns import work
-from tests.web.retention_rows import NOW, activation, protocols, recoveries
+from tests.web.retention_rows import NOW, activation, of_today, protocols, recoveries
 from tests.web.rows import make_setting
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +62,22 @@ def test_each_setting_says_what_goes_next(look: Any, pool: Pool) -> None:
     assert "finished with an error" in html
     assert f"{bad.started_at - timedelta(days=30):%b %Y}" in html
     assert "none yet" in html
+
+
+def test_of_a_setting_that_has_only_begun_nothing_has_finished_yet(look: Any, pool: Pool) -> None:
+    running = activation(make_setting(pool, "young"), of_today(1), going_on=True)
+    protocols(running, 1, of_today(0))
+    html = look()
+    assert "nothing has finished yet" in html and "nothing finished for long" not in html
+
+    protocols(running, 1, 3000)
+    html = look()
+    assert "nothing has finished yet" not in html and "nothing finished for long: what is older than" in html
+
+    activation(make_setting(pool, "silent", address="t.silent"), 3000, well=True)
+    FailureProtocol.objects.all().delete()
+    html = look()
+    assert "nothing has finished yet" in html and "nothing finished for long: what is older than" in html
 
 
 def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) -> None:

@@ -9,12 +9,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from agents.models import LaunchSetting
+from agents.models import LaunchSetting, Pool
 from failures.management.commands import apply_retention
 from failures.models import FailureProtocol, RetentionRun
 from failures.retention import foreseeing, picking, turns
 from failures.retention.running import take_turn
-from tests.web.retention_rows import activation, protocols, recoveries
+from tests.web.retention_rows import activation, of_today, protocols, recoveries
+from tests.web.rows import make_setting
 
 pytestmark = pytest.mark.django_db
 
@@ -56,6 +57,58 @@ def test_a_dry_run_counts_to_a_bound_and_says_so(
         }
     ]  # fmt: skip
     assert said("--dry-run").startswith("orders: at least 6 protocols would go")
+
+
+def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: Pool, settings: Any) -> None:
+    settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS = 30, 90
+    activation(make_setting(pool, "good"), of_today(5), well=True)
+    activation(make_setting(pool, "bad", address="t.bad"), of_today(5), well=False)
+    make_setting(pool, "new", address="t.new")
+
+    told = said("--dry-run").splitlines()
+    assert [line.rstrip("0123456789-:T") for line in told] == [
+        "good: nothing would go; the last finished activation finished well: all up to it",
+        "bad: nothing would go; the last finished activation finished with an error: what is older than ",
+        "new: nothing would go; nothing has finished yet; nothing is older than ",
+        "(no setting): nothing would go; nothing finished for long: what is older than ",
+    ]
+    assert rows("--dry-run") == [{"would_go": [], "rule": {"days": 30, "silent_days": 90, "keep_dead": False}}]
+
+    settings.MA_RETENTION_SILENT_DAYS = 0
+    assert said("--dry-run").splitlines()[2:] == [
+        "new: nothing would go; nothing has finished yet",
+        "(no setting): nothing would go; nothing goes by its age alone",
+    ]
+
+
+def test_a_dry_run_counts_the_settings_of_which_nothing_goes_where_they_are_many(
+    setting: LaunchSetting, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_retention, "MOST_TOLD", 2)
+    protocols(activation(setting, of_today(5), well=True), 7, of_today(5))
+    for number in range(2):
+        make_setting(pool, f"idle-{number}", address=f"t.{number}")
+    assert [line.partition(";")[0] for line in said("--dry-run").splitlines()] == [
+        "orders: 7 protocols would go", "idle-0: nothing would go", "idle-1: nothing would go",
+        "(no setting): nothing would go",
+    ]  # fmt: skip
+
+    make_setting(pool, "idle-2", address="t.2")
+    assert [line.partition(";")[0] for line in said("--dry-run").splitlines()] == [
+        "orders: 7 protocols would go", "3 settings: nothing would go", "(no setting): nothing would go",
+    ]  # fmt: skip
+    assert [row["setting"] for row in rows("--dry-run")] == ["orders"]
+
+
+def test_a_dry_run_that_could_not_look_at_all_of_it_does_not_say_that_nothing_goes(
+    setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old by the clock of their server, young by ours: they stay, and there are more behind them."""
+    monkeypatch.setattr(picking, "AT_ONCE", 1)
+    monkeypatch.setattr(foreseeing, "MOST_PARTS", 2)
+    protocols(activation(setting, of_today(1), going_on=True), 5, 3000, received_at=timezone.now())
+
+    assert said("--dry-run").startswith("orders: at least 0 protocols would go")
 
 
 def test_it_applies_the_rule_and_says_what_it_did(setting: LaunchSetting) -> None:

@@ -18,6 +18,8 @@ from failures.retention.turns import work
 
 # Between two looks whether the one that is at it has ended or died.
 WAIT_SECONDS = 1.0
+# Settings of which nothing goes that are told one by one.
+MOST_TOLD = 50
 
 
 class Command(BaseCommand):
@@ -30,10 +32,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rows = _foreseen() if options["dry_run"] else self._applied()
-        for row in rows:
-            text = json.dumps(row, ensure_ascii=False) if options["json"] else telling.line(row)
-            self.stdout.write(text)
+        if options["dry_run"]:
+            lines = _foreseen_json() if options["json"] else _foreseen_lines()
+        else:
+            lines = (_json(row) if options["json"] else telling.line(row) for row in self._applied())
+        for line in lines:
+            self.stdout.write(line)
 
     def _applied(self) -> Iterator[telling.Row]:
         run = _worked()
@@ -43,10 +47,38 @@ class Command(BaseCommand):
             raise CommandError(f"Not everything could be done: {run.problem}")
 
 
-def _foreseen() -> Iterator[telling.Row]:
-    for each in foresee(timezone.now()):
-        if each.going or each.kept:
-            yield telling.of_foreseen(each)
+def _json(row: telling.Row) -> str:
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _foreseen_json() -> Iterator[str]:
+    """A row for each range that holds something; where none does, an empty list with the rule in force."""
+    none = True
+    for _key, found in foresee(timezone.now()):
+        for each in found:
+            if each.holds:
+                none = False
+                yield _json(telling.of_foreseen(each))
+    if none:
+        yield _json({"would_go": [], "rule": telling.rule_in_force()})
+
+
+def _foreseen_lines() -> Iterator[str]:
+    """Of settings of which nothing goes why that is so; of more than MOST_TOLD of them how many they are. Last what is
+    of no setting."""
+    nothing: list[str] = []
+    count = 0
+    for key, found in foresee(timezone.now()):
+        lines = [telling.line(telling.of_foreseen(each)) for each in found if each.holds]
+        if not key:
+            yield from nothing if count <= MOST_TOLD else [f"{count} settings: nothing would go"]
+            yield from lines or [telling.nothing_line(key, found)]
+        elif lines:
+            yield from lines
+        else:
+            count += 1
+            if count <= MOST_TOLD:
+                nothing.append(telling.nothing_line(key, found))
 
 
 def _worked() -> RetentionRun:
