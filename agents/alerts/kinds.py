@@ -37,8 +37,9 @@ Observe = Callable[[datetime, frozenset[str]], Iterable[Observation]]
 @dataclass(frozen=True, slots=True)
 class Kind:
     """`says(facts, value)` is one sentence on what is wrong and where, `measure(value)` the value with its unit,
-    `url(facts)` the page of what it is about; all in the reader's language, none with a body or a secret. `told`: the
-    steps that are told by e-mail and webhook."""
+    empty where it says nothing, `url(facts)` the page of what it is about; all in the reader's language, none with a
+    body or a secret. `told`: the steps that are told by e-mail and webhook. `head` and `advice`: label and what to do
+    of one alert, where they depend on what it is about."""
 
     name: str
     label: Text
@@ -51,6 +52,8 @@ class Kind:
     url: Callable[[Mapping[str, Any]], str]
     observe: Observe
     told: frozenset[Step] = EVERY_STEP
+    head: Callable[[Mapping[str, Any], float], Text] | None = None
+    advice: Callable[[Mapping[str, Any]], Text] | None = None
 
 
 _kinds: dict[str, Kind] = {}

@@ -41,7 +41,14 @@ def one_line(text: object, limit: int = LONGEST) -> str:
 
 def label(alert: Alert) -> str:
     kind = kind_of(alert.kind)
-    return str(kind.label) if kind else alert.kind
+    if kind is None:
+        return alert.kind
+    if kind.head is None or alert.subject == MORE:
+        return str(kind.label)
+    try:
+        return str(kind.head(alert.facts, alert.value))
+    except UNREADABLE:
+        return str(kind.label)
 
 
 def says(alert: Alert) -> str:
@@ -60,14 +67,21 @@ def says(alert: Alert) -> str:
 
 
 def measured(alert: Alert, value: float | None = None) -> str:
-    """The value with its unit."""
+    """The value with its unit; empty where the value says nothing."""
     kind, shown = kind_of(alert.kind), alert.value if value is None else value
     return number(shown) if kind is None or alert.subject == MORE else kind.measure(shown)
 
 
 def what_to_do(alert: Alert) -> str:
     kind = kind_of(alert.kind)
-    return str(kind.what_to_do) if kind else ""
+    if kind is None:
+        return ""
+    if kind.advice is None or alert.subject == MORE:
+        return str(kind.what_to_do)
+    try:
+        return str(kind.advice(alert.facts))
+    except UNREADABLE:
+        return str(kind.what_to_do)
 
 
 def about(alert: Alert) -> str:
@@ -129,10 +143,11 @@ def letter_of(row: AlertTransition) -> tuple[str, str]:
 
 def _facts(row: AlertTransition, kind: Kind | None) -> list[str]:
     alert = row.alert
+    value = measured(alert, row.value) if kind else ""
     pools = ", ".join(sorted(pool.name for pool in alert.pools.all()))
     facts = [
         _("Kind: %(kind)s (%(severity)s)") % {"kind": label(alert), "severity": alert.get_severity_display()},
-        _("Value: %(value)s") % {"value": measured(alert, row.value)} if kind else "",
+        _("Value: %(value)s") % {"value": value} if value else "",
         _("Open since: %(at)s") % {"at": instant(alert.opened_at)} if alert.opened_at else "",
         _("Pools: %(names)s") % {"names": pools} if pools else "",
     ]

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from agents.alerts.deciding import Step, Thresholds
-from agents.alerts.kinds import Kind, register
+from agents.alerts.kinds import Kind, Text, register
 from agents.models import Severity
 from agents.pages.amounts import number
 from agents.pages.consoles import link
@@ -49,6 +49,21 @@ def _new(facts: Mapping[str, Any], value: float) -> str:
     return text % {"what": _what(facts), "n": number(count), "where": _where(facts)}
 
 
+def _new_head(facts: Mapping[str, Any], value: float) -> Text:
+    one = "fingerprint" in facts or round(value) == 1
+    return NEW.label if one else _("New kinds of failures")
+
+
+def _new_advice(facts: Mapping[str, Any]) -> Text:
+    if "fingerprint" in facts:
+        return NEW.what_to_do
+    return _(
+        "See on the page of the setting what fails: while everything is new to it, the setting or its agent is often "
+        "not right yet. It is over by itself a day after the last of these kinds was seen first, or when they are in "
+        "the book of known errors."
+    )
+
+
 def _returned(facts: Mapping[str, Any], value: float) -> str:
     text = _("It was said to be fixed and came again: %(what)s in %(where)s.")
     told = text % {"what": _what(facts), "where": _where(facts)}
@@ -85,6 +100,8 @@ NEW = Kind(
     url=_url,
     observe=observing.new,
     told=frozenset({Step.OPENED}),
+    head=_new_head,
+    advice=_new_advice,
 )
 RETURNED = Kind(
     name="fingerprint_returned",
@@ -93,7 +110,7 @@ RETURNED = Kind(
     limits=Thresholds(1.0, 1.0),
     unit=gettext_lazy("1 while it comes"),
     says=_returned,
-    measure=number,
+    measure=lambda value: "",
     what_to_do=gettext_lazy(
         "See which version of the agent failed: where the fix is not there yet, say anew when it is; else say in the "
         "book that it is not fixed."

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.alerts import words
@@ -61,6 +62,7 @@ def test_a_new_kind_is_one_alert_wherever_it_comes(pool: Pool, grown_up: LaunchS
     assert (alert.subject, alert.setting, list(alert.pools.all())) == ("v1:a", grown_up, [pool])
     assert words.says(alert) == "Never seen before: builtins.KeyError · orders.py:handle, 3 times in orders."
     assert words.about(alert) == "/fingerprint/?of=v1%3Aa"
+    assert words.label(alert) == "New kind of failure" and "Look at its protocols" in words.what_to_do(alert)
 
     other = Pool.objects.create(name="other")
     make_setting(other, "invoices", address="t.invoices")
@@ -97,6 +99,8 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
         "setting:young", "30 kinds of failures in the first hours of young.",
     )  # fmt: skip
     assert words.about(alert) == "/settings/young/"
+    assert words.label(alert) == "New kinds of failures"
+    assert "on the page of the setting" in words.what_to_do(alert) and "its protocols" not in words.what_to_do(alert)
     look("fingerprint_new", NOW + 10 * HOUR)
     assert opened("fingerprint_new") == ["setting:young"]
     failed("v1:later", NOW + 10 * HOUR, key="young")
@@ -125,7 +129,9 @@ def test_a_storm_of_new_kinds_is_ten_and_one() -> None:
     assert opened("fingerprint_new") == subjects
 
 
-def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(operator: User) -> None:
+def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
+    operator: User, viewer: User, client: Client
+) -> None:
     failed("v1:a", NOW - 3 * HOUR)
     book.write("v1:a", book.Known(ticket="OPS-17"), by=operator, now=NOW - 2 * HOUR)
     book.fixed("v1:a", "2.0", by=operator, now=NOW - HOUR)
@@ -137,6 +143,11 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(opera
     assert words.says(alert) == (
         "It was said to be fixed and came again: builtins.KeyError · orders.py:handle in orders. (OPS-17)"
     )
+    assert words.measured(alert) == ""
+    assert "Value" not in words.letter_of(alert.transitions.get())[1]
+    client.force_login(viewer)
+    assert "Value" not in client.get(f"/alerts/{alert.pk}/").content.decode()
+    assert '<td class="nowrap">—</td>' in client.get("/alerts/").content.decode()
     book.fixed("v1:a", "2.1", by=operator, now=NOW + MINUTE)
     look("fingerprint_returned", NOW + 2 * MINUTE)
     assert opened("fingerprint_returned") == []
