@@ -1,6 +1,7 @@
 """Registers the pages of the site itself."""
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from agents.pages.consoles import Tab, add_page, add_tab
 from ma_site.pages import health, overview
@@ -11,6 +12,6 @@ def register() -> None:
     add_tab(Tab("settings", _("Settings"), "admin:settings", 20, overview.VIEW))
     add_tab(Tab("health", _("Health"), "admin:health", 80, health.VIEW))
     add_tab(Tab("docs", _("API"), "docs", 90))
-    add_tab(Tab("records", _("Administration"), "admin:records", 100, apart=True))
+    add_tab(Tab("records", pgettext_lazy("a tab", "Administration"), "admin:records", 100, apart=True))
     add_page("settings/", overview.setting_list, "settings")
     add_page("health/", health.health_page, "health")

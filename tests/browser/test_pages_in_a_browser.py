@@ -100,3 +100,30 @@ def test_static_files_are_served_to_the_browser(live_server: Any) -> None:
     assert isinstance(live_server.thread.static_handler, type) and issubclass(
         live_server.thread.static_handler, StaticFilesHandler
     )
+
+
+@pytest.mark.parametrize("width", [1400, 1280])
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_the_navigation_is_one_row_on_a_usual_screen(
+    live_server: Any, world: World, opened: Callable[..., Browser], language: str, width: int
+) -> None:
+    browser = opened("chief", width=width, height=900)
+    browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+    browser.open(f"{live_server.url}/")
+    tops = "return [...document.querySelectorAll('.console-nav li')].map(entry => [entry.innerText, entry.offsetTop])"
+    entries = browser.run(tops)
+    assert len(entries) > 10
+    assert len({top for _, top in entries}) == 1, entries
+
+
+def test_on_a_narrow_screen_an_alert_keeps_the_link_to_what_it_is_about(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    browser = opened("chief", width=800, height=900)
+    browser.open(f"{live_server.url}/alerts/")
+    links = (
+        "return [...document.querySelectorAll('table.grid td:last-child a')].map(a => [a.innerText, a.offsetWidth > 0])"
+    )
+    assert ["Look", True] in browser.run(links)
+    beyond = "return [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth).length"
+    assert browser.run(beyond) == 0
