@@ -26,7 +26,7 @@ from contract.messages import (
     Refusal,
     check_version,
 )
-from failures import closings, counting, records, writing
+from failures import closings, counting, gaps, records, writing
 from failures.allowance import Charge
 from failures.conflicts import keep_conflicts
 from failures.hygiene import BIGGEST, fit
@@ -97,8 +97,14 @@ def _numbers(of: Iterable[Record]) -> tuple[int, ...]:
 
 
 def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime) -> None:
-    """Notes how far the spool is stored, and what of it was ignored, once per batch."""
+    """Notes how far the spool is stored, what of it never came and what was ignored, once per batch."""
     changed = []
+    if passed := list(gaps.gaps(mark.stored_up_to, [record.number for record in fresh])):
+        log.warning(
+            "records never came", server=mark.server.name, spool=str(mark.spool), numbers=passed[: gaps.MOST_GAPS]
+        )
+        mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest(mark.gaps, passed)
+        changed += ["never_came", "gaps"]
     if fresh:
         mark.stored_up_to, mark.updated_at = fresh[-1].number, now
         changed += ["stored_up_to", "updated_at"]

@@ -17,6 +17,10 @@ class SpoolMark(models.Model):
     # Of a newer or a foreign KMA: ignored and counted; the names are those of the last batch that had any.
     unknown_fields = models.BigIntegerField(_("fields that were not understood"), default=0)
     unknown_names = models.JSONField(_("their names"), default=list)
+    # Numbers that were passed over: a spool sends in order, so these records do not come any more, and one that does is
+    # known like one that retention has deleted. `gaps` are [first, last] of the newest: see `failures.gaps`.
+    never_came = models.BigIntegerField(_("records that never came"), default=0)
+    gaps = models.JSONField(_("their numbers"), default=list)
 
     class Meta:
         verbose_name = _("spool")
@@ -46,6 +50,10 @@ class RefusedRecord(models.Model):
         ordering = ("-received_at", "-id")
         default_permissions = ("view",)
         constraints = [models.UniqueConstraint(fields=["spool", "number"], name="refused_once_per_spool")]
+        indexes = [
+            models.Index(fields=["-received_at", "server"], name="refused_by_time"),
+            models.Index(fields=["server", "-received_at", "-id"], name="refused_of_server"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"

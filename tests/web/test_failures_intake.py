@@ -287,6 +287,28 @@ def test_fingerprints_that_are_too_long_stay_apart(run: Run) -> None:
     assert all(len(text) <= 64 for text in kept) and kept[2].startswith("x" * 40)
 
 
+def test_records_that_are_passed_over_are_noted(run: Run) -> None:
+    spool, of = Spool(), reports.run_of(run)
+    first = spool.batch(*[reports.protocol(of)] * 10)
+    late, last = first.records[:9], first.records[9:]
+    assert accept_batch(run.server, dataclasses.replace(first, records=last), AT).stored_up_to == 10
+    assert accept_batch(run.server, dataclasses.replace(first, records=late), AT).known == 9, "or nothing would end"
+    spool.number = 12
+    accept_batch(run.server, spool.batch(reports.protocol(of)), AT)
+    mark = SpoolMark.objects.get()
+    assert (mark.never_came, mark.gaps) == (11, [[1, 9], [11, 12]])
+
+
+def test_a_spool_in_order_has_no_gaps(run: Run) -> None:
+    spool, of = Spool(), reports.run_of(run)
+    bad = dataclasses.replace(spool.record(reports.protocol(of)), kind="poem")
+    for batch in (RecordBatch("srv-1", spool.id, (bad,)), spool.batch(*[reports.protocol(of)] * 3)):
+        for _ in range(2):
+            accept_batch(run.server, batch, AT)
+    mark = SpoolMark.objects.get()
+    assert (mark.stored_up_to, mark.never_came, mark.gaps) == (4, 0, [])
+
+
 def test_unknown_fields_are_ignored_and_counted(client: Client, run: Run) -> None:
     batch = json.loads(json.dumps(dump(Spool().batch(*[reports.protocol(reports.run_of(run))] * 2))))
     batch["mood"] = "good"
