@@ -1,6 +1,7 @@
 """The health page: each part of the house ok, degraded or down, since when, and what to do."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -37,6 +38,9 @@ FEED_BEHIND = 1000
 RETENTION_LATE = 3 * RETENTION_EVERY
 FULL_PERCENT = 80
 SLOW_SECONDS = 0.5
+# Of refused records: as many are counted, and as many servers named.
+MOST_REFUSED = 1000
+REFUSED_SERVERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         _unknown(),
         *_unreadable(),
         _provisioning(),
-        _records(now),
+        *_records(now),
         _retention(now),
         _alerts(now),
     ]
@@ -253,14 +257,31 @@ def _provisioning() -> Part:
     return Part(name, OK, _("as wanted"), url=link("settings"))
 
 
-def _records(now: datetime) -> Part:
-    count = RefusedRecord.objects.filter(received_at__gte=now - timedelta(days=1)).count()
-    says = ngettext("%(n)s record refused in 24 h", "%(n)s records refused in 24 h", count) % {"n": number(count)}
-    if count:
-        return Part(
-            _("Records of servers"), DEGRADED, says, _("Their text is kept; usually MA and KMA differ in version.")
-        )
-    return Part(_("Records of servers"), OK, says)
+def _records(now: datetime) -> list[Part]:
+    """The servers with most of the newest ones."""
+    refused = RefusedRecord.objects.filter(received_at__gte=now - timedelta(days=1)).order_by("-received_at")
+    newest = list(refused.values_list("server__name", flat=True)[: MOST_REFUSED + 1])
+    if not newest:
+        return [Part(_("Records of servers"), OK, _refused(0))]
+    more = "+" if len(newest) > MOST_REFUSED else ""
+    todo = _(
+        "Open the server's page: it shows the latest with the reason of each. Usually MA and KMA differ in version."
+    )
+    of_servers = Counter(newest[:MOST_REFUSED]).most_common()
+    parts = []
+    for name, count in of_servers[:REFUSED_SERVERS]:
+        of_server = _("Records of %(server)s") % {"server": name}
+        parts.append(Part(of_server, DEGRADED, _refused(count, more), todo, url=link("server", name)))
+    if left := of_servers[REFUSED_SERVERS:]:
+        says = _refused(sum(count for _name, count in left), more)
+        todo = _("Look at the servers' pages: each shows its own.")
+        parts.append(Part(_("Records of other servers"), DEGRADED, says, todo, url=link("servers")))
+    return parts
+
+
+def _refused(count: int, more: str = "") -> str:
+    says = ngettext("%(n)s record refused in 24 h", "%(n)s records refused in 24 h", count)
+    return says % {"n": number(count) + more}
 
 
 def _retention(now: datetime) -> Part:
@@ -275,6 +296,8 @@ def _retention(now: datetime) -> Part:
     if now - last.started_at > RETENTION_LATE and last.state != RetentionState.RUNNING:
         return Part(name, DEGRADED, _("has not begun for long"), todo, last.started_at, url)
     return Part(name, OK, _("works by its rule"), since=last.started_at, url=url)
+
+
 def _alerts(now: datetime) -> Part:
     """Whether each kind is looked at: one whose source breaks opens nothing and says nothing."""
     late = late_kinds(now)

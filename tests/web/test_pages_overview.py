@@ -3,6 +3,7 @@
 import re
 import threading
 import time
+import uuid
 from datetime import datetime, timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from agents.models import Activation, Destination, LaunchSetting, Pool, Provisio
 from agents.pages import figures
 from agents.services import patience
 from broker.errors import BrokerTimeout, ManagementFailed
+from failures.models import RefusedRecord
 from ma_site.pages import health
 from tests.web.factories import World, make_people
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
@@ -252,6 +254,42 @@ def only_servers(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(health, name, lambda: well)
     monkeypatch.setattr(health, "_unreadable", list)
     monkeypatch.setattr(health, "_process", lambda name, now: well)
+
+
+def refuse(world: World, amounts: dict[str, int]) -> None:
+    for name, amount in amounts.items():
+        server, spool = Server.objects.get_or_create(name=name)[0], uuid.uuid4()
+        RefusedRecord.objects.bulk_create(
+            RefusedRecord(spool=spool, number=n, server=server, reason="odd", received_at=world.now)
+            for n in range(amount)
+        )
+
+
+def test_health_leads_to_the_servers_whose_records_were_refused(world: World) -> None:
+    client = signed_in(world, "viewer")
+    assert "Records of servers ok 0 records refused in 24 h" in looked_at(client, "/health/").text
+    RefusedRecord.objects.create(
+        spool=uuid.uuid4(), number=1, server=Server.objects.get(name="srv-1"), received_at=world.now - timedelta(days=2)
+    )
+    assert "Records of servers ok" in looked_at(client, "/health/").text, "two days ago"
+    refuse(world, {"odd-1": 1, "odd-2": 4, "odd-3": 3, "odd-4": 2, "odd-5": 1})
+    page = looked_at(client, "/health/")
+    told = [(part.name, part.says, part.url) for part in health._records(world.now)]
+    assert told == [
+        ("Records of odd-2", "4 records refused in 24 h", "/servers/odd-2/"),
+        ("Records of odd-3", "3 records refused in 24 h", "/servers/odd-3/"),
+        ("Records of odd-4", "2 records refused in 24 h", "/servers/odd-4/"),
+        ("Records of other servers", "2 records refused in 24 h", "/servers/"),
+    ]
+    assert "/servers/odd-2/" in page.links() and "Open the server's page" in page.text
+
+
+def test_health_counts_refused_records_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "MOST_REFUSED", 5)
+    refuse(world, {"odd-1": 5})
+    assert [part.says for part in health._records(world.now)] == ["5 records refused in 24 h"]
+    refuse(world, {"odd-1": 9})
+    assert [part.says for part in health._records(world.now)] == ["5+ records refused in 24 h"]
 
 
 def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
