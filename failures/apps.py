@@ -10,12 +10,14 @@ class FailuresConfig(AppConfig):
         from agents import known_attempts as provided
         from agents import unresolved as counted
         from failures.alerts import kinds as alerts
+        from failures.finding import letter_case
         from failures.known_attempts import known_attempts
         from failures.pages import urls
         from failures.retention import activations, keepers, turns
         from failures.retention.own_keepers import attempts_are_counted_since, counted_attempts
         from failures.unresolved import unresolved
 
+        letter_case.register()
         urls.register()
         alerts.register_kinds()
         provided.register(known_attempts)

@@ -1,7 +1,7 @@
 """What a filter of protocols asks for, in the forms that an index needs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -42,6 +42,11 @@ class Asked:
     message_key: str = ""
     since: datetime | None = None
     until: datetime | None = None
+
+    def came_after(self, instant: datetime) -> "Asked":
+        """Without what had not occurred by then though it was there: a clock that is ahead."""
+        ahead = Q(occurred_at__lte=instant) | Q(received_at__gt=instant)
+        return replace(self, conditions={**self.conditions, "came": ahead})
 
     @property
     def rest(self) -> Q:

@@ -24,7 +24,7 @@ from failures.models.protocol import OUTCOMES
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [("true", gettext_lazy("only counted ones")), ("false", gettext_lazy("only not counted ones"))]
 # Parameters of an address that are of its page, not of the filter.
-PAGE_OWN = frozenset({"after", "before", "csrfmiddlewaretoken", "file", "format", "page", "page_size", "top"})
+PAGE_OWN = frozenset({"after", "before", "csrfmiddlewaretoken", "file", "format", "page", "page_size", "shown", "top"})
 
 
 class NamesFilter(django_filters.ChoiceFilter):

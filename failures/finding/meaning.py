@@ -30,7 +30,9 @@ def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, tim
     conditions |= {name: Q(**{name: value == "true"}) for name in FLAGS if (value := cleaned.get(name))}
     since = cleaned.get("since")
     if span := cleaned.get("span"):
-        since = max(filter(None, (since, now - spans[span])))
+        since = max(filter(None, (since, begin := now - spans[span])))
+        # What has not occurred yet has a clock that is ahead: then the receipt counts.
+        conditions["span"] = Q(occurred_at__lte=now) | Q(received_at__gte=begin)
     return Asked(conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until"))
 
 

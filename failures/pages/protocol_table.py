@@ -12,7 +12,7 @@ from agents.pages.consoles import link
 from agents.pages.visible import visible
 from agents.templatetags.console import ago
 from failures.models import FailureProtocol
-from failures.pages.skew import skew_of
+from failures.pages.skew import is_ahead, skew_of
 
 # Hidden where there is little room.
 LESS = {"td": {"class": "less"}, "th": {"class": "less"}}
@@ -71,7 +71,9 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
         words.append(_("erased"))
     if protocol.activation_id is None:
         words.append(_("unknown activation"))
-    if skew_of(protocol) is not None:
+    if is_ahead(protocol):
+        words.append(_("clock ahead"))
+    elif skew_of(protocol) is not None:
         words.append(_("clock differs"))
     return SafeString("".join(format_html(' <span class="tag">{}</span>', word) for word in words))
 

@@ -1,10 +1,12 @@
 """The list of protocols: newest first, filtered by what they speak of; and what came since it was shown."""
 
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -14,17 +16,18 @@ from agents.pages.amounts import number
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.lists import BEFORE, PAGE, Page
 from failures.finding.about import words_of
-from failures.finding.cursors import Place, place_in
+from failures.finding.asked import Asked
+from failures.finding.cursors import HIGHEST, LOWEST, Place, place_in
 from failures.finding.filters import ProtocolFilter, filter_part
 from failures.finding.pages import Part, part_of, protocols_at
-from failures.finding.search import Count, count
+from failures.finding.search import Count, count, older_than
 from failures.pages.protocol_heading import heading_of
 from failures.pages.protocol_table import ProtocolTable
 from failures.pages.saved_views import views_bar
 
 VIEW = "failures.view_failureprotocol"
 EXPORT = "failures.can_export_protocols"
-AFTER, TOP = "after", "top"
+AFTER, TOP, SHOWN = "after", "top", "shown"
 # What came since a page was made is counted up to here.
 MOST_NEW = 999
 
@@ -36,6 +39,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
     problem = filters.problem
     before, after = (place_in(request.GET.get(name, "")) for name in (BEFORE, AFTER))
     part = Part(()) if problem else part_of(filters.asked, before=before, after=after, size=PAGE)
+    shown_at = timezone.now()
     listed = _page(query, part)
     return page(
         request,
@@ -50,7 +54,7 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
         listed=listed,
         stopped_at=part.stopped_at,
         total="" if problem else words_of(count(filters.asked), filters.asked),
-        news_url="" if problem or part.newer else _news_url(query, part.places[0] if part.places else None),
+        news_url="" if problem or part.newer else _news_url(query, _top(filters.asked, part, shown_at), shown_at),
         **views_bar(request, query),
         files=_files(query) if request.user.has_perm(EXPORT) else [],
         newest_url=f"{request.path}?{query.urlencode()}" if query else request.path,
@@ -60,15 +64,28 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @needs(VIEW)
 def protocol_news(request: HttpRequest) -> HttpResponseBase:
-    """How many of the filter are newer than `top`, in words, empty for none: 304 where that is what the asker knows."""
+    """How many of the filter are newer than `top`, in words, empty for none: 304 where that is what the asker knows.
+    `shown`: when the asker saw the list."""
     filters = ProtocolFilter(request.GET)
-    found = (
-        Count(0) if filters.problem else count(filters.asked, above=place_in(request.GET.get(TOP, "")), most=MOST_NEW)
-    )
-    words = _news_words(found)
+    words = _news_words(Count(0) if filters.problem else _news(filters.asked, request.GET))
     response = HttpResponse(words, content_type="text/plain; charset=utf-8")
     response["ETag"] = etag = f'"{sha256(words.encode()).hexdigest()[:16]}"'
     return get_conditional_response(request, etag=etag, response=response) or response
+
+
+def _news(asked: Asked, query: QueryDict) -> Count:
+    shown = place_in(f"{query.get(SHOWN, '')}_{LOWEST}")
+    if shown is not None:
+        asked = asked.came_after(shown.at)
+    return count(asked, above=place_in(query.get(TOP, "")), most=MOST_NEW)
+
+
+def _top(asked: Asked, part: Part, now: datetime) -> Place | None:
+    """The newest that is shown, without those whose clocks are ahead: what comes in would lie below them."""
+    there = next((place for place in part.places if place.at <= now), None)
+    if there is not None or not part.places:
+        return there
+    return next(iter(older_than(asked, Place(now, HIGHEST), 1).places), None)
 
 
 def _news_words(found: Count) -> str:
@@ -78,8 +95,9 @@ def _news_words(found: Count) -> str:
     return ngettext("%(n)s new · show", "%(n)s new · show", found.count) % {"n": amount}
 
 
-def _news_url(query: QueryDict, top: Place | None) -> str:
+def _news_url(query: QueryDict, top: Place | None, shown_at: datetime) -> str:
     asked = query.copy()
+    asked[SHOWN] = shown_at.isoformat()
     if top is not None:
         asked[TOP] = str(top)
     return f"{link('protocol_news')}?{asked.urlencode()}"

@@ -14,3 +14,8 @@ def skew_of(protocol: FailureProtocol) -> float | None:
     if skew is None:
         skew = max(0.0, (protocol.occurred_at - protocol.received_at).total_seconds())
     return skew if abs(skew) > SKEW_TOLERATED_SECONDS else None
+
+
+def is_ahead(protocol: FailureProtocol) -> bool:
+    """Whether it came before it occurred, by more than clocks may differ: its place in a list is none to believe."""
+    return (protocol.occurred_at - protocol.received_at).total_seconds() > SKEW_TOLERATED_SECONDS

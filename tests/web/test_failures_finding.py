@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from agents.models import LaunchSetting, Server
 from failures.finding import search
@@ -152,6 +153,24 @@ def _found_as(row: Row, query: str) -> bool:
     if "text" in query:
         return row.setting_key == "orders" and "such" in row.exception_text
     return row.server_name == "srv-1" and row.temporary
+
+
+def test_case_is_that_of_every_script() -> None:
+    rows = stored(30)
+    Row.objects.filter(pk=rows[0].pk).update(exception_text="Нет ЗАКАЗА", exception_type="ОшибкаЗаказа")
+
+    for query in ("text=нет заказа", "text=НЕТ", "exception=оШИБКА", "text=нет&exception=ЗАКАЗА"):
+        assert [[place.key for place in page] for page in pages(query, size=7)] == [[rows[0].pk]], query
+
+
+@pytest.mark.parametrize(("since_receipt", "found"), [(timedelta(minutes=5), 1), (timedelta(hours=2), 0)])
+def test_the_last_hour_of_a_clock_that_is_ahead_is_that_of_its_receipt(since_receipt: timedelta, found: int) -> None:
+    rows, now = stored(30), timezone.now()
+    Row.objects.update(occurred_at=now - timedelta(days=2), received_at=now - timedelta(days=2))
+    ahead = {"occurred_at": now + timedelta(days=9), "received_at": now - since_receipt}
+    Row.objects.filter(pk=rows[0].pk).update(**ahead)
+
+    assert count(found_by("span=1h").asked).count == found
 
 
 @pytest.mark.parametrize("stored_as", [" v1:blank", "v1:blank ", " "])

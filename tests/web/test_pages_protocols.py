@@ -1,5 +1,6 @@
 """A protocol is read from the top: what, where in the user's own code, of which message."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -169,7 +170,8 @@ def _news(page: Elements) -> str:
 
 def _again(protocol: FailureProtocol, **fields: object) -> FailureProtocol:
     """Another one, later than everything."""
-    protocol.pk, protocol.number, protocol.occurred_at = uuid4(), 10_000 + uuid4().int % 10**9, timezone.now()
+    protocol.pk, protocol.number = uuid4(), 10_000 + uuid4().int % 10**9
+    protocol.occurred_at = protocol.received_at = timezone.now()
     for name, value in fields.items():
         setattr(protocol, name, value)
     protocol.save(force_insert=True)
@@ -200,6 +202,25 @@ def test_an_empty_list_tells_of_the_first_one(world: World) -> None:
     assert client.get(url).content == b""
     _again(protocol, fingerprint="v1:new")
     assert client.get(url).content.decode() == "1 new · show"
+
+
+@pytest.mark.parametrize("occurred_at", [timezone.now() + timedelta(minutes=20), datetime(9999, 12, 31, tzinfo=UTC)])
+@pytest.mark.parametrize("size", [50, 1])
+def test_a_clock_that_is_ahead_hides_nothing_new(
+    world: World, monkeypatch: pytest.MonkeyPatch, occurred_at: datetime, size: int
+) -> None:
+    monkeypatch.setattr("failures.pages.protocols.PAGE", size)
+    client, protocol = signed_in(world, "viewer"), world.protocols[0]
+    ahead = _again(protocol, occurred_at=occurred_at, clock_skew_seconds=0.0)
+    page = looked_at(client, "/protocols/")
+    url = _news(page)
+
+    assert _listed(page)[0] == f"/protocols/{ahead.pk}/" and "clock ahead" in page.text
+    assert client.get(url).content == b"", "it is shown already"
+    _again(protocol)
+    assert client.get(url).content.decode() == "1 new · show"
+    _again(protocol, occurred_at=occurred_at)
+    assert client.get(url).content.decode() == "2 new · show"
 
 
 def test_an_older_page_does_not_ask_for_news(world: World) -> None:
