@@ -2,7 +2,7 @@
 after a kill asks the rule again and finds what is left."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -21,6 +21,8 @@ from failures.unresolved import left_of
 
 PROTOCOLS, RECOVERED = "protocols", "recovered"
 ACTIVATIONS_AT_ONCE = 200
+# Few enough that a database always finds their protocols by the index.
+SWEPT_AT_ONCE = 20
 
 
 class TurnOver(Exception):
@@ -68,7 +70,7 @@ class _Pass:
     def over(self, setting: LaunchSetting) -> None:
         uncleared = Activation.objects.filter(setting=setting, cleared=False, ended_at__isnull=False)
         if self.of.rule is Rule.WELL:
-            self._activations(up_to(uncleared, self.of), self._whole)
+            self._activations(up_to(uncleared, self.of), self._whole, self._sweep)
             return
         for picked in picking.by_time(FailureProtocol.objects.filter(setting=setting), self.of):
             self._remove(picked)
@@ -86,30 +88,38 @@ class _Pass:
         self._recovered(old.order_by("occurred_at"))
 
     def _whole(self, activation: UUID) -> None:
-        """It has ended, so how it finished is written down."""
-        self._sweep(activation)
         for picked in picking.of_activation(activation):
             self._remove(picked)
         self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
-    def _sweep(self, activation: UUID) -> None:
-        """What is so old that nobody keeps it, without looking at each."""
+    def _sweep(self, activations: Collection[UUID]) -> None:
+        """What is so old that nobody keeps it, without looking at each. They have ended, so how they finished is
+        written down."""
         while (quiet := keepers.quiet_before(self.now)) is not None:
             self._look()
             size = self.chunks.size
             old = FailureProtocol.objects.filter(
-                activation_uuid=activation, occurred_at__lt=quiet, received_at__lt=quiet
+                activation_uuid__in=activations, occurred_at__lt=quiet, received_at__lt=quiet
             )
             some = FailureProtocol.objects.filter(pk__in=old.order_by().values("pk")[:size])
             if self.chunks.delete(PROTOCOLS, partial(_delete_rows, some), setting_key=self.key, of=self.of) < size:
-                return
+                break
+        rest = FailureProtocol.objects.filter(activation_uuid__in=activations).order_by().values("activation_uuid")
+        done = set(activations) - set(rest.distinct().values_list("activation_uuid", flat=True))
+        self._recovered(RecoveredMessage.objects.filter(activation_uuid__in=done))
 
     def _without_protocols(self, activation: UUID) -> None:
         """What recovered in it explains protocols of it, as long as there are any."""
         if not FailureProtocol.objects.filter(activation_uuid=activation).exists():
             self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
-    def _activations(self, rows: QuerySet[Activation], clear: Callable[[UUID], None]) -> None:
+    def _activations(
+        self,
+        rows: QuerySet[Activation],
+        clear: Callable[[UUID], None],
+        before: Callable[[Collection[UUID]], None] = lambda _: None,
+    ) -> None:
+        """`before` of some at once, then `clear` of each of which there is something left."""
         after: Place | None = None
         while True:
             following = rows.filter(past(after)) if after else rows
@@ -117,6 +127,9 @@ class _Pass:
             if not some:
                 return
             after = (some[-1].number, some[-1].started_at)
+            holding = sorted(_holding(some))
+            for first in range(0, len(holding), SWEPT_AT_ONCE):
+                before(holding[first : first + SWEPT_AT_ONCE])
             for pk in _holding(some):
                 clear(pk)
             self._note_cleared(some)

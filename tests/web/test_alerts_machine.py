@@ -46,6 +46,7 @@ class Alerting(RuleBasedStateMachine):
         self.now = NOW
         self.arrived: Counter[tuple[int, int | None]] = Counter()
         self.killed_after: set[tuple[int, int | None]] = set()
+        self.looked_up_to = 0
         # Since when each has been at or above the upper bound, and below the lower one, as every beat saw it.
         self.high: dict[str, datetime] = {}
         self.low: dict[str, datetime] = {}
@@ -193,7 +194,11 @@ class Alerting(RuleBasedStateMachine):
 
     @invariant()
     def nothing_opens_or_closes_by_itself_before_its_time(self) -> None:
-        for row in AlertTransition.objects.filter(at=self.now, by=None).select_related("alert"):
+        """Each is looked at right after the step that made it: later ones of that instant forget what it rests on."""
+        new = AlertTransition.objects.filter(pk__gt=self.looked_up_to, at=self.now, by=None)
+        fresh = list(new.select_related("alert"))
+        self.looked_up_to = max(AlertTransition.objects.values_list("pk", flat=True), default=0)
+        for row in fresh:
             since = {"opened": self.high, "reopened": self.high, "closed": self.low}.get(row.step)
             needed = LIMITS.close_after if row.step == "closed" else LIMITS.open_after
             if since is not None:

@@ -320,7 +320,7 @@ class RetentionAgainstTheRule(TestCase):
         pool = Pool.objects.create(name="demo")
         setting = make_setting(pool, retention_days=days)
         made = []
-        for start, lasted, well in sorted(history, reverse=True):
+        for start, lasted, well in sorted(history, key=lambda each: -each[0]):
             each = activation(setting, start, well=well, lasted=min(lasted or 0, start))
             if lasted is None and not Activation.objects.filter(ended_at=None).exists():
                 Activation.objects.filter(pk=each.pk).update(ended_at=None, well=None, state="running")
