@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
+from dlq.keeping import dead_letters_keep_nothing_before, of_dead_letters
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.pages import retention
 from failures.retention import keepers
@@ -88,9 +89,7 @@ def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) 
     try:
         work(NOW)
     finally:
-        from dlq.keeping import of_dead_letters
-
-        keepers.register("dead", of_dead_letters)
+        keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)
     html = look()
 
     assert "6 protocols" in html
