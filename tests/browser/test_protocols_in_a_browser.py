@@ -66,6 +66,7 @@ def test_what_comes_in_is_told_and_moves_nothing(
     came = FailureProtocol.objects.filter(setting_key="orders-export").first()
     assert came is not None
     came.pk, came.number, came.occurred_at = uuid4(), 10**6, timezone.now()
+    came.received_at = came.occurred_at
     came.save(force_insert=True)
     wait_for(lambda: browser.run(news) == "1 new · show")
 
