@@ -2,6 +2,7 @@
 setting, 20 kinds of failures of each; and what is counted of them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from bench.pages_rows import fill
 
@@ -123,9 +124,9 @@ def _protocols(rows: int) -> None:
     )
 
 
-def _counts(cursor: object) -> None:
+def _counts(cursor: Any) -> None:
     """As folding would have left them."""
-    run = cursor.execute  # type: ignore[attr-defined]
+    run = cursor.execute
     ends = "count(*), min(occurred_at), max(occurred_at), (array_agg(id))[1]"
     facts = "max(exception_type), max(place), 'order <n> has no currency'"
     run(

@@ -34,8 +34,9 @@ class AlertRuleForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if "kind" in self.fields:
-            self.fields["kind"].choices = [(kind.name, kind.label) for kind in every_kind()]  # type: ignore[attr-defined]
+        kinds = self.fields.get("kind")
+        if isinstance(kinds, forms.ChoiceField):
+            kinds.choices = [(kind.name, kind.label) for kind in every_kind()]
 
 
 @admin.register(AlertRule)

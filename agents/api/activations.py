@@ -16,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.pagination import KeysetPages
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_right
-from agents.api.validation import BodySerializer
+from agents.api.validation import BodySerializer, QuerySerializer
 from agents.models import Activation, ActivationState, Run
 from agents.services.listing import Listed, activations
 from agents.services.starting import stop_activation
@@ -88,20 +88,12 @@ class ReasonSerializer(BodySerializer):
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
 
 
-class ActivationQuery(serializers.Serializer[Any]):
+class ActivationQuery(QuerySerializer):
     """What the list may be narrowed to."""
 
     setting = serializers.CharField(required=False, max_length=61, help_text="Key of a setting.")
     state = serializers.ChoiceField(ActivationState.choices, required=False)
     server = serializers.CharField(required=False, max_length=63, help_text="Name of a server that ran it.")
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
-        if unknown := sorted(set(self.initial_data) - known):
-            raise serializers.ValidationError(
-                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
-            )
-        return attrs
 
 
 class NewestActivations(KeysetPages):

@@ -17,6 +17,7 @@ from agents.alerts.listing import narrowed
 from agents.api.activations import ReasonSerializer
 from agents.api.pagination import KeysetPages
 from agents.api.refusals import or_conflict
+from agents.api.validation import QuerySerializer
 from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Severity
 
 MOST_ROWS = 200
@@ -96,7 +97,7 @@ class WholeAlertSerializer(AlertSerializer):
         return TransitionSerializer(rows, many=True).data
 
 
-class AlertQuery(serializers.Serializer[Any]):
+class AlertQuery(QuerySerializer):
     """What the list may be narrowed to."""
 
     open = serializers.BooleanField(
@@ -106,11 +107,7 @@ class AlertQuery(serializers.Serializer[Any]):
     pool = serializers.CharField(required=False, max_length=60, default="", help_text="Name of a pool.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
-        if unknown := sorted(set(self.initial_data) - known):
-            raise serializers.ValidationError(
-                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
-            )
+        attrs = super().validate(attrs)
         names = sorted(kind.name for kind in every_kind())
         if attrs["kind"] and attrs["kind"] not in names:
             raise serializers.ValidationError({"kind": f"There is no such kind; there are: {names}."})

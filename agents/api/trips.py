@@ -8,6 +8,7 @@ from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.pagination import KeysetPages
+from agents.api.validation import QuerySerializer
 from agents.models import BreakerTrip, Interruption, Notice
 from agents.services.seen_addresses import address_of_notice, effects_for
 
@@ -109,21 +110,13 @@ class WholeTripSerializer(TripSerializer):
         return NoticeSerializer(rows, many=True, context=self.context).data
 
 
-class TripQuery(serializers.Serializer[Any]):
+class TripQuery(QuerySerializer):
     """What the list may be narrowed to."""
 
     setting = serializers.CharField(source="setting__key", required=False, max_length=61, help_text="Key of a setting.")
     open = serializers.BooleanField(
         required=False, allow_null=True, default=None, help_text="Whether its setting is still off through it."
     )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
-        if unknown := sorted(set(self.initial_data) - known):
-            raise serializers.ValidationError(
-                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
-            )
-        return attrs
 
 
 class NewestTrips(KeysetPages):

@@ -8,6 +8,8 @@ from django.db.models import ManyToManyField, Model
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from agents.api.pagination import KeysetPages
+
 M = TypeVar("M", bound=Model)
 
 
@@ -19,6 +21,19 @@ class BodySerializer(serializers.Serializer[Any]):
         if isinstance(data, Mapping) and (unknown := sorted(set(data) - set(self.fields))):
             raise serializers.ValidationError({unknown[0]: _no_such(self.fields)})
         return super().to_internal_value(data)
+
+
+class QuerySerializer(serializers.Serializer[Any]):
+    """What a list in pages by key may be narrowed to. A name that it does not know is an error: a misspelt filter would
+    find everything."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
+        if unknown := sorted(set(self.initial_data) - known):
+            raise serializers.ValidationError(
+                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
+            )
+        return attrs
 
 
 class NoBody(BodySerializer):

@@ -14,6 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.errors import Conflict
 from agents.api.pagination import KeysetPages
+from agents.api.validation import BodySerializer, QuerySerializer, check_no_body
 from failures.fingerprints import book, merging
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.models import Advice, FailureGroup, Fingerprint, KnownError
@@ -88,23 +89,15 @@ class WholeFingerprintSerializer(FingerprintSerializer):
         return list(row.changes.order_by("-id").values("what", "detail", "by_name", "at")[:MOST_ROWS])
 
 
-class FingerprintQuery(serializers.Serializer[Any]):
+class FingerprintQuery(QuerySerializer):
     """What the list may be narrowed to. Without `merged` only those that stand for themselves are listed."""
 
     setting = serializers.CharField(required=False, max_length=200)
     exception = serializers.CharField(required=False, max_length=255, help_text="A part of the exception's type.")
     merged = serializers.BooleanField(required=False, default=False, help_text="Merged ones too.")
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
-        if unknown := sorted(set(self.initial_data) - known):
-            raise serializers.ValidationError(
-                {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
-            )
-        return attrs
 
-
-class Saying(serializers.Serializer[Any]):
+class Saying(BodySerializer):
     """Replaces what is written."""
 
     cause = serializers.CharField(required=False, allow_blank=True, default="")
@@ -114,11 +107,11 @@ class Saying(serializers.Serializer[Any]):
     ticket = serializers.CharField(required=False, allow_blank=True, default="")
 
 
-class Fixing(serializers.Serializer[Any]):
+class Fixing(BodySerializer):
     version = serializers.CharField(required=False, allow_blank=True, default="", help_text="Of the agent.")
 
 
-class Naming(serializers.Serializer[Any]):
+class Naming(BodySerializer):
     other = serializers.CharField(max_length=64, help_text="The other fingerprint.")
 
 
@@ -175,6 +168,7 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
     @extend_schema(request=None, responses=WholeFingerprintSerializer)
     @action(detail=True, methods=["post"], url_path="not-fixed")
     def not_fixed(self, request: Request, pk: str) -> Response:
+        check_no_body(request)
         return self._changed(lambda row, **who: book.not_fixed(row.pk, **who))
 
     @extend_schema(request=Naming, responses=WholeFingerprintSerializer)
@@ -191,7 +185,7 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
         other = self._given(Naming)["other"]
         return self._changed(lambda row, **who: merging.split(other, of=row.pk, **who))
 
-    def _given(self, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+    def _given(self, serializer: type[BodySerializer]) -> dict[str, Any]:
         given = serializer(data=self.request.data)
         given.is_valid(raise_exception=True)
         return dict(given.validated_data)

@@ -80,6 +80,10 @@ def test_refusals_say_why(world: World) -> None:
     assert writer.post(f"{URL}{row.pk}/known/", {"runbook_url": "ftp://x"}, format="json").status_code == 409
     assert writer.post(f"{URL}{row.pk}/known/", {"advice": "explode"}, format="json").status_code == 400
     assert writer.post(f"{URL}nobody/fixed/").status_code == 404
+    # A misspelt name would blank what is written.
+    assert writer.post(f"{URL}{row.pk}/known/", {"tickets": "OPS-2"}, format="json").status_code == 400
+    assert writer.post(f"{URL}{row.pk}/not-fixed/", {"version": "2"}, format="json").status_code == 400
+    assert not KnownError.objects.exists()
 
 
 def test_rights_are_those_of_the_pages(world: World) -> None:
