@@ -1,7 +1,20 @@
 """Rows of the failures app, one file per resource."""
 
 from failures.models.debt import IntakeDebt
+from failures.models.insight import (
+    ActivationHealth,
+    BreakerBacktest,
+    BreakerSuggestion,
+    FailureDay,
+    FailureTrend,
+    OddServer,
+    PoisonProfile,
+    ReplaySuccess,
+    RetentionPlan,
+    Standing,
+)
 from failures.models.known_error import Advice, FingerprintAct, FingerprintChange, KnownError
+from failures.models.pipeline_run import LOADED_RUNS, OPEN_RUNS, PipelineRun, PipelineState, PipelineTrigger
 from failures.models.protocol import FailureProtocol
 from failures.models.recovered import RecoveredMessage
 from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
@@ -10,10 +23,17 @@ from failures.models.spool import RecordConflict, RefusedRecord, SpoolMark
 from failures.models.tally import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 
 __all__ = [
+    "LOADED_RUNS",
+    "OPEN_RUNS",
+    "ActivationHealth",
     "Advice",
+    "BreakerBacktest",
+    "BreakerSuggestion",
+    "FailureDay",
     "FailureDelta",
     "FailureGroup",
     "FailureProtocol",
+    "FailureTrend",
     "Fingerprint",
     "FingerprintAct",
     "FingerprintChange",
@@ -21,12 +41,20 @@ __all__ = [
     "FoldMark",
     "IntakeDebt",
     "KnownError",
+    "OddServer",
+    "PipelineRun",
+    "PipelineState",
+    "PipelineTrigger",
+    "PoisonProfile",
     "RecordConflict",
     "RecoveredMessage",
     "RefusedRecord",
+    "ReplaySuccess",
     "RetentionFigure",
+    "RetentionPlan",
     "RetentionRun",
     "RetentionState",
     "SavedView",
     "SpoolMark",
+    "Standing",
 ]
