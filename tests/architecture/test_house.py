@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("agents", "broker", "contract", "deploy", "dlq", "failures", "kma", "ma_site")
+PACKAGES = ("agents", "broker", "contract", "deploy", "dlq", "failures", "kma", "ma_site", "pipeline")
 NAMELESS = {"utils", "helpers", "common", "base", "misc", "manager2"}
 LONGEST_FILE = 350
 
