@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers
@@ -16,8 +16,9 @@ from agents.api.errors import Conflict
 from agents.api.pagination import KeysetPages
 from agents.api.validation import BodySerializer, QuerySerializer, check_no_body
 from failures.fingerprints import book, merging
+from failures.fingerprints.occurring import in_setting
 from failures.fingerprints.refusing import FingerprintRefused
-from failures.models import Advice, FailureGroup, Fingerprint, KnownError
+from failures.models import Advice, Fingerprint, KnownError
 from failures.tallies.reading import hours_of
 
 MOST_ROWS = 200
@@ -147,8 +148,7 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
         if exception := wanted.get("exception"):
             rows = rows.filter(exception_type__icontains=exception)
         if setting := wanted.get("setting"):
-            groups = FailureGroup.objects.filter(setting_key=setting, fingerprint=OuterRef("fingerprint"))
-            rows = rows.filter(Exists(groups))
+            rows = in_setting(rows, setting)
         return rows
 
     @extend_schema(request=Saying, responses=WholeFingerprintSerializer)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import django_filters
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,7 +18,8 @@ from agents.pages.keyset import keyset_page
 from agents.pages.lists import SpanFilter
 from agents.pages.spark import Spark, spark
 from agents.pages.trips import setting_choices
-from failures.models import FailureGroup, Fingerprint, FoldMark, KnownError
+from failures.fingerprints.occurring import in_setting
+from failures.models import Fingerprint, FoldMark, KnownError
 from failures.pages.urls_of import fingerprint_url
 from failures.tallies.reading import Total, hours_of, totals_of
 
@@ -57,9 +58,7 @@ class FingerprintFilter(django_filters.FilterSet):
         fields: list[str] = []
 
     def of_setting(self, rows: QuerySet[Fingerprint], name: str, value: str) -> QuerySet[Fingerprint]:
-        own = Q(fingerprint=OuterRef("fingerprint"))
-        merged = Q(fingerprint__in=Fingerprint.objects.filter(merged_into=OuterRef(OuterRef("pk"))).values("pk"))
-        return rows.filter(Exists(FailureGroup.objects.filter(own | merged, setting_key=value)))
+        return in_setting(rows, value)
 
     def of_book(self, rows: QuerySet[Fingerprint], name: str, value: str) -> QuerySet[Fingerprint]:
         if value == "new":

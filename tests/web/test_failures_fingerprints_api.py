@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
+from failures.fingerprints import merging
 from failures.models import Fingerprint, KnownError
 from tests.web import reports
 from tests.web.factories import World
@@ -70,6 +72,15 @@ def test_merged_and_split(world: World) -> None:
     third = Fingerprint.objects.order_by("-count")[2].pk
     assert writer.post(f"{URL}{third}/split/", {"other": other}, format="json").status_code == 409
     assert writer.post(f"{URL}{row.pk}/split/", {"other": other}, format="json").json()["merged"] == []
+
+
+def test_one_is_found_by_the_settings_of_those_merged_into_it(world: World) -> None:
+    reader = client(world, "viewer")
+    in_setting = set(listed(reader.get(f"{URL}?setting=orders-export")))
+    elsewhere = next(pk for pk in listed(reader.get(URL)) if pk not in in_setting)
+    merging.merge(one(world).pk, elsewhere, by=world.people["operator"], now=timezone.now())
+
+    assert set(listed(reader.get(f"{URL}?setting=orders-export"))) == in_setting - {one(world).pk} | {elsewhere}
 
 
 def test_refusals_say_why(world: World) -> None:
