@@ -1,7 +1,8 @@
 """Failure protocols, part by part: taking them in, showing 10,000,000, deleting them, and how soon one is seen.
 
 Each part is a module `bench.protocols_<part>` with `measure(here) -> list[Line]`. It runs once per database in a
-process of its own, on an empty database. `--part` and `--database` choose; else all is measured in one run.
+process of its own, on an empty database; `retention` after `pages` and on what these left, if both are measured.
+`--part` and `--database` choose; else all is measured in one run.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from bench import Line, site
 PARTS = ("intake", "pages", "retention", "visible")
 # Measured there only: the goals are PostgreSQL's, and one installation is as good as another for `visible`.
 ONLY = {"pages": "postgresql", "retention": "postgresql", "visible": "sqlite"}
+# Those that need millions of rows, which take longer to make than anything that is measured.
+LARGE = ("pages", "retention")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +42,10 @@ def run(arguments: Sequence[str]) -> list[Line]:
         sys.exit(0)
     found: list[Line] = []
     for database in options.database or site.DATABASES:
-        for part in options.part or PARTS:
-            if ONLY.get(part, database) == database:
-                found += _in_a_process(part, database, options)
+        parts = [part for part in options.part or PARTS if ONLY.get(part, database) == database]
+        for together in [[part] for part in parts if part not in LARGE] + [[part for part in LARGE if part in parts]]:
+            if together:
+                found += _in_a_process(together, database, options)
     return found
 
 
@@ -55,12 +59,13 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _in_a_process(part: str, database: str, options: argparse.Namespace) -> list[Line]:
+def _in_a_process(parts: Sequence[str], database: str, options: argparse.Namespace) -> list[Line]:
     # Of one server a bench sends more in a minute than any server should.
     unlimited = {"MA_INTAKE_ROWS_PER_MINUTE": "1000000000", "MA_INTAKE_MB_PER_MINUTE": "1000000"}
     with TemporaryDirectory(prefix="bench-protocols-") as name, site.database(database, Path(name)) as url:
         environment = {**os.environ, **site.environment(Path(name), url, unlimited)}
-        command = [sys.executable, "-m", "bench", "protocols", "--only", database, "--part", part]
+        command = [sys.executable, "-m", "bench", "protocols", "--only", database]
+        command += [word for part in parts for word in ("--part", part)]
         command += ["--sent", str(options.sent), "--rows", str(options.rows)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return [site.unpacked(line) for line in json.loads(done.stdout.splitlines()[-1])]
@@ -68,7 +73,8 @@ def _in_a_process(part: str, database: str, options: argparse.Namespace) -> list
 
 def _measured(options: argparse.Namespace) -> Sequence[Line]:
     site.set_up()
-    part = importlib.import_module(f"bench.protocols_{options.part[0]}")
     here = Here(options.only, site.folder(), options.sent, options.rows)
-    lines: Sequence[Line] = part.measure(here)
-    return lines
+    found: list[Line] = []
+    for part in options.part:
+        found += importlib.import_module(f"bench.protocols_{part}").measure(here)
+    return found

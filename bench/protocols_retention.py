@@ -42,7 +42,8 @@ class Steady:
 def measure(here: Here) -> Sequence[Line]:
     from failures.models import FailureProtocol
 
-    make(here.rows)
+    if not FailureProtocol.objects.filter(setting_id__lte=WELL).exists():
+        make(here.rows)
     going = here.rows * WELL // SETTINGS
     with web(free_ports(1)[0]) as url:
         steady = Steady(url, senders(PER_SECOND * MOST_SECONDS // 10, ["steady"])[0])
@@ -74,14 +75,16 @@ def measure(here: Here) -> Sequence[Line]:
 
 
 def _retention() -> tuple[int, float]:
-    """(rows, seconds) of one run, in as many turns as it takes."""
+    """(rows, seconds) of one run, in as many turns as it takes, beside a feed that has no letters to store."""
     from django.utils import timezone
 
+    from agents.services.signs import sign_of_life
     from failures.models import RetentionState
     from failures.retention.turns import work
 
     began = time.perf_counter()
     while True:
+        sign_of_life("feed", timezone.now())
         run = work(timezone.now(), every=timedelta(hours=1))
         if run is None or run.state != RetentionState.RUNNING:
             break
