@@ -8,7 +8,9 @@ class FailuresConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import known_attempts as provided
+        from agents import referrers
         from agents import unresolved as counted
+        from failures import detaching
         from failures.alerts import kinds as alerts
         from failures.finding import letter_case
         from failures.known_attempts import known_attempts
@@ -22,6 +24,7 @@ class FailuresConfig(AppConfig):
         alerts.register_kinds()
         provided.register(known_attempts)
         counted.register(unresolved)
+        referrers.register(detaching.REFERRER)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         turns.register(10, activations.RUNS, activations.old_runs)
         turns.register(20, activations.ACTIVATIONS, activations.old_activations)

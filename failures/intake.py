@@ -234,6 +234,6 @@ def _look_up(server: Server, contents: Sequence[records.RunRecord], refused: Ref
     return Known(
         server=server,
         settings=LaunchSetting.objects.in_bulk({content.run.setting for content in contents}, field_name="key"),
-        activations=frozenset(Activation.objects.filter(pk__in=activations).values_list("pk", flat=True)),
+        activations=dict(Activation.objects.filter(pk__in=activations).values_list("pk", "setting__key")),
         runs={(run.activation_id, run.epoch): run for run in runs},
     )

@@ -44,11 +44,11 @@ ReadRecord = tuple[Record, RunRecord]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What of the records' names the MA knows, looked up once per batch."""
+    """What of the records' names the MA knows, looked up once per batch. `activations`: {id: key of its setting}."""
 
     server: Server
     settings: Mapping[str, LaunchSetting] = field(default_factory=dict)
-    activations: frozenset[uuid.UUID] = frozenset()
+    activations: Mapping[uuid.UUID, str] = field(default_factory=dict)
     runs: Mapping[RunKey, Run] = field(default_factory=dict)
 
 
@@ -133,13 +133,15 @@ def protocol_row(
 ) -> FailureProtocol:
     """`skew`: seconds by which the KMA's clock was ahead of ours when it sent the record."""
     run = protocol.run
+    # An activation of another setting is none of this one: the protocol would still name it when it is removed.
+    is_known = known.activations.get(run.activation) == run.setting
     return FailureProtocol(
         id=record.id,
         spool=spool,
         number=record.number,
         setting=known.settings.get(run.setting),
-        activation_id=run.activation if run.activation in known.activations else None,
-        run=known.runs.get((run.activation, run.epoch)),
+        activation_id=run.activation if is_known else None,
+        run=known.runs.get((run.activation, run.epoch)) if is_known else None,
         server=known.server,
         clock_skew_seconds=skew,
         received_at=now,

@@ -15,7 +15,7 @@ from agents.pages.consoles import link
 from agents.pages.lists import counted
 from agents.pages.offers import offers
 from agents.services.rights import destinations_for, may, may_anywhere, pools_for
-from agents.services.setting_removal import removal_refusal, remove_setting
+from agents.services.setting_removal import removal_refusal, remove_after_commit
 from agents.services.switching import Refused
 from agents.services.unmasking import check_unmasking
 from agents.services.wishes import save_setting
@@ -219,5 +219,6 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         return shown, {Activation._meta.verbose_name_plural: counted(activations)}, set(), []
 
     def delete_model(self, request: HttpRequest, obj: LaunchSetting) -> None:
-        if not remove_setting(obj, request.user, timezone.now()):
-            messages.info(request, _("It is being removed and will be gone within seconds."))
+        """In the transaction of the admin's view."""
+        remove_after_commit(obj, request.user, timezone.now())
+        messages.info(request, _("It is being removed and will be gone within seconds."))

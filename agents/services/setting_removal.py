@@ -1,16 +1,19 @@
 """Removing a launch setting: decided by a mark in its row, carried out as often as needed.
 
 The mark is a wish that no broker can fulfil (`wanted_hash`): from then on it cannot be enabled, and nobody makes its
-queues again. Then go, in this order: the queues, the ended activations, the row. A kill before the mark leaves
-everything as it was; after it, wherever, the next `tend` goes on from what it finds, because each step does nothing
-where it was done. Protocols, letters and replays stay, with the key.
+queues again. Then go, in this order: the queues, what refers to it (`setting_rows`: a few rows at a time, for a few
+seconds in each turn), the row. A kill before the mark leaves everything as it was; after it, wherever, the next `tend`
+goes on from what it finds, because each step does nothing where it was done. Protocols, letters and replays stay, with
+the key.
 """
 
+import time
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import structlog
-from django.db import transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 
@@ -20,6 +23,7 @@ from agents.services.history import note
 from agents.services.leases import lease
 from agents.services.provisioning import LEASE
 from agents.services.schedules import delete_schedule
+from agents.services.setting_rows import anything_left, let_go
 from agents.services.switching import Refused
 from agents.services.wishes import REMOVING, provision_after_commit, store_wish
 from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
@@ -30,8 +34,8 @@ from contract.properties import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
 
-# So many activations with their runs and changes in one transaction: others must not wait long for the write lock.
-AT_ONCE = 200
+# What takes longer is gone on with by the next `tend`: it has other things to do, and who asked waits for an answer.
+TURN_SECONDS = 5.0
 
 
 def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
@@ -68,8 +72,16 @@ def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
         raise refused
     _decide(setting, by, now)
     with lease("provision", LEASE) as free:
-        gone = free and _carry_out(setting.pk, now)
+        gone = free and _carry_out(setting.pk, now, time.monotonic() + TURN_SECONDS)
     return gone
+
+
+def remove_after_commit(setting: LaunchSetting, by: Any, now: datetime) -> None:
+    """For who is in a transaction: its steps would all be in that one. Raises Refused: then nothing is removed."""
+    if refused := removal_refusal(setting):
+        raise refused
+    _decide(setting, by, now)
+    transaction.on_commit(partial(finish_removals, now), robust=True)
 
 
 def finish_removals(now: datetime) -> int:
@@ -77,13 +89,14 @@ def finish_removals(now: datetime) -> int:
     keys = list(LaunchSetting.objects.filter(wanted_hash=REMOVING).values_list("pk", flat=True))
     if not keys:
         return 0
+    until = time.monotonic() + TURN_SECONDS
     with lease("provision", LEASE) as free:
-        return sum(_finished(pk, now) for pk in keys) if free else 0
+        return sum(_finished(pk, now, until) for pk in keys) if free else 0
 
 
-def _finished(setting_id: int, now: datetime) -> bool:
+def _finished(setting_id: int, now: datetime, until: float) -> bool:
     try:
-        return _carry_out(setting_id, now)
+        return _carry_out(setting_id, now, until)
     except Refused as refused:
         log.warning("setting not removed", setting=setting_id, reason=refused.reason)
         return False
@@ -102,16 +115,19 @@ def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
     log.info("setting to be removed", setting=setting.key, by=str(by or ""))
 
 
-def _carry_out(setting_id: int, now: datetime) -> bool:
-    """Under the lease of provisioning: nobody makes queues meanwhile. Raises Refused, and then takes the mark back."""
+def _carry_out(setting_id: int, now: datetime, until: float) -> bool:
+    """Under the lease of provisioning: nobody makes queues meanwhile. `until`: the monotonic instant at which the turn
+    is over. Raises Refused, and then takes the mark back."""
     setting = LaunchSetting.objects.filter(pk=setting_id, wanted_hash=REMOVING).select_related("destination").first()
     if setting is None:
         return False
     try:
         _remove_queues(setting)
-        while _remove_some_activations(setting):
-            pass
-        return _remove_row(setting, now)
+        return _let_all_go(setting, until) and _remove_row(setting, now)
+    except IntegrityError as error:
+        # A record of it came at that instant: the step was rolled back.
+        log.warning("removal goes on later", setting=setting.key, reason=str(error))
+        return False
     except BrokerUnavailable as error:
         # It stays decided: the broker was there a moment ago, and half of it may be done.
         log.warning("broker away, removal waits", setting=setting.key, reason=str(error))
@@ -155,11 +171,15 @@ def _is_ours(broker: Management, setting: LaunchSetting) -> bool:
     return found is None or found["address"] == setting.subscribed.name
 
 
-def _remove_some_activations(setting: LaunchSetting) -> bool:
-    ids = list(Activation.objects.filter(setting=setting).values_list("pk", flat=True)[:AT_ONCE])
-    if ids:
-        Activation.objects.filter(pk__in=ids).delete()
-    return bool(ids)
+def _let_all_go(setting: LaunchSetting, until: float) -> bool:
+    """Whether nothing refers to it any more."""
+    for _step in let_go(setting):
+        if time.monotonic() >= until:
+            return False
+        if connection.vendor == "sqlite":
+            # One writer at a time, and those who wait look again only every few milliseconds.
+            time.sleep(0.01)
+    return True
 
 
 def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
@@ -168,7 +188,7 @@ def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
         with transaction.atomic():
             marked = LaunchSetting.objects.select_for_update(of=("self",))
             current = marked.filter(pk=setting.pk, wanted_hash=REMOVING).first()
-            if current is None:
+            if current is None or anything_left(current):
                 return False
             schedule = Schedule.objects.filter(setting=current).first()
             if schedule is not None:

@@ -143,7 +143,7 @@ class Killed(BaseException):
     """The process is gone at this line."""
 
 
-@pytest.mark.parametrize("step", ["_remove_queues", "_remove_some_activations", "_remove_row"])
+@pytest.mark.parametrize("step", ["_remove_queues", "_let_all_go", "_remove_row"])
 def test_a_kill_before_any_step_is_made_good_by_tend(
     made: LaunchSetting, server: Server, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
