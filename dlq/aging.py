@@ -17,12 +17,15 @@ from dlq.models import (
     AuditEntry,
     DeadLetter,
     ItemState,
+    KnownFault,
     LetterEdit,
     LetterState,
+    Note,
     Outcome,
     ReplayItem,
     ReplayJob,
     ReplaySlice,
+    Taking,
 )
 from dlq.models.letter import BIN_QUEUE
 from dlq.models.replay import DELIVERING, UNFINISHED_JOBS
@@ -39,6 +42,16 @@ def referred_activations(setting_key: str, activations: Collection[UUID]) -> Col
     dead = DeadLetter.objects.filter(queue__in=queues, state=LetterState.DEAD, activation_uuid__in=activations)
     found = dead.order_by().values_list("activation_uuid", flat=True).distinct()
     return {pk for pk in found if pk is not None}
+
+
+def referred_fingerprints(fingerprints: Collection[str]) -> Collection[str]:
+    """Of which letters that are dead now, or what people wrote beside letters, tell."""
+    dead = DeadLetter.objects.filter(state=LetterState.DEAD, fingerprint__in=fingerprints)
+    found = set(dead.order_by().values_list("fingerprint", flat=True).distinct())
+    for model in (Note, KnownFault, Taking):
+        remarks = model._default_manager.filter(fingerprint__in=fingerprints).order_by()
+        found.update(remarks.values_list("fingerprint", flat=True).distinct())
+    return found
 
 
 def forget_old_replays(now: datetime, chunks: Chunks) -> None:

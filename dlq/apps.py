@@ -17,7 +17,7 @@ class DlqConfig(AppConfig):
         from dlq.returned import handled_well
         from failures.exporting import register_teller
         from failures.known_attempts import register_endings
-        from failures.retention import keepers, turns
+        from failures.retention import counts, keepers, turns
         from failures.retention.activations import register_referred
         from failures.sinks import register_known_outcomes, register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
@@ -39,5 +39,6 @@ class DlqConfig(AppConfig):
         keepers.register("index", before_the_index, indexed_before)
         keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)
         register_referred(aging.referred_activations)
+        counts.register_referred(aging.referred_fingerprints)
         turns.register(30, aging.REPLAYS, aging.forget_old_replays)
         turns.register(40, aging.AUDIT, aging.forget_old_audit)

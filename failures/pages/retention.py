@@ -190,6 +190,8 @@ def what_word(what: str) -> str:
         "recovered": _("recovered messages"),
         "runs": _("runs"),
         "activations": _("activations"),
+        "groups": _("counts of unknown activations"),
+        "fingerprints": _("kinds of failures"),
         "replays": _("replays"),
         "replay_items": _("replay items"),
         "replay_slices": _("replay slices"),

@@ -17,6 +17,7 @@ from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
 from failures.retention.aging import before, some_at_a_time
 from failures.retention.chunks import Chunks
 from failures.retention.facts import last_finished_of
+from failures.tallies.folding import hold
 
 ACTIVATIONS, RUNS = "activations", "runs"
 AT_ONCE = 500
@@ -30,6 +31,10 @@ _referred: list[Referred] = []
 def register_referred(referred: Referred) -> None:
     if referred not in _referred:
         _referred.append(referred)
+
+
+def referred_of(setting_key: str, activations: Collection[UUID]) -> set[UUID]:
+    return {pk for each in _referred for pk in each(setting_key, activations)}
 
 
 def old_activations(now: datetime, chunks: Chunks) -> None:
@@ -66,7 +71,7 @@ def _over(setting: LaunchSetting, older: datetime, also: Q) -> Iterable[list[UUI
             return
         after = (found[-1][0] or older, found[-1][1])
         pks = [pk for _, pk in found if last is None or pk != last.pk]
-        referred = {pk for each in _referred for pk in each(setting.key, pks)}
+        referred = referred_of(setting.key, pks)
         yield [pk for pk in pks if pk not in referred]
 
 
@@ -91,6 +96,8 @@ def _delete_activations(pks: Sequence[UUID]) -> int:
     changes.filter(what="setting").update(activation=None)
     _raw(changes)
     Window.objects.filter(activation__in=gone).update(activation=None)
+    if gone:
+        hold()
     FailureGroup.objects.filter(activation_uuid__in=gone).delete()
     return _raw(Activation.objects.filter(pk__in=gone))
 
@@ -117,4 +124,5 @@ def _delete_runs_of(activations: Sequence[UUID]) -> int:
 
 
 def _raw(rows: QuerySet[Activation] | QuerySet[Run] | QuerySet[StateChange]) -> int:
-    return rows.order_by()._raw_delete(rows.db)
+    # Of none it answers None.
+    return rows.order_by()._raw_delete(rows.db) or 0

@@ -1,0 +1,118 @@
+"""Counts that nothing refers to any more: those of activations that the MA does not know, which no activation takes
+with it, and kinds of failures that nobody met for as long and of which nobody wrote anything."""
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from agents.models import Activation
+from failures.models import (
+    FailureDelta,
+    FailureGroup,
+    FailureProtocol,
+    Fingerprint,
+    FingerprintChange,
+    FingerprintHour,
+    KnownError,
+    RecoveredMessage,
+)
+from failures.retention.activations import referred_of
+from failures.retention.aging import before, some_at_a_time
+from failures.retention.applying import TurnOver
+from failures.retention.chunks import Chunks
+from failures.tallies.folding import hold
+
+GROUPS, KINDS = "groups", "fingerprints"
+LOOKED_AT = 2000
+
+# Which of these fingerprints are still referred to.
+Referred = Callable[[Collection[str]], Collection[str]]
+
+_referred: list[Referred] = []
+
+
+def register_referred(referred: Referred) -> None:
+    if referred not in _referred:
+        _referred.append(referred)
+
+
+def old_groups(now: datetime, chunks: Chunks) -> None:
+    """As old as activations that go. It keeps its place: the next turn goes on from there. Raises TurnOver."""
+    if (older := before(now, settings.MA_KEEP_ACTIVATIONS_DAYS)) is None:
+        return
+    turn = chunks.turn
+    while found := _following(turn.run.position):
+        for part in some_at_a_time(_of_nobody(found, older), chunks):
+            chunks.delete(GROUPS, partial(_delete_groups, part, older))
+        turn.move(turn.run.part, found[-1][0])
+
+
+def old_kinds(now: datetime, chunks: Chunks) -> None:
+    """A kind that comes again after it went is a new one. Raises TurnOver."""
+    if (older := before(now, settings.MA_KEEP_ACTIVATIONS_DAYS)) is None:
+        return
+    after = ""
+    while found := list(_unmet(older).filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:LOOKED_AT]):
+        if chunks.over:
+            raise TurnOver
+        referred = {pk for each in _referred for pk in each(found)}
+        for part in some_at_a_time([pk for pk in found if pk not in referred], chunks):
+            chunks.delete(KINDS, partial(_delete_kinds, part, older))
+        after = found[-1]
+
+
+Row = tuple[int, UUID, str, datetime]
+
+
+def _following(after: int) -> list[Row]:
+    rows = FailureGroup.objects.filter(pk__gt=after).order_by("pk")
+    return list(rows.values_list("pk", "activation_uuid", "setting_key", "last_at")[:LOOKED_AT])
+
+
+def _of_nobody(found: Sequence[Row], older: datetime) -> list[int]:
+    """Keys of those that are old, of an activation that the MA does not know and that nothing tells of."""
+    old = [row for row in found if row[3] < older]
+    activations = {activation for _, activation, _, _ in old}
+    activations -= set(Activation.objects.filter(pk__in=activations).values_list("pk", flat=True))
+    by_setting: dict[str, set[UUID]] = {}
+    for _, activation, setting_key, _ in old:
+        if activation in activations:
+            by_setting.setdefault(setting_key, set()).add(activation)
+    for setting_key, of_setting in by_setting.items():
+        activations -= referred_of(setting_key, of_setting)
+    candidates = [pk for pk, activation, _, _ in old if activation in activations]
+    return list(_unreferred(candidates, older).values_list("pk", flat=True))
+
+
+def _unreferred(groups: Sequence[int], older: datetime) -> QuerySet[FailureGroup]:
+    rows = FailureGroup.objects.filter(pk__in=groups, last_at__lt=older).order_by()
+    for model in (FailureProtocol, RecoveredMessage, FailureDelta):
+        rows = rows.filter(~Exists(model._default_manager.filter(activation_uuid=OuterRef("activation_uuid"))))
+    return rows
+
+
+def _delete_groups(groups: Sequence[int], older: datetime) -> int:
+    hold()
+    going = list(_unreferred(groups, older).values_list("pk", flat=True))
+    rows = FailureGroup.objects.filter(pk__in=going)
+    # Of none it answers None.
+    return rows._raw_delete(rows.db) or 0
+
+
+def _unmet(older: datetime) -> QuerySet[Fingerprint]:
+    """Of those that belong to others too: who is merged is referred to."""
+    rows = Fingerprint.objects.filter(recent_at__lt=older, received_at__lt=older, merged_into=None)
+    for model in (FailureGroup, FingerprintHour, FailureDelta, FailureProtocol, KnownError, FingerprintChange):
+        rows = rows.filter(~Exists(model._default_manager.filter(fingerprint=OuterRef("pk"))))
+    return rows.filter(~Q(Exists(Fingerprint.objects.filter(merged_into=OuterRef("pk")))))
+
+
+def _delete_kinds(kinds: Sequence[str], older: datetime) -> int:
+    hold()
+    going = list(_unmet(older).filter(pk__in=kinds).order_by().values_list("pk", flat=True))
+    rows = Fingerprint.objects.filter(pk__in=going)
+    return rows._raw_delete(rows.db) or 0
