@@ -1,0 +1,115 @@
+"""Manifests say which files are there. One is written once, by renaming it into its place, and never changed: another
+one replaces it, by its number."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pipeline.archive.files import Files
+from pipeline.archive.problems import ArchiveError
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """`occurred_min`, `occurred_max`: both belong to it (ISO, UTC); None where no row says when it occurred."""
+
+    name: str
+    rows: int
+    bytes: int
+    occurred_min: str | None = None
+    occurred_max: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`folder` is relative to the archive. `first` and `last`: the half-open range of receipt that was read, within
+    `day`. `checksum`: of whole rows, `keys`: of what names them. `late_of`: the block of which this one holds what was
+    committed after it. `replaces`: numbers of this kind that are read no longer, with those that they replaced."""
+
+    kind: str
+    block: int
+    day: str
+    folder: str
+    files: tuple[File, ...]
+    rows: int
+    checksum: str
+    keys: str
+    first: str
+    last: str
+    occurred_min: str | None
+    occurred_max: str | None
+    schema: int
+    archived_at: str
+    late_of: int | None = None
+    replaces: tuple[int, ...] = ()
+    version: int = field(default=FORMAT)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Manifest":
+        """Raises ArchiveError. Names that a later version added are passed over."""
+        try:
+            read = json.loads(text)
+            if read["version"] > FORMAT:
+                raise ArchiveError(f"it is of version {read['version']}, this program reads {FORMAT}")
+            known = {name: read[name] for name in cls.__slots__ if name in read}
+            files = tuple(_file(each) for each in known.pop("files"))
+            return cls(files=files, replaces=tuple(known.pop("replaces", ())), **known)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ArchiveError(f"it is no manifest: {error}") from error
+
+    def path(self, file: File) -> str:
+        return f"{self.folder}/{file.name}"
+
+    def overlaps(self, first: str, last: str) -> bool:
+        return self.first < last and first < self.last
+
+
+def _file(read: Mapping[str, Any]) -> File:
+    return File(**{name: read[name] for name in File.__slots__ if name in read})
+
+
+def place(kind: str, block: int) -> str:
+    return f"manifest/{kind}/{block:06d}.json"
+
+
+def read_one(files: Files, kind: str, block: int) -> Manifest | None:
+    """Raises ArchiveError, naming the file."""
+    path = place(kind, block)
+    return _read(files, path) if files.exists(path) else None
+
+
+def _read(files: Files, path: str) -> Manifest:
+    try:
+        return Manifest.from_json(files.read(path))
+    except ArchiveError as error:
+        raise ArchiveError(f"{files.url(path)}: {error}") from error
+
+
+def read_all(files: Files, kind: str) -> dict[int, Manifest]:
+    """All of a kind, also those that are replaced. Raises ArchiveError, naming the file."""
+    names = [each.name for each in files.list(f"manifest/{kind}") if each.name.endswith(".json")]
+    found = [_read(files, f"manifest/{kind}/{name}") for name in sorted(names) if not name.startswith(".")]
+    return {manifest.block: manifest for manifest in found}
+
+
+def current(manifests: Iterable[Manifest]) -> dict[int, Manifest]:
+    """Those that no other one replaces."""
+    all_of_them = {each.block: each for each in manifests}
+    replaced = {number for each in all_of_them.values() for number in each.replaces}
+    return {number: each for number, each in all_of_them.items() if number not in replaced}
+
+
+def commit(files: Files, manifest: Manifest) -> Manifest:
+    """Theirs, where somebody else committed this block before."""
+    if files.write_new(place(manifest.kind, manifest.block), manifest.to_json()):
+        return manifest
+    there = read_one(files, manifest.kind, manifest.block)
+    if there is None:
+        raise ArchiveError(f"{files.url(place(manifest.kind, manifest.block))} cannot be written")
+    return there

@@ -1,0 +1,42 @@
+"""One Spark session for all tests of the pipeline: local, one core, one shuffle partition."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deploy import drivers
+from tests.services import cache
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+@pytest.fixture(scope="session")
+def jars() -> str:
+    """The JDBC drivers, as spark.jars names them."""
+    return ",".join(map(str, drivers.ensure(cache() / "log" / "install.log")))
+
+
+@pytest.fixture(scope="session")
+def session(jars: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    from pipeline.session import build
+
+    warehouse = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")), "spark.jars": jars}
+    session = build("local[1]", name="tests", memory="1g", settings={**SETTINGS, **warehouse})
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def archive_url(tmp_path: Path) -> str:
+    return str(tmp_path / "archive")
