@@ -15,7 +15,7 @@ class FailuresConfig(AppConfig):
         from failures.finding import letter_case
         from failures.known_attempts import known_attempts
         from failures.pages import urls
-        from failures.retention import activations, counts, keepers, turns
+        from failures.retention import activations, aged, counts, keepers, turns
         from failures.retention.own_keepers import attempts_are_counted_since, counted_attempts
         from failures.unresolved import unresolved
 
@@ -30,3 +30,5 @@ class FailuresConfig(AppConfig):
         turns.register(20, activations.ACTIVATIONS, activations.old_activations)
         turns.register(22, counts.GROUPS, counts.old_groups)
         turns.register(24, counts.KINDS, counts.old_kinds)
+        for order, each in enumerate(aged.AGED, 50):
+            turns.register(order, each.what, each.forget)

@@ -44,6 +44,8 @@ class Environment:
     keep_runs_days: int
     keep_audit_days: int
     keep_replays_days: int
+    keep_alerts_days: int
+    keep_refused_days: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,12 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         keep_replays_days=reader.parsed(
             "MA_KEEP_REPLAYS_DAYS", reader.text("MA_KEEP_REPLAYS_DAYS", "365"), _whole(0, 36_500), 365
+        ),
+        keep_alerts_days=reader.parsed(
+            "MA_KEEP_ALERTS_DAYS", reader.text("MA_KEEP_ALERTS_DAYS", "365"), _whole(0, 36_500), 365
+        ),
+        keep_refused_days=reader.parsed(
+            "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180
         ),
         retention_keep_dead=reader.parsed(
             "MA_RETENTION_KEEP_DEAD", reader.text("MA_RETENTION_KEEP_DEAD", "0"), _switch, False

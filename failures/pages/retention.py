@@ -111,6 +111,8 @@ def ages() -> list[tuple[str, str]]:
         (_("runs of ended activations"), settings.MA_KEEP_RUNS_DAYS),
         (_("finished replays"), settings.MA_KEEP_REPLAYS_DAYS),
         (_("audit entries"), settings.MA_KEEP_AUDIT_DAYS),
+        (_("closed alerts"), settings.MA_KEEP_ALERTS_DAYS),
+        (_("refused and conflicting records"), settings.MA_KEEP_REFUSED_DAYS),
     ]
     return [
         (what, ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("for ever"))
@@ -196,5 +198,8 @@ def what_word(what: str) -> str:
         "replay_items": _("replay items"),
         "replay_slices": _("replay slices"),
         "audit": _("audit entries"),
+        "alerts": _("closed alerts"),
+        "refused": _("refused records"),
+        "conflicts": _("conflicting records"),
     }
     return words.get(what, what)

@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 
 from failures.models import RetentionFigure
+from failures.retention.aged import Going
 from failures.retention.foreseeing import Foreseen
 from failures.retention.rule import Rule, none_finished
 
@@ -40,6 +41,18 @@ def of_foreseen(foreseen: Foreseen) -> Row:
         "would_go": foreseen.going,
         "kept": foreseen.kept,
         "at_least": foreseen.cut,
+    }
+
+
+def of_going(going: Going) -> Row:
+    return {
+        "what": going.what,
+        "setting": "",
+        "rule": "age",
+        "older_than": going.before.isoformat(),
+        "would_go": going.count,
+        "kept": {},
+        "at_least": going.cut,
     }
 
 

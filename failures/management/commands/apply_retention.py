@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from failures.models import RetentionRun, RetentionState
-from failures.retention import telling
+from failures.retention import aged, telling
 from failures.retention.foreseeing import foresee
 from failures.retention.running import LEASE
 from failures.retention.turns import work
@@ -52,20 +52,24 @@ def _json(row: telling.Row) -> str:
 
 
 def _foreseen_json() -> Iterator[str]:
-    """A row for each range that holds something; where none does, an empty list with the rule in force."""
+    """A row for each range that holds something, and of what has a time of its own; where none does, an empty list
+    with the rule in force."""
     none = True
     for _key, found in foresee(timezone.now()):
         for each in found:
             if each.holds:
                 none = False
                 yield _json(telling.of_foreseen(each))
+    for going in aged.foresee(timezone.now()):
+        none = False
+        yield _json(telling.of_going(going))
     if none:
         yield _json({"would_go": [], "rule": telling.rule_in_force()})
 
 
 def _foreseen_lines() -> Iterator[str]:
     """Of settings of which nothing goes why that is so; of more than MOST_TOLD of them how many they are. Last what is
-    of no setting."""
+    of no setting, and what has a time of its own."""
     nothing: list[str] = []
     count = 0
     for key, found in foresee(timezone.now()):
@@ -79,6 +83,8 @@ def _foreseen_lines() -> Iterator[str]:
             count += 1
             if count <= MOST_TOLD:
                 nothing.append(telling.nothing_line(key, found))
+    for going in aged.foresee(timezone.now()):
+        yield telling.line(telling.of_going(going))
 
 
 def _worked() -> RetentionRun:
