@@ -14,9 +14,9 @@ LISTED = (
     "message_key", "message_key_weak", "size", "problem",
 )  # fmt: skip
 EXPORTED = (
-    *LISTED, "state_at", "protocol_at", "address", "orig_queue", "orig_message_id", "node_id", "message_id",
-    "correlation_id", "reply_to", "content_type", "body_kind", "jms_kind", "durable", "priority",
-    "created_at_producer", "truncated",
+    *LISTED, "exception_text", "place", "state_at", "protocol_at", "address", "orig_queue", "orig_message_id",
+    "node_id", "message_id", "correlation_id", "reply_to", "content_type", "body_kind", "jms_kind", "durable",
+    "priority", "created_at_producer", "truncated",
 )  # fmt: skip
 HEAD = "body_text"
 

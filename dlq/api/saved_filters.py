@@ -1,6 +1,6 @@
 """/api/v1/saved-filters/: filters of dead letters under a name, one's own and those that others share."""
 
-from typing import Any, NoReturn
+from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -10,12 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
+from agents.api.saved_filters import SavedFilterAskSerializer, SavedFilterChangeSerializer, refuse
 from dlq.api.seeing import SeesLetters
 from dlq.finding import saved as filters
 from dlq.models import SavedFilter
-
-NOT_NOW = ("exists", "too_many")
 
 
 class SavedFilterSerializer(serializers.ModelSerializer[SavedFilter]):
@@ -25,28 +23,6 @@ class SavedFilterSerializer(serializers.ModelSerializer[SavedFilter]):
         model = SavedFilter
         fields = ("id", "name", "query", "shared", "owner", "created_at")
         read_only_fields = fields
-
-
-class SavedFilterAskSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField(max_length=filters.LONGEST_NAME)
-    query = serializers.CharField(
-        max_length=filters.LONGEST_QUERY,
-        help_text="As in the address of the list of dead letters: `exception=KeyError&span=1d`.",
-    )
-    shared = serializers.BooleanField(required=False, default=False)
-
-
-class SavedFilterChangeSerializer(serializers.Serializer[Any]):
-    """What is left out stays."""
-
-    name = serializers.CharField(max_length=filters.LONGEST_NAME, required=False)
-    query = serializers.CharField(max_length=filters.LONGEST_QUERY, required=False)
-    shared = serializers.BooleanField(required=False)
-
-
-def refuse(refused: filters.FilterRefused) -> NoReturn:
-    kind = Forbidden if refused.code == "not_owner" else Conflict if refused.code in NOT_NOW else ApiProblem
-    raise kind(refused.reason, what_to_do=refused.what_to_do, code=refused.code) from refused
 
 
 class SavedFilters(SeesLetters, generics.ListAPIView[SavedFilter]):

@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
 from failures.api.protocols import OneProtocol, Protocols
+from failures.api.saved_views import OneSavedView, SavedViews
 
 router = SimpleRouter()
 router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
@@ -13,6 +14,8 @@ router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
 urlpatterns = [
     path("protocols/", Protocols.as_view(), name="protocols"),
     path("protocols/export/", ExportProtocols.as_view(), name="export-protocols"),
+    path("protocols/saved/", SavedViews.as_view(), name="saved-views"),
+    path("protocols/saved/<int:pk>/", OneSavedView.as_view(), name="saved-view"),
     path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
     *router.urls,
 ]

@@ -9,7 +9,7 @@ from django.db.models import Sum
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from agents.models import Activation, LaunchSetting
+from agents.models import Activation, LaunchSetting, Server
 from agents.pages.lists import counted
 from agents.panels import Panel
 from failures.fingerprints.book import known_of
@@ -97,4 +97,14 @@ def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     rows = FailureProtocol.objects.filter(setting=setting)
     latest = list(rows.order_by("-occurred_at").defer("traceback", "properties")[:LATEST])
     context = {"latest": latest, "total": counted(rows), "url": protocols_url(setting=setting.key)}
+    return {"title": _("Latest failures"), "template": "failures/latest.html", "context": context}
+
+
+def latest_of_server(request: HttpRequest, server: Server) -> Panel | None:
+    if not request.user.has_perm(VIEW):
+        return None
+    rows = FailureProtocol.objects.filter(server=server)
+    latest = list(rows.order_by("-occurred_at").defer("traceback", "properties")[:LATEST])
+    url = protocols_url(server=server.name)
+    context = {"latest": latest, "total": counted(rows), "url": url, "of_server": True}
     return {"title": _("Latest failures"), "template": "failures/latest.html", "context": context}

@@ -12,7 +12,7 @@ from failures.pages.export import export_page
 from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
-from failures.pages.groups import activation_panel, setting_panel
+from failures.pages.groups import activation_panel, latest_of_server, setting_panel
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
@@ -41,6 +41,7 @@ def register() -> None:
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)
     panels.register("trip", 10, trip_panel)
+    panels.register("server", 5, latest_of_server)
     panels.register("server", 10, server_panel)
     panels.register("activation", 10, activation_panel)
     panels.register("activation", 20, difference_panel)

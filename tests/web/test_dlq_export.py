@@ -170,3 +170,25 @@ def test_the_command_masks_for_anybody_unless_a_person_is_named(some: list[DeadL
         assert "4111-secret" not in told(*form)
         assert "4111-secret" in told(*form, "--as", "chief")
     assert AuditEntry.objects.filter(action="export").values_list("by_name", flat=True).distinct().count() == 2
+
+
+def test_a_file_and_rest_tell_what_a_letter_died_of_as_its_page_does(client: Client, orders: LaunchSetting) -> None:
+    """Also after retention has deleted the protocol; a spreadsheet calculates nothing of it."""
+    letter = letters.dead("orders", 10, "ID:1")
+    text = "=cmd|'/c calc'!A0 no price for <b>"
+    DeadLetter.objects.filter(pk=letter.pk).update(exception_type="KeyError", exception_text=text, place="a.py:handle")
+
+    (told,) = [json.loads(line) for line in text_of(client.get("/dead-letters/orders/export/?file=jsonl")).splitlines()]
+    assert (told["exception_text"], told["place"]) == (text, "a.py:handle")
+    (row,) = csv.DictReader(StringIO(text_of(client.get("/dead-letters/orders/export/?file=csv"))))
+    assert row["exception_text"].endswith(text) and not row["exception_text"].startswith("=")
+
+    person = User.objects.get(username="looker")
+    rest = APIClient()
+    rest.credentials(HTTP_AUTHORIZATION=reports.bearer_of(person)["Authorization"])
+    assert rest.get("/api/v1/dead-letters/").json()["results"][0]["exception_text"] == text
+    assert rest.get(f"/api/v1/dead-letters/{letter.pk}/").json()["exception_text"] == text
+
+    outsider = APIClient()
+    outsider.credentials(HTTP_AUTHORIZATION=reports.bearer_of(reports.person("outsider"))["Authorization"])
+    assert outsider.get(f"/api/v1/dead-letters/{letter.pk}/").status_code == 403

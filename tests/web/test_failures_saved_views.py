@@ -8,7 +8,7 @@ from failures.models import SavedView
 from failures.saved import views
 from tests.web.factories import World
 from tests.web.pages import Elements, looked_at, signed_in
-from tests.web.rows import make_person
+from tests.web.rows import api_client, make_person
 
 pytestmark = pytest.mark.django_db
 
@@ -88,3 +88,35 @@ def test_who_may_not_see_protocols_saves_nothing(world: World) -> None:
     assert client.post("/protocols/saved/save/", {"name": "x", "query": "text=x"}).status_code == 403
     assert client.get("/protocols/saved/").status_code == 403
     assert not SavedView.objects.exists()
+
+
+# -- REST -----------------------------------------------------------------------------------------------------------
+
+REST = "/api/v1/protocols/saved/"
+
+
+def test_rest_saves_lists_changes_and_deletes(groups: None) -> None:
+    ann, bob = api_client(make_person("ann", "viewer")), api_client(make_person("bob", "viewer"))
+    made = ann.post(REST, {"name": "keys", "query": "?exception=Key&page=3&span=", "shared": True})
+    assert made.status_code == 201
+    assert (made.json()["owner"], made.json()["query"]) == ("ann", "exception=Key")
+    one = f"{REST}{made.json()['id']}/"
+
+    assert ann.post(REST, {"name": "keys", "query": "server=a"}).status_code == 409
+    assert ann.post(REST, {"name": "bad", "query": "span=9y"}).json()["error"] == "bad_filter"
+    assert ann.post(REST, {"name": "nothing", "query": "page=2"}).json()["error"] == "empty"
+    assert ann.post(REST, {"name": "misspelt", "query": "server=a", "share": True}).status_code == 400
+    assert [each["name"] for each in bob.get(REST).json()["results"]] == ["keys"]
+    assert bob.patch(one, {"name": "mine"}).status_code == 403
+    assert bob.delete(one).status_code == 403
+    assert ann.patch(one, {"shared": False, "query": "server=srv-2"}).json()["query"] == "server=srv-2"
+    assert bob.get(one).status_code == 404 and bob.get(REST).json()["results"] == []
+    assert ann.delete(one).status_code == 204
+    assert not SavedView.objects.exists()
+
+
+def test_rest_refuses_who_sees_no_protocols(groups: None) -> None:
+    outsider = api_client(make_person("nobody"))
+    assert outsider.get(REST).status_code == 403
+    assert outsider.post(REST, {"name": "x", "query": "server=1"}).status_code == 403
+    assert api_client().get(REST).status_code == 401
