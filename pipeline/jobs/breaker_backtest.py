@@ -1,0 +1,124 @@
+"""What every limit M would have done to the activations that have ended, and which one their setting might have."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.jobs.as_of import with_next
+from pipeline.jobs.breaker_tally import HIGHEST, LOWEST, effects, first_trips, without_repeats
+from pipeline.jobs.shapes import shaped
+from pipeline.results import BACKTEST_STEPS, BACKTEST_TOTALS, BREAKER_BACKTEST
+
+# Servers that must give a MANY setting up, if so many had it: agents.services.quorum has the whole rule.
+NEEDED_OF_MANY = 2
+# Handled well again so soon after a trip: nobody had needed it.
+FALSE_MINUTES = 10
+LOOKED_AT = 0  # as M: the activation was looked at
+
+
+def lives(activations: DataFrame, runs: DataFrame, settings: DataFrame) -> DataFrame:
+    """Ended activations with `needed` servers for a trip of the mode many, and whether each message counts `once`."""
+    servers = runs.groupBy("activation").agg(F.count_distinct("server").alias("servers"))
+    said = F.get_json_object("launched_with", "$.count_once") == "true"
+    now = settings.select(F.col("key").alias("setting_key"), "count_once")
+    return (
+        activations.where(F.col("ended_at").isNotNull())
+        .withColumnRenamed("id", "activation")
+        .join(servers, "activation", "left")
+        .join(F.broadcast(now), "setting_key", "left")
+        .select(
+            "activation",
+            "setting_key",
+            "ended_at",
+            F.least(F.coalesce("servers", F.lit(1)), F.lit(NEEDED_OF_MANY)).cast("int").alias("needed"),
+            F.coalesce(said, F.col("count_once"), F.lit(False)).alias("once"),
+        )
+    )
+
+
+def trips_of_runs(protocols: DataFrame, lives: DataFrame, *, some_once: bool) -> DataFrame:
+    """See `first_trips`. `protocols` must hold all of `lives`. `some_once`: whether messages count once in any."""
+    narrow = protocols.select(
+        "activation", "server", "epoch", "occurred_at", "number", "exception_type", "temporary", "counted",
+        "successes_before", *(("message_key", "message_key_weak", "attempt") if some_once else ()),
+    )  # fmt: skip
+    if not some_once:
+        return first_trips(effects(narrow.join(lives.select("activation"), "activation", "left_semi")))
+    each = effects(narrow.join(lives.where(~F.col("once")).select("activation"), "activation", "left_semi"))
+    once = effects(narrow.join(lives.where(F.col("once")).select("activation"), "activation", "left_semi"))
+    return first_trips(each).unionByName(first_trips(without_repeats(once)))
+
+
+def steps(trips: DataFrame, lives: DataFrame, recovered: DataFrame) -> DataFrame:
+    """Per activation, M and mode where it would have been switched off. any: the first server that gives it up does so;
+    many: the second one, or the only one there was. `recovered` must hold what happened up to FALSE_MINUTES later."""
+    successes = recovered.select("activation", F.col("occurred_at").alias("event_at"))
+    answered = with_next(trips, successes, ["activation"], "at", "recovered_at")
+    false = F.least("again_at", "recovered_at") <= F.col("at") + F.expr(f"INTERVAL {FALSE_MINUTES} MINUTES")
+    given_up = (
+        answered.withColumn("false_trip", F.coalesce(false, F.lit(False)))
+        .withColumn("m", F.explode(F.sequence("from_m", "to_m")))
+        .groupBy("activation", "m")
+        .agg(F.sort_array(F.collect_list(F.struct("after", "server", "at", "false_trip")), asc=False).alias("given_up"))
+        .join(lives, "activation")
+    )
+    first = F.get("given_up", F.lit(0))
+    other = F.get(F.filter("given_up", lambda one: one["server"] != first["server"]), F.lit(0))
+    many = F.when(F.col("needed") > 1, other).otherwise(first)
+    modes = given_up.select(
+        "activation", "setting_key", "ended_at", "m",
+        F.explode(F.array(_off("any", first), _off("many", many))).alias("off"),
+    ).where(F.col("off.at").isNotNull())  # fmt: skip
+    tripped = modes.select("activation", "setting_key", "ended_at", "m", "off.*")
+    looked_at = lives.select(
+        "activation", "setting_key", "ended_at", F.lit(LOOKED_AT).alias("m"), F.lit("").alias("mode"),
+        F.lit(None).alias("at"), F.lit(0).alias("saved"), F.lit(False).alias("false_trip"),
+    )  # fmt: skip
+    return shaped(tripped.unionByName(shaped(looked_at, BACKTEST_STEPS)), BACKTEST_STEPS)
+
+
+def _off(mode: str, trip: Column) -> Column:
+    return F.struct(
+        F.lit(mode).alias("mode"),
+        trip["at"].alias("at"),
+        trip["after"].alias("saved"),
+        trip["false_trip"].alias("false_trip"),
+    )
+
+
+def totals(steps: DataFrame) -> DataFrame:
+    """With M = 0 how many activations were looked at."""
+    summed = steps.groupBy("setting_key", "m", "mode").agg(
+        F.count(F.lit(1)).alias("trips"),
+        F.sum("saved").alias("saved"),
+        F.count_if("false_trip").alias("false_trips"),
+        F.min("at").alias("first_at"),
+        F.max("at").alias("last_at"),
+    )
+    return shaped(summed, BACKTEST_TOTALS)
+
+
+def taken_back(totals: DataFrame) -> DataFrame:
+    """What cancels them: their activations were looked at again."""
+    return totals.select(
+        "setting_key", "m", "mode", *((-F.col(name)).alias(name) for name in ("trips", "saved", "false_trips")),
+        F.lit(None).cast("timestamp").alias("first_at"), F.lit(None).cast("timestamp").alias("last_at"),
+    )  # fmt: skip
+
+
+def breaker_backtest(totals: DataFrame) -> DataFrame:
+    """Every M and both modes of each setting, also where nothing would have tripped."""
+    summed = totals.groupBy("setting_key", "m", "mode").agg(
+        F.sum("trips").alias("trips"),
+        F.sum("saved").alias("deliveries_saved"),
+        F.sum("false_trips").alias("false_trips"),
+        F.min("first_at").alias("first_trip_at"),
+        F.max("last_at").alias("last_trip_at"),
+    )
+    grid = (
+        summed.where((F.col("m") == LOOKED_AT) & (F.col("trips") > 0))
+        .select("setting_key", F.col("trips").alias("runs"))
+        .withColumn("m", F.explode(F.sequence(F.lit(LOWEST), F.lit(HIGHEST))))
+        .withColumn("mode", F.explode(F.array(F.lit("any"), F.lit("many"))))
+    )
+    whole = grid.join(summed, ["setting_key", "m", "mode"], "left")
+    return shaped(whole.fillna(0, ["trips", "deliveries_saved", "false_trips"]), BREAKER_BACKTEST)
