@@ -16,8 +16,9 @@ VENV = REPOSITORY / ".venv"
 PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = REPOSITORY / "constraints.txt"
 
-# Hundreds of megabytes that the first page does not need: installed in the background.
+# Hundreds of megabytes that the first page does not need: installed in the background, and so what only serves them.
 LARGE = "pyspark"
+LATER = (LARGE, "pyarrow")
 
 
 def requirements(name: str) -> tuple[str, ...]:
@@ -33,11 +34,11 @@ def requirements(name: str) -> tuple[str, ...]:
 
 
 def for_start() -> tuple[str, ...]:
-    return tuple(line for line in requirements("requirements.txt") if not line.startswith(LARGE))
+    return tuple(line for line in requirements("requirements.txt") if not line.startswith(LATER))
 
 
 def for_background() -> tuple[str, ...]:
-    return tuple(line for line in requirements("requirements.txt") if line.startswith(LARGE))
+    return tuple(line for line in requirements("requirements.txt") if line.startswith(LATER))
 
 
 def for_tests() -> tuple[str, ...]:

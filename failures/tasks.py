@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from failures.insights.tending import tend
 from failures.retention.turns import work
 from failures.tallies.folding import fold_all, forget_hours
 
@@ -17,3 +18,9 @@ def fold_task() -> None:
 def retention_task() -> None:
     """Beat asks often; mostly there is nothing to do yet."""
     work(timezone.now())
+
+
+@shared_task(name="failures.pipeline")
+def pipeline_task() -> None:
+    """Begins the nightly run, starts the process of one that waits, ends one whose process is gone."""
+    tend(timezone.now())

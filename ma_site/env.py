@@ -3,11 +3,14 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import time
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+from ma_site.email_url import Email, parse_email
 
 T = TypeVar("T")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -31,7 +34,7 @@ class Environment:
     lost_after_seconds: float
     log_level: str
     dla_address: str
-    email: "Email | None"
+    email: Email | None
     second_person_above: int
     given_back_often: int
     bin_days: int
@@ -46,18 +49,14 @@ class Environment:
     keep_replays_days: int
     keep_alerts_days: int
     keep_refused_days: int
-
-
-@dataclass(frozen=True, slots=True)
-class Email:
-    """A server that takes e-mail. `security`: "", "starttls" or "tls"."""
-
-    host: str
-    port: int
-    sender: str
-    user: str = ""
-    password: str = field(default="", repr=False)
-    security: str = ""
+    archive_url: str
+    pipeline_master: str
+    pipeline_submit: str
+    pipeline_properties: str
+    pipeline_memory_mb: int
+    pipeline_hours: int
+    pipeline_at: time | None
+    keep_pipeline_runs_days: int
 
 
 class _Reader:
@@ -161,6 +160,20 @@ def read(environ: Mapping[str, str]) -> Environment:
         keep_refused_days=reader.parsed(
             "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180
         ),
+        archive_url=reader.text("MA_ARCHIVE_URL", ""),
+        pipeline_master=reader.parsed(
+            "MA_PIPELINE_MASTER", reader.text("MA_PIPELINE_MASTER", "local[*]"), _spark_master, "local[*]"
+        ),
+        pipeline_submit=reader.text("MA_PIPELINE_SUBMIT", ""),
+        pipeline_properties=reader.text("MA_PIPELINE_PROPERTIES", ""),
+        pipeline_memory_mb=reader.parsed(
+            "MA_PIPELINE_MEMORY_MB", reader.text("MA_PIPELINE_MEMORY_MB", "4096"), _whole(1024, 10_000_000), 4096
+        ),
+        pipeline_hours=reader.parsed("MA_PIPELINE_HOURS", reader.text("MA_PIPELINE_HOURS", "4"), _whole(1, 1000), 4),
+        pipeline_at=reader.parsed("MA_PIPELINE_AT", reader.text("MA_PIPELINE_AT", "02:30"), _time_of_day, None),
+        keep_pipeline_runs_days=reader.parsed(
+            "MA_KEEP_PIPELINE_RUNS_DAYS", reader.text("MA_KEEP_PIPELINE_RUNS_DAYS", "90"), _whole(1, 36_500), 90
+        ),
         retention_keep_dead=reader.parsed(
             "MA_RETENTION_KEEP_DEAD", reader.text("MA_RETENTION_KEEP_DEAD", "0"), _switch, False
         ),
@@ -223,35 +236,6 @@ def parse_database(url: str) -> dict[str, Any]:
     raise ValueError("must begin with sqlite:// or postgresql://")
 
 
-EMAIL_PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
-EMAIL_SECURITY = {"smtp": "", "smtp+starttls": "starttls", "smtps": "tls"}
-
-
-def parse_email(url: str) -> Email:
-    """`smtp://[user:password@]host[:port]/?from=ADDRESS`, also smtp+starttls:// and smtps://."""
-    parts = urlsplit(url)
-    if parts.scheme not in EMAIL_PORTS:
-        raise ValueError(f"must begin with {', '.join(f'{scheme}://' for scheme in EMAIL_PORTS)}")
-    query = parse_qs(parts.query)
-    sender = query.pop("from", [""])[-1]
-    if query or parts.path not in ("", "/"):
-        raise ValueError("takes nothing but ?from=ADDRESS after the host")
-    if "@" not in sender or not sender.isprintable():
-        raise ValueError("needs the address of the sender: smtp://host:port/?from=ma@example.org")
-    if not parts.hostname:
-        raise ValueError("needs a host: smtp://host:port/?from=ma@example.org")
-    if bool(parts.username) != bool(parts.password):
-        raise ValueError("takes a user and a password, or neither")
-    return Email(
-        host=parts.hostname,
-        port=parts.port or EMAIL_PORTS[parts.scheme],
-        sender=sender,
-        user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
-        security=EMAIL_SECURITY[parts.scheme],
-    )
-
-
 def _secret_key(text: str) -> str:
     if len(text) < 32:
         raise ValueError("needs at least 32 characters")
@@ -310,6 +294,21 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def _spark_master(text: str) -> str:
+    if not re.fullmatch(r"local(\[(\*|\d+)(,\d+)?\])?|yarn|(spark|k8s)://\S+", text):
+        raise ValueError("must be local[N], local[*], spark://host:port, yarn or k8s://…")
+    return text
+
+
+def _time_of_day(text: str) -> time | None:
+    """None for `never`."""
+    if text == "never":
+        return None
+    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", text):
+        raise ValueError("must be HH:MM (in UTC) or never")
+    return time.fromisoformat(text)
 
 
 def _log_level(text: str) -> str:

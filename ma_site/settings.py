@@ -38,6 +38,14 @@ MA_KEEP_AUDIT_DAYS = ENVIRONMENT.keep_audit_days
 MA_KEEP_REPLAYS_DAYS = ENVIRONMENT.keep_replays_days
 MA_KEEP_ALERTS_DAYS = ENVIRONMENT.keep_alerts_days
 MA_KEEP_REFUSED_DAYS = ENVIRONMENT.keep_refused_days
+MA_ARCHIVE_URL = ENVIRONMENT.archive_url
+MA_PIPELINE_MASTER = ENVIRONMENT.pipeline_master
+MA_PIPELINE_SUBMIT = ENVIRONMENT.pipeline_submit
+MA_PIPELINE_PROPERTIES = ENVIRONMENT.pipeline_properties
+MA_PIPELINE_MEMORY_MB = ENVIRONMENT.pipeline_memory_mb
+MA_PIPELINE_HOURS = ENVIRONMENT.pipeline_hours
+MA_PIPELINE_AT = ENVIRONMENT.pipeline_at
+MA_KEEP_PIPELINE_RUNS_DAYS = ENVIRONMENT.keep_pipeline_runs_days
 MA_REDIS_URL = ENVIRONMENT.redis_url
 MA_BROKER_AMQP = Account(ENVIRONMENT.amqp_url, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
 MA_BROKER_STOMP = Account(ENVIRONMENT.stomp_address, ENVIRONMENT.broker_user, ENVIRONMENT.broker_password)
@@ -234,6 +242,7 @@ CELERY_BEAT_SCHEDULE = {
     "retention": {"task": "failures.retention", "schedule": schedule(25.0), "options": {"expires": 25}},
     "tend wholes": {"task": "dlq.tend_wholes", "schedule": schedule(5.0), "options": {"expires": 5}},
     "fold failures": {"task": "failures.fold", "schedule": schedule(5.0), "options": {"expires": 5}},
+    "tend pipeline": {"task": "failures.pipeline", "schedule": schedule(10.0), "options": {"expires": 10}},
     "tend waiting": {"task": "dlq.tend_waiting", "schedule": schedule(3.0), "options": {"expires": 3}},
 }
 

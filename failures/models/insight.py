@@ -25,6 +25,32 @@ class Found(models.Model):
         default_permissions = ()
 
 
+class InsightTable(models.Model):
+    """The run that last replaced rows of a table, though it may have found none. Who reads several tables looks here
+    before and after: where it differs, a run was loaded in between."""
+
+    name = models.CharField(_("table"), max_length=40, primary_key=True)
+    run = models.ForeignKey(
+        PipelineRun,
+        models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+        verbose_name=_("run of the pipeline"),
+    )
+    rows = models.BigIntegerField(_("rows"), default=0)
+    computed_at = models.DateTimeField(_("computed"))
+    data_until = models.DateTimeField(_("data until"), null=True)
+
+    class Meta:
+        verbose_name = _("table of results")
+        verbose_name_plural = _("tables of results")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class FailureTrend(Found):
     """Failures of one fingerprint in one hour of occurrence of a setting on a server."""
 
@@ -54,14 +80,15 @@ class Standing(models.TextChoices):
 
 
 class FailureDay(Found):
-    """`rank`: its place in the day's list by count, over all settings; of one that is gone its place the day before."""
+    """`rank`: its place in the day's list over all settings, most failures first; of one that is gone its place the
+    day before, where that is known."""
 
     day = models.DateField(_("day"))
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     count = models.BigIntegerField(_("failures"))
     messages = models.BigIntegerField(_("messages"))
     standing = models.CharField(_("standing"), max_length=10, choices=Standing.choices)
-    rank = models.IntegerField(_("rank"))
+    rank = models.IntegerField(_("rank"), null=True)
 
     class Meta(Found.Meta):
         verbose_name = _("day of a fingerprint")
@@ -69,18 +96,17 @@ class FailureDay(Found):
         constraints = [models.UniqueConstraint(fields=["day", "setting_key", "fingerprint"], name="failure_day_once")]
         indexes = [
             models.Index(fields=["setting_key", "day"], name="failure_days_of_setting"),
-            models.Index(fields=["day", "rank"], name="failure_days_by_rank"),
         ]
 
 
 class ActivationHealth(Found):
-    """`failures_per_1000`: of handled and failed messages. `wasted_deliveries`: failed ones without temporary."""
+    """`handled`: None where no run of it is known. `failures_per_1000`: of handled and failed deliveries."""
 
     activation = models.UUIDField(_("activation id"), unique=True)
     started_at = models.DateTimeField(_("started"))
     ended_at = models.DateTimeField(_("ended"), null=True)
     duration_seconds = models.FloatField(_("duration, s"), null=True)
-    handled = models.BigIntegerField(_("handled"))
+    handled = models.BigIntegerField(_("handled"), null=True)
     failures = models.BigIntegerField(_("failures"))
     failures_per_1000 = models.FloatField(_("failures per 1,000"), null=True)
     first_failure_at = models.DateTimeField(_("first failure"), null=True)
@@ -120,7 +146,7 @@ class BreakerBacktest(Found):
 class BreakerSuggestion(Found):
     """`why` is a stable word."""
 
-    m_now = models.IntegerField(_("M now"))
+    m_now = models.IntegerField(_("M now"), null=True)
     m_suggested = models.IntegerField(_("suggested M"))
     why = models.CharField(_("why"), max_length=60)
     evidence = models.JSONField(_("evidence"), default=dict)

@@ -18,6 +18,7 @@ LONGEST_FILE = 350
 READS_ENVIRONMENT = {
     "deploy",
     "dlq/crash.py",
+    "failures/insights/processes.py",
     "kma/config.py",
     "kma/process.py",
     "ma_site/celery.py",

@@ -14,7 +14,7 @@ def test_the_kma_s_requirements_are_part_of_the_start_and_pyspark_is_not() -> No
     start = names(python_packages.for_start())
     assert {"celery", "python-qpid-proton", "django", "supervisor"} <= start
     assert "pyspark" not in start
-    assert names(python_packages.for_background()) == {"pyspark"}
+    assert names(python_packages.for_background()) == {"pyspark", "pyarrow"}
 
 
 @pytest.mark.parametrize("file", ["requirements.txt", "requirements-test.txt"])

@@ -1,0 +1,62 @@
+"""Whether the pipeline can run here: it may be switched off, and what it needs may be missing. Everything else works
+without it."""
+
+import shutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """`off`: by choice. `missing`: names of programs and packages."""
+
+    off: bool
+    missing: tuple[str, ...]
+
+    @property
+    def ready(self) -> bool:
+        return not self.off and not self.missing
+
+    @property
+    def says(self) -> str:
+        """One sentence for people; empty where it is ready."""
+        if self.off:
+            return _("The pipeline is switched off: no place is named for its archive (MA_ARCHIVE_URL).")
+        if self.missing:
+            return _("The pipeline cannot run here: %(names)s missing.") % {"names": ", ".join(self.missing)}
+        return ""
+
+
+def readiness() -> Readiness:
+    """Looks for files only: nothing is started."""
+    if not settings.MA_ARCHIVE_URL:
+        return Readiness(True, ())
+    return Readiness(False, tuple(name for name, there in _needs() if not there))
+
+
+def submit_program() -> Path | None:
+    """`spark-submit` of a Spark that is named, else of the Python package."""
+    if settings.MA_PIPELINE_SUBMIT:
+        found = shutil.which(settings.MA_PIPELINE_SUBMIT)
+        return Path(found) if found else None
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None
+    program = Path(spec.origin).parent / "bin" / "spark-submit"
+    return program if program.exists() else None
+
+
+def _needs() -> list[tuple[str, bool]]:
+    return [
+        ("Java", java() is not None),
+        ("spark-submit" if settings.MA_PIPELINE_SUBMIT else "pyspark", submit_program() is not None),
+        ("pyarrow", find_spec("pyarrow") is not None),
+    ]
+
+
+def java() -> str | None:
+    return shutil.which("java")

@@ -1,0 +1,173 @@
+"""The Spark application of a run: how it is started, in a process group of its own, and watched until it ends."""
+
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+from failures.insights import processes
+from failures.insights.archive_part import drivers
+from failures.insights.holding import Hold, RunLost
+from failures.insights.places import RunFolder
+from failures.insights.progress import Progress
+from failures.insights.readiness import submit_program
+
+LOOK_SECONDS = 0.5
+# Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its heap.
+HEAP_SHARE = 0.6
+JDBC_URL, JDBC_USER, JDBC_PASSWORD = "MA_PIPELINE_JDBC_URL", "MA_PIPELINE_JDBC_USER", "MA_PIPELINE_JDBC_PASSWORD"
+# By it `./ma down` finds what is left of this installation.
+KEPT = ("MA_RUN_FOLDER",)
+# It dies with the runner, also where that one is killed: prctl(PR_SET_PDEATHSIG, SIGKILL), then the program itself.
+_TIED = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+    "os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+class RunCancelled(Exception):
+    """A person ended it."""
+
+
+class RunFailed(Exception):
+    """It ended without a result; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """`peak`: bytes that all its processes held together."""
+
+    stages: list[dict[str, object]]
+    peak: int
+
+
+def submit(hold: Hold, folder: RunFolder) -> Submitted:
+    """Returns when the application has ended well. Raises RunCancelled, RunFailed, RunLost; then nothing of it runs."""
+    _ship(folder)
+    until = time.monotonic() + timedelta(hours=settings.MA_PIPELINE_HOURS).total_seconds()
+    progress, peak = Progress(folder.progress), 0
+    with folder.log.open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-c", _TIED, str(os.getpid()), *command(hold, folder)],
+            cwd=folder.path, env=_environment(hold), stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
+        )  # fmt: skip
+        try:
+            while process.poll() is None:
+                peak = max(peak, _check(hold, until))
+                if progress.look():
+                    hold.tell_stages(progress.stages)
+                time.sleep(LOOK_SECONDS)
+        finally:
+            processes.end(hold.run.pk)
+            process.wait()
+    progress.look()
+    hold.tell(stages=progress.stages, memory_peak_bytes=peak)
+    if process.returncode:
+        raise RunFailed(f"The Spark application ended with {process.returncode}: {_last_words(folder.log)}")
+    return Submitted(progress.stages, peak)
+
+
+def _check(hold: Hold, until: float) -> int:
+    """Bytes that it holds now."""
+    if hold.lost.is_set():
+        raise RunLost(f"run {hold.run.pk} of the pipeline is no longer ours")
+    if hold.wanted_off.is_set():
+        raise RunCancelled
+    if time.monotonic() > until:
+        raise RunFailed(f"It took longer than {settings.MA_PIPELINE_HOURS} hours (MA_PIPELINE_HOURS) and was ended.")
+    held, limit = processes.memory_of(processes.of_run(hold.run.pk)), settings.MA_PIPELINE_MEMORY_MB
+    if held > limit * 1024 * 1024:
+        raise RunFailed(f"It needed more than {limit} MB of memory (MA_PIPELINE_MEMORY_MB) and was ended.")
+    return held
+
+
+def command(hold: Hold, folder: RunFolder) -> list[str]:
+    program, master = submit_program(), hold.run.master
+    if program is None:
+        raise RunFailed("There is no spark-submit: install pyspark, or name one by MA_PIPELINE_SUBMIT.")
+    options = ["--name", f"ma-pipeline-{hold.run.pk}", "--master", master]
+    options += ["--driver-memory", f"{int(settings.MA_PIPELINE_MEMORY_MB * HEAP_SHARE)}m"]
+    options += ["--py-files", str(folder.sources)]
+    if jars := [str(path) for path in drivers()]:
+        options += ["--jars", ",".join(jars), "--driver-class-path", os.pathsep.join(jars)]
+    if settings.MA_PIPELINE_PROPERTIES:
+        options += ["--properties-file", settings.MA_PIPELINE_PROPERTIES]
+    for name, value in _configuration(folder, master):
+        options += ["--conf", f"{name}={value}"]
+    application = Path(settings.BASE_DIR) / "pipeline" / "application.py"
+    return [str(program), *options, str(application), "--plan", str(folder.plan)]
+
+
+def _configuration(folder: RunFolder, master: str) -> list[tuple[str, str]]:
+    values = [
+        ("spark.ui.enabled", "false"),
+        ("spark.ui.showConsoleProgress", "false"),
+        ("spark.sql.session.timeZone", "UTC"),
+    ]
+    if is_local(master):
+        # What a killed one leaves goes with the folder of its run.
+        values += [("spark.local.dir", str(folder.path / "spark")), ("spark.driver.host", "127.0.0.1")]
+        values += [("spark.driver.bindAddress", "127.0.0.1")]
+    return values
+
+
+def is_local(master: str) -> bool:
+    return master.startswith("local")
+
+
+def _environment(hold: Hold) -> dict[str, str]:
+    """Of all secrets of the site it gets the account of the database alone."""
+    kept = {
+        name: value for name, value in processes.environment().items() if name in KEPT or not name.startswith("MA_")
+    }
+    url, user, password = jdbc()
+    return kept | {
+        processes.MARK: str(hold.run.pk),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONUNBUFFERED": "1",
+        JDBC_URL: url,
+        JDBC_USER: user,
+        JDBC_PASSWORD: password,
+    }
+
+
+def jdbc() -> tuple[str, str, str]:
+    """Address, user and password of the site's database for a JDBC driver."""
+    given = connection.settings_dict
+    if connection.vendor == "sqlite":
+        return f"jdbc:sqlite:{given['NAME']}", "", ""
+    place = f"{given['HOST'] or 'localhost'}:{given['PORT'] or 5432}"
+    return f"jdbc:postgresql://{place}/{given['NAME']}", given["USER"], given["PASSWORD"]
+
+
+SHIPPED = ("contract", "pipeline")
+
+
+def _ship(folder: RunFolder) -> None:
+    """The sources that executors on other hosts need."""
+    with zipfile.ZipFile(folder.sources, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in _sources():
+            file.write(path, path.relative_to(settings.BASE_DIR))
+
+
+def _sources() -> Sequence[Path]:
+    return sorted(path for name in SHIPPED for path in (Path(settings.BASE_DIR) / name).rglob("*.py"))
+
+
+def _last_words(log: Path) -> str:
+    """The last line of it that names an error; the log has the rest."""
+    with log.open("rb") as file:
+        length = file.seek(0, 2)
+        file.seek(max(0, length - 32768))
+        lines = file.read().decode(errors="replace").splitlines()
+    told = [line.strip() for line in lines if "Error" in line or "Exception" in line]
+    return (told or [line.strip() for line in lines if line.strip()] or ["it said nothing"])[-1][:500]

@@ -1,0 +1,62 @@
+"""What a worker does for the pipeline every few seconds; each step may be done twice."""
+
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from django.conf import settings
+
+from failures.insights.asking import RunRefused, ask
+from failures.insights.places import RunFolder
+from failures.insights.readiness import readiness
+from failures.insights.reaping import reap
+from failures.insights.starting import start_waiting
+from failures.models import InsightTable, PipelineRun, PipelineTrigger
+
+log = structlog.get_logger(__name__)
+
+# An installation that never ran it begins with its first night, not at its first start.
+FIRST = timedelta(hours=1)
+FORGOTTEN = 20
+
+
+def tend(now: datetime) -> None:
+    reap(now)
+    if is_due(now) and readiness().ready:
+        try:
+            ask(PipelineTrigger.NIGHTLY, now)
+        except RunRefused as refused:  # somebody else was faster
+            log.info("no run of the pipeline tonight yet", reason=str(refused))
+    start_waiting(now)
+    forget_old(now)
+
+
+def due_at(now: datetime) -> datetime | None:
+    """The latest instant at which the nightly run was due; None: it is switched off."""
+    at = settings.MA_PIPELINE_AT
+    if at is None:
+        return None
+    today = datetime.combine(now.astimezone(UTC).date(), at, tzinfo=UTC)
+    return today if today <= now else today - timedelta(days=1)
+
+
+def is_due(now: datetime) -> bool:
+    """Once a night, also later where nothing ran at that time. One that goes on is waited for."""
+    due = due_at(now)
+    if due is None or PipelineRun.objects.filter(open=True).exists():
+        return False
+    last = PipelineRun.objects.filter(trigger=PipelineTrigger.NIGHTLY).order_by("-asked_at").first()
+    if last is None:
+        return PipelineRun.objects.exists() or now - due < FIRST
+    return last.asked_at < due
+
+
+def forget_old(now: datetime) -> int:
+    """Rows and files of runs that ended long ago; what they found stays, and so does the last that found something."""
+    before = now - timedelta(days=settings.MA_KEEP_PIPELINE_RUNS_DAYS)
+    old = PipelineRun.objects.filter(open=None, ended_at__lt=before).exclude(
+        pk__in=InsightTable.objects.values("run_id")
+    )
+    for run in (found := list(old.order_by("ended_at")[:FORGOTTEN])):
+        RunFolder(run).forget()
+        run.delete()
+    return len(found)

@@ -1,0 +1,224 @@
+"""The processes of a run die, at each step and whichever of them: nothing is loaded by halves, nothing is left running,
+and the next run does it all."""
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from failures.insights import holding, processes, submitting
+from failures.insights.asking import RunRefused, cancel
+from failures.insights.places import RunFolder
+from failures.insights.reaping import SILENT, UNBEGUN, reap
+from failures.insights.starting import TAKEN_WITHIN, start_waiting
+from failures.models import FailureTrend, InsightTable, PipelineRun
+from tests.web.pipeline import asked, stand_in, until, use, worked
+from tests.web.test_failures_intake_at_once import at_once
+from tests.web.test_retention_at_once import ROOT, environ
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Kills its own process before or after a call of one of its steps.
+DYING = """
+import os, signal, sys
+import django
+django.setup()
+from uuid import UUID
+from failures.insights import holding, submitting, working
+submitting.LOOK_SECONDS = holding.BEAT_SECONDS = 0.02
+run, where, name, when = UUID(sys.argv[1]), *sys.argv[2].split(":")
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+module = {"working": working, "submitting": submitting, "hold": holding.Hold}[where]
+real = getattr(module, name, None)
+def dying(*arguments, **named):
+    if when == "before":
+        die()
+    found = real(*arguments, **named)
+    die()
+if name != "nothing":
+    setattr(module, name, dying)
+working.work(run)
+"""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(submitting, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(holding, "BEAT_SECONDS", 0.02)
+    use(settings, tmp_path, "well")
+
+
+def own_environ(settings: Any) -> dict[str, str]:
+    return environ() | {
+        "MA_DATA": str(settings.MA_DATA),
+        "MA_ARCHIVE_URL": settings.MA_ARCHIVE_URL,
+        "MA_PIPELINE_SUBMIT": settings.MA_PIPELINE_SUBMIT,
+    }
+
+
+def runner(run: PipelineRun, settings: Any, death: str = "working:nothing:") -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", DYING, str(run.pk), death]
+    return subprocess.Popen(command, cwd=ROOT, env=own_environ(settings))
+
+
+def is_dead(run: PipelineRun) -> None:
+    """The look at dead runs ends it, and the next one is done whole."""
+    assert PipelineRun.objects.get(pk=run.pk).state == "running"
+    assert not FailureTrend.objects.exists() and not InsightTable.objects.exists()
+    with pytest.raises(RunRefused):
+        asked()
+    found = reap(timezone.now())
+    assert found is not None and found.pk == run.pk
+    dead = PipelineRun.objects.get(pk=run.pk)
+    assert dead.state == "dead" and "is gone" in dead.problem and dead.ended_at
+    assert processes.of_run(run.pk) == []
+
+    assert reap(timezone.now()) is None
+    assert worked().state == "done" and FailureTrend.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    "death",
+    [
+        "working:plan_of:before", "working:plan_of:after", "working:submit:after", "working:read_report:after",
+        "working:load:before", "working:load:after", "hold:end:after", "submitting:_ship:after",
+        "hold:tell_stages:after",
+    ],
+)  # fmt: skip
+def test_the_runner_dies_at_a_step(settings: Any, death: str) -> None:
+    run = asked()
+    process = runner(run, settings, death)
+
+    assert process.wait(60) == -signal.SIGKILL
+    is_dead(run)
+
+
+@pytest.mark.parametrize("mode", ["hangs", "forks"])
+def test_the_runner_dies_while_spark_works(settings: Any, tmp_path: Path, mode: str) -> None:
+    """What it started goes with it; what got out of its hands is ended by the next look."""
+    use(settings, tmp_path, mode)
+    run = asked()
+    process = runner(run, settings)
+    until(lambda: (RunFolder(run).path / "hanging").exists())
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+
+    until(lambda: len(processes.of_run(run.pk)) == (1 if mode == "forks" else 0))
+    use(settings, tmp_path, "well")
+    is_dead(run)
+
+
+def test_spark_is_killed(settings: Any, tmp_path: Path) -> None:
+    use(settings, tmp_path, "hangs")
+    run = asked()
+    process = runner(run, settings)
+    until(lambda: (RunFolder(run).path / "hanging").exists())
+    for pid in processes.of_run(run.pk):
+        os.kill(pid, signal.SIGKILL)
+
+    assert process.wait(30) == 0
+    run.refresh_from_db()
+    assert run.state == "failed" and "ended with -9" in run.problem
+
+
+def test_the_runner_is_told_to_stop(settings: Any, tmp_path: Path) -> None:
+    use(settings, tmp_path, "forks")
+    run = asked()
+    command = [sys.executable, str(ROOT / "manage.py"), "run_pipeline", str(run.pk)]
+    process = subprocess.Popen(command, env=own_environ(settings))
+    until(lambda: (RunFolder(run).path / "hanging").exists())
+    process.terminate()
+    process.wait(30)
+
+    run.refresh_from_db()
+    assert (run.state, run.problem) == ("failed", "It was told to stop by a signal.")
+    assert processes.of_run(run.pk) == []
+
+
+def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path) -> None:
+    use(settings, tmp_path, "hangs")
+    run = asked()
+    code = (
+        "import django; django.setup(); from django.utils import timezone; import os, signal;"
+        "from failures.insights.starting import start_waiting; assert start_waiting(timezone.now());"
+        "os.killpg(0, signal.SIGKILL)"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=own_environ(settings), process_group=0)
+    assert worker.wait(60) == -signal.SIGKILL
+
+    until(lambda: PipelineRun.objects.get().state == "running" and (RunFolder(run).path / "hanging").exists())
+    assert reap(timezone.now()) is None
+    taken = PipelineRun.objects.get()
+    assert taken.pid and os.getsid(taken.pid) != os.getsid(0)
+    assert cancel(run, timezone.now(), by="chief")
+    until(lambda: PipelineRun.objects.get().state == "cancelled")
+    until(lambda: not processes.started(taken.pid or 0))
+
+
+def test_of_two_workers_one_starts_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[PipelineRun] = []
+    monkeypatch.setattr("failures.insights.starting._spawn", started.append)
+    run, now = asked(), timezone.now()
+
+    answers = at_once(*[lambda: start_waiting(now)] * 3)
+    assert [each.pk for each in answers if each] == [run.pk] == [each.pk for each in started]
+    assert start_waiting(now + TAKEN_WITHIN / 2) is None
+    assert start_waiting(now + TAKEN_WITHIN + timedelta(seconds=1)) is not None
+
+
+def test_a_run_that_nobody_takes_is_over_after_a_while() -> None:
+    run = asked()
+    assert reap(run.asked_at + UNBEGUN - timedelta(seconds=1)) is None
+    assert reap(run.asked_at + UNBEGUN + timedelta(seconds=1)) is not None
+    assert PipelineRun.objects.get().problem == "No process took it."
+
+
+def test_one_that_hangs_is_taken_for_dead_and_killed(settings: Any, tmp_path: Path) -> None:
+    use(settings, tmp_path, "hangs")
+    run = asked()
+    process = runner(run, settings)
+    try:
+        until(lambda: (RunFolder(run).path / "hanging").exists())
+        process.send_signal(signal.SIGSTOP)
+        assert reap(timezone.now()) is None
+        assert reap(timezone.now() + SILENT + timedelta(seconds=1)) is not None
+        assert process.wait(30) == -signal.SIGKILL
+    finally:
+        process.kill()
+        process.wait()
+    assert "no sign of life" in PipelineRun.objects.get().problem
+    assert processes.of_run(run.pk) == []
+
+
+def test_one_on_another_host_is_told_by_its_signs_of_life_alone() -> None:
+    now = timezone.now()
+    run = asked()
+    PipelineRun.objects.update(state="running", host="elsewhere", pid=1, process_started="then", heartbeat_at=now)
+    assert reap(now + SILENT - timedelta(seconds=1)) is None
+    assert cancel(run, now, by="chief")
+    assert reap(now + SILENT + timedelta(seconds=1)) is not None
+    assert PipelineRun.objects.get().state == "cancelled"
+
+
+def test_a_pid_that_was_given_out_again_is_no_sign_of_life() -> None:
+    now = timezone.now()
+    asked()
+    PipelineRun.objects.update(
+        state="running", host=processes.host(), pid=os.getpid(), process_started="another boot/1", heartbeat_at=now
+    )
+    assert reap(now) is not None
+
+
+def test_a_program_that_cannot_be_started_ends_the_run(settings: Any, tmp_path: Path) -> None:
+    broken = Path(stand_in(tmp_path, "well"))
+    broken.write_text("#!/no/such/interpreter\n")
+    run = worked()
+
+    assert run.state == "failed" and "ended with 1" in run.problem
