@@ -159,7 +159,8 @@ def erase_protocols(cases: Collection[Case], secret: str, *, dry: bool) -> Mappi
 
 def _erase_headlines(fingerprints: Collection[str], secret: str) -> int:
     """A headline has no numbers and no quoted values, but it may have a name."""
-    kinds, changed = list(fingerprints), 0
+    parts = Fingerprint.objects.filter(part_of__in=fingerprints).values_list("pk", flat=True)
+    kinds, changed = [*fingerprints, *parts], 0
     for model in (FailureDelta, FailureGroup, Fingerprint):
         for start in range(0, len(kinds), PIECE):
             rows: QuerySet[Any] = model._default_manager.filter(fingerprint__in=kinds[start : start + PIECE])

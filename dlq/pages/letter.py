@@ -30,7 +30,7 @@ from dlq.pages.remarks import panel_of_letter
 from dlq.pages.replay_words import title as title_of_job
 from dlq.pages.shown import LETTERS
 from dlq.pages.whole import whole_panel
-from failures.fingerprints.book import known_of
+from failures.fingerprints.parts import known_in
 
 LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 
@@ -40,7 +40,7 @@ LOOKS = {Look.JSON: "JSON", Look.XML: "XML"}
 def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     letter = letter_or_404(request.user, pk, DeadLetter.objects.select_related("setting"))
     message, whole, problem = _read(letter)
-    masks = masks_for(request.user)
+    masks, kind = masks_for(request.user), (letter.fingerprint, letter.setting_key)
     body = told(whole, letter, masks) if whole else None
     look, put_back = _look(request, body), put_back_of(letter)
     hidden = masks.hides_bytes(letter) if whole is None else body is None
@@ -67,7 +67,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         case=_case(request, letter),
         case_url=case_url(letter.message_key, letter.setting_key) if letter.message_key else "",
         alike=list_of(letter.queue, fingerprint=letter.fingerprint),
-        known=known_of([letter.fingerprint]).get(letter.fingerprint) if letter.fingerprint else None,
+        known=known_in([kind]).get(kind) if letter.fingerprint else None,
         neighbours=_neighbours(request, letter),
         opened_in=list_query(request),
         buttons=buttons_of(request.user, letter, put_back),

@@ -27,7 +27,7 @@ OF_SETTING = "setting:"
 def new(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     """`value`: how often it came so far; of a young setting how many kinds. Not what is in the book, nor what people
     said to be the same as another one."""
-    rows = Fingerprint.objects.filter(received_at__gt=now - NEW, merged_into=None, known=None)
+    rows = Fingerprint.objects.filter(received_at__gt=now - NEW, merged_into=None, part_of=None, known=None)
     found = list(rows.order_by("-received_at", "-fingerprint")[:MOST])
     if not found:
         return

@@ -15,7 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.errors import Conflict
 from agents.api.pagination import KeysetPages
 from agents.api.validation import BodySerializer, QuerySerializer, check_no_body
-from failures.fingerprints import book, merging
+from failures.fingerprints import book, merging, parts
 from failures.fingerprints.occurring import in_setting
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.models import Advice, Fingerprint, KnownError
@@ -37,7 +37,8 @@ class KnownSerializer(serializers.ModelSerializer[KnownError]):
 
 
 class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
-    """`count`, `first_at`, `last_at` are its own, without those merged into it; `recent_at` is the last of them all."""
+    """`count`, `first_at`, `last_at` are its own, without those merged into it, with those of its settings that were
+    split off (`part_of`, `part_setting`); `recent_at` is the last of them all."""
 
     known = KnownSerializer(read_only=True, default=None)
     returned = serializers.SerializerMethodField()
@@ -55,6 +56,8 @@ class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
             "recent_at",
             "received_at",
             "merged_into",
+            "part_of",
+            "part_setting",
             "known",
             "returned",
         )
@@ -116,6 +119,10 @@ class Naming(BodySerializer):
     other = serializers.CharField(max_length=64, help_text="The other fingerprint.")
 
 
+class PartingOff(BodySerializer):
+    setting = serializers.CharField(max_length=200, help_text="The key of a setting in which it failed.")
+
+
 class MostRecent(KeysetPages):
     ordering = ("-recent_at", "-fingerprint")
 
@@ -132,6 +139,7 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
     pagination_class = MostRecent
     filter_backends = ()
     action_permissions = {"known": WRITE, "fixed": WRITE, "not_fixed": WRITE, "merge": MERGE, "split": MERGE}
+    action_permissions |= {"part_off": MERGE, "join": MERGE}
 
     def get_serializer_class(self) -> type[FingerprintSerializer]:
         return FingerprintSerializer if self.action == "list" else WholeFingerprintSerializer
@@ -184,6 +192,20 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
         """`other` stands for itself again."""
         other = self._given(Naming)["other"]
         return self._changed(lambda row, **who: merging.split(other, of=row.pk, **who))
+
+    @extend_schema(request=PartingOff, responses=WholeFingerprintSerializer)
+    @action(detail=True, methods=["post"], url_path="part-off")
+    def part_off(self, request: Request, pk: str) -> Response:
+        """Its failures in that setting become a kind of their own, now and from now on."""
+        setting = self._given(PartingOff)["setting"]
+        return self._changed(lambda row, **who: parts.part_off(row.pk, setting, **who))
+
+    @extend_schema(request=None, responses=WholeFingerprintSerializer)
+    @action(detail=True, methods=["post"])
+    def join(self, request: Request, pk: str) -> Response:
+        """One that was split off by its setting is none any more."""
+        check_no_body(request)
+        return self._changed(lambda row, **who: parts.join(row.pk, **who))
 
     def _given(self, serializer: type[BodySerializer]) -> dict[str, Any]:
         given = serializer(data=self.request.data)

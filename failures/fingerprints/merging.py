@@ -29,6 +29,8 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
         }
         if len(rows) < 2:
             raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
+        if rows[one].part_of_id or rows[into].part_of_id:
+            raise FingerprintRefused(_("One of them is a setting that was split off: join it again instead."))
         if rows[one].merged_into_id or rows[into].merged_into_id:
             raise FingerprintRefused(
                 _("It is merged already: split it off first, or merge with the one it belongs to.")
@@ -51,7 +53,7 @@ def split(one: str, *, of: str, by: Any, now: datetime) -> None:
     FingerprintRefused."""
     with transaction.atomic():
         row = Fingerprint.objects.select_for_update().filter(pk=one).first()
-        if row is None or row.merged_into_id != of:
+        if row is None or row.merged_into_id != of or row.part_of_id is not None:
             raise FingerprintRefused(_("It is not merged (any more)."))
         Fingerprint.objects.filter(pk=one).update(merged_into=None)
         came_along = _came_along(one, of)
@@ -71,8 +73,11 @@ def heads_of(fingerprints: Collection[str]) -> Mapping[str, str]:
 
 
 def members_of(head: str) -> list[str]:
-    """It and those merged into it."""
-    return [head, *Fingerprint.objects.filter(merged_into=head).order_by("pk").values_list("pk", flat=True)]
+    """It and those merged into it. A part that was joined again is counted with it anyway."""
+    return [
+        head,
+        *Fingerprint.objects.filter(merged_into=head, part_of=None).order_by("pk").values_list("pk", flat=True),
+    ]
 
 
 def _came_along(one: str, of: str) -> list[str]:

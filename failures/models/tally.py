@@ -115,6 +115,12 @@ class Fingerprint(Counted):
         "self", models.PROTECT, null=True, related_name="merged", verbose_name=_("merged into")
     )
 
+    # A part of that one which a person split off: its failures in one setting (`failures.fingerprints.parts`).
+    part_of: models.ForeignKey[Any, Any] = models.ForeignKey(
+        "self", models.PROTECT, null=True, related_name="parts", verbose_name=_("split off from")
+    )
+    part_setting = models.CharField(_("in the setting"), max_length=200, blank=True, default="")
+
     class Meta:
         verbose_name = _("fingerprint")
         verbose_name_plural = _("fingerprints")

@@ -77,7 +77,7 @@ class Told:
 @needs(VIEW)
 def fingerprint_page(request: HttpRequest) -> HttpResponseBase:
     named, now = request.GET.get("of", "")[:64], timezone.now()
-    rows = Fingerprint.objects.select_related("merged_into").filter(pk=named)
+    rows = Fingerprint.objects.select_related("merged_into", "part_of").filter(pk=named)
     row = rows.first()
     if row is None and FailureDelta.objects.filter(fingerprint=named).exists():
         fold_all(now)  # it came a moment ago
@@ -89,7 +89,12 @@ def fingerprint_page(request: HttpRequest) -> HttpResponseBase:
 
 def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponseBase:
     members = members_of(row.pk)
-    merged = list(Fingerprint.objects.filter(merged_into=row.pk).order_by("-last_at"))
+    merged = list(Fingerprint.objects.filter(merged_into=row.pk, part_of=None).order_by("-last_at"))
+    parts = list(Fingerprint.objects.filter(part_of=row.pk, merged_into=None).order_by("part_setting"))
+    settings = settings_of(members, now - WEEK)
+    narrowed = {"fingerprint": row.part_of_id or row.pk}
+    if row.part_of_id:
+        narrowed["setting"] = row.part_setting
     hours = hours_of(members, now - WEEK + timedelta(hours=1), now)
     trend = spark([sum(column) for column in zip(*(hours[each] for each in members), strict=True)])
     found = of_fingerprints(members, now - MONTH)
@@ -97,6 +102,10 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
     known = KnownError.objects.select_related("changed_by", "fingerprint").filter(pk=head).first()
     totals = totals_of(members)
     latest = FailureProtocol.objects.filter(fingerprint__in=members).order_by("-occurred_at")
+    if row.part_of_id:
+        of_part = FailureProtocol.objects.filter(fingerprint=row.part_of_id, setting_key=row.part_setting)
+        latest = of_part.order_by("-occurred_at")
+    counted = totals_of([part.pk for part in parts])
     return page(
         request,
         "failures/fingerprint.html",
@@ -112,13 +121,16 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         spark=trend,
         words=spark_words(trend),
         settings=[
-            (setting, count, "" if merged else protocols_url(setting=setting, fingerprint=row.pk))
-            for setting, count in list(settings_of(members, now - WEEK).items())[:SHOWN]
+            (setting, count, "" if merged else protocols_url(**{**narrowed, "setting": setting}))
+            for setting, count in list(settings.items())[:SHOWN]
         ],
-        servers=_by_server(row, found, bool(merged)),
+        servers=_by_server(narrowed, found, bool(merged or parts)),
+        parts=[(part, fingerprint_url(part.pk), counted[part.pk]) for part in parts],
+        whole_url=fingerprint_url(row.part_of_id) if row.part_of_id else "",
+        splittable=sorted(settings) if not row.part_of_id and not row.merged_into_id else [],
         activations=_by_activation(found),
         latest=list(latest.defer("traceback", "properties")[:LATEST]),
-        protocols_url=protocols_url(fingerprint=row.pk),
+        protocols_url=protocols_url(**narrowed),
         known=known,
         advice=Advice(known.advice).label if known and known.advice else "",
         advices=Advice.choices,
@@ -129,7 +141,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
     )
 
 
-def _by_server(row: Fingerprint, found: list[Alike], several: bool) -> list[OfServer]:
+def _by_server(narrowed: dict[str, str], found: list[Alike], several: bool) -> list[OfServer]:
     servers: dict[str, list[Alike]] = defaultdict(list)
     for alike in found:
         servers[alike.server_name].append(alike)
@@ -139,7 +151,7 @@ def _by_server(row: Fingerprint, found: list[Alike], several: bool) -> list[OfSe
             sum(alike.count for alike in alikes),
             len({alike.activation_uuid for alike in alikes}),
             max(alike.last_at for alike in alikes),
-            "" if several else protocols_url(server=name, fingerprint=row.pk),
+            "" if several else protocols_url(server=name, **narrowed),
         )
         for name, alikes in servers.items()
     ]
@@ -171,6 +183,8 @@ def _told(change: FingerprintChange) -> Told:
     way = next((way for way in ("with", "into", "off", "from") if way in detail), "")
     other = str(detail.get(way, ""))
     fields = []
+    if detail.get("setting"):
+        fields = [(_("setting"), "", str(detail["setting"]))]
     if change.what == FingerprintAct.WROTE:
         fields = [(_label(name), str(old), str(new)) for name, (old, new) in detail.items()]
     elif change.what == FingerprintAct.FIXED and detail.get("version"):

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from agents.pages.consoles import link, needs
-from failures.fingerprints import book, merging
+from failures.fingerprints import book, merging, parts
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.pages.fingerprint import MERGE, WRITE
 from failures.pages.fingerprints import VIEW
@@ -72,6 +72,30 @@ def split(request: HttpRequest) -> HttpResponseBase:
         request,
         lambda fingerprint, now: merging.split(other, of=fingerprint, by=request.user, now=now),
         _("Split off. It stands for itself again."),
+    )
+
+
+@require_POST
+@needs(VIEW, MERGE)
+def part_off(request: HttpRequest) -> HttpResponseBase:
+    """What `of` is in `setting` stands for itself."""
+    setting = request.POST.get("setting", "")[:200]
+    return _done(
+        request,
+        lambda fingerprint, now: parts.part_off(fingerprint, setting, by=request.user, now=now),
+        _("Split off. What fails there from now on is of that kind too; join it again at any time."),
+    )
+
+
+@require_POST
+@needs(VIEW, MERGE)
+def join(request: HttpRequest) -> HttpResponseBase:
+    """`other`, a part of `of`, is none any more."""
+    other = request.POST.get("other", "")[:64]
+    return _done(
+        request,
+        lambda fingerprint, now: parts.join(other, by=request.user, now=now),
+        _("Joined again. Both were counted as one all the time."),
     )
 
 

@@ -12,11 +12,12 @@ from django.utils.translation import gettext as _
 from agents.models import Activation, LaunchSetting, Server
 from agents.pages.lists import counted
 from agents.panels import Panel
-from failures.fingerprints.book import known_of
+from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol, KnownError
 from failures.odd_server import Oddity, oddity
 from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.urls_of import fingerprint_url
+from failures.tallies.owners import Pair
 from failures.tallies.reading import Alike, of_activation
 
 GROUPS_PER_SERVER = 30
@@ -50,7 +51,7 @@ def by_server(activation: UUID, found: Iterable[Alike]) -> list[OfServer]:
         servers[alike.server_name].append(alike)
     shown = [alike for alikes in servers.values() for alike in alikes[:GROUPS_PER_SERVER]]
     examples = FailureProtocol.objects.defer("traceback", "properties").in_bulk([alike.latest for alike in shown])
-    known = known_of({alike.fingerprint for alike in shown})
+    known = known_in({(alike.fingerprint, alike.setting_key) for alike in shown})
     return [_of_server(activation, name, servers[name], examples, known) for name in sorted(servers)]
 
 
@@ -59,13 +60,13 @@ def _of_server(
     name: str,
     alikes: list[Alike],
     examples: Mapping[UUID, FailureProtocol],
-    known: Mapping[str, KnownError],
+    known: Mapping[Pair, KnownError],
 ) -> OfServer:
     groups = [
         Group(
             alike,
             examples.get(alike.latest),
-            known.get(alike.fingerprint),
+            known.get((alike.fingerprint, alike.setting_key)),
             protocols_url(activation=activation, server=name, fingerprint=alike.fingerprint),
             fingerprint_url(alike.fingerprint),
         )

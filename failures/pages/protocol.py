@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from agents.pages.consoles import link, needs, page
 from contract.properties import BROKERS_OWN
 from failures.conflicts import conflicts_of
-from failures.fingerprints.book import known_of
+from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol
 from failures.pages.protocol_table import case_url
 from failures.pages.protocols import VIEW, protocols_url
@@ -26,6 +26,7 @@ MOST_CONFLICTS = 20
 @needs(VIEW)
 def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     protocol = get_object_or_404(FailureProtocol.objects.select_related("setting", "activation", "server"), pk=pk)
+    kind = (protocol.fingerprint, protocol.setting_key)
     same = FailureProtocol.objects.filter(message_key=protocol.message_key, setting_key=protocol.setting_key)
     return page(
         request,
@@ -43,7 +44,7 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         case_url=case_url(protocol) if protocol.message_key else "",
         alike_url=protocols_url(fingerprint=protocol.fingerprint),
         kind_url=fingerprint_url(protocol.fingerprint),
-        known=known_of([protocol.fingerprint]).get(protocol.fingerprint),
+        known=known_in([kind]).get(kind),
         earlier=same.filter(occurred_at__lt=protocol.occurred_at).order_by("-occurred_at").first()
         if protocol.message_key
         else None,

@@ -26,7 +26,7 @@ def register() -> None:
     add_tab(Tab("fingerprints", _("Fingerprints"), "admin:fingerprints", 62, VIEW_FINGERPRINTS))
     add_page("fingerprints/", fingerprint_list, "fingerprints")
     add_page("fingerprint/", fingerprint_page, "fingerprint")
-    for name in ("write", "fixed", "not_fixed", "merge", "split"):
+    for name in ("write", "fixed", "not_fixed", "merge", "split", "part_off", "join"):
         add_page(f"fingerprint/{name.replace('_', '-')}/", getattr(fingerprint_actions, name), f"fingerprint_{name}")
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")

@@ -14,6 +14,7 @@ from django.db.models.functions import Greatest, Least
 
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 from failures.tallies.noting import BELIEVED
+from failures.tallies.owners import owners_of
 
 AT_ONCE = 2000
 MOST_STEPS = 50
@@ -80,7 +81,17 @@ def _count(deltas: Sequence[FailureDelta]) -> None:
         [({"fingerprint": fingerprint}, delta) for fingerprint, delta in kinds.items()],
         lambda delta: {"recent_at": delta.last_at, "received_at": delta.received_at, **_what(delta)},
     )
-    for fingerprint, delta in kinds.items():
+    parts = owners_of(kinds)
+    of_parts = _summed(
+        [delta for delta in deltas if (delta.fingerprint, delta.setting_key) in parts],
+        lambda delta: parts[delta.fingerprint, delta.setting_key],
+    )
+    _put(
+        Fingerprint,
+        [({"fingerprint": part}, delta) for part, delta in of_parts.items()],
+        lambda delta: {"recent_at": delta.last_at, "received_at": delta.received_at, **_what(delta)},
+    )
+    for fingerprint, delta in (kinds | of_parts).items():
         shown = Q(fingerprint=fingerprint) | Q(merged__fingerprint=fingerprint)
         heads = Fingerprint.objects.filter(shown).values_list("pk", flat=True)
         Fingerprint.objects.filter(pk__in=list(heads), recent_at__lt=delta.last_at).update(recent_at=delta.last_at)

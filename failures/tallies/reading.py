@@ -7,7 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
+from failures.tallies.owners import scope_of
 
 # Of an activation or a fingerprint: more kinds on more servers than people can read.
 MOST_GROUPS = 5000
@@ -45,7 +48,9 @@ def of_activation(activation: UUID) -> list[Alike]:
 def of_fingerprints(fingerprints: Collection[str], since: datetime) -> list[Alike]:
     """One for each activation, server and fingerprint whose last failure is not older, at most MOST_GROUPS of the
     newest; the latest first."""
-    found = _together(fingerprint__in=list(fingerprints), last_at__gte=since)
+    scope = scope_of(fingerprints)
+    together = _together(**scope.where, last_at__gte=since)
+    found = [alike for alike in together if scope.owner(alike.fingerprint, alike.setting_key)]
     return sorted(found, key=lambda alike: alike.last_at, reverse=True)
 
 
@@ -81,14 +86,21 @@ class Total:
 
 
 def totals_of(fingerprints: Collection[str]) -> dict[str, Total]:
-    """By fingerprint; those that never came are left out."""
-    fields, totals = ("fingerprint", "count", "first_at", "last_at"), dict[str, Total]()
-    folded = Fingerprint.objects.filter(pk__in=list(fingerprints)).order_by().values_list(*fields)
-    fresh = FailureDelta.objects.filter(fingerprint__in=list(fingerprints)).order_by().values_list(*fields)
-    for fingerprint, count, first_at, last_at in folded.union(fresh, all=True):
-        so_far = totals.get(fingerprint, Total(0, first_at, last_at))
-        totals[fingerprint] = Total(so_far.count + count, min(so_far.first_at, first_at), max(so_far.last_at, last_at))
-    return totals
+    """By fingerprint; those that never came are left out. Of one of which parts were split off: without what is counted
+    for these."""
+    scope = scope_of(fingerprints)
+    kinds = Fingerprint.objects.filter(Q(pk__in=scope.wanted) | Q(part_of__in=scope.wanted, merged_into=None))
+    folded = kinds.order_by().values_list("fingerprint", "part_setting", "count", "first_at", "last_at")
+    fresh = FailureDelta.objects.filter(**scope.where).order_by()
+    wholes = {part: whole for (whole, _setting), part in scope.owners.items()}
+    totals, in_parts = dict[str, Total](), defaultdict[str, int](int)
+    rows = folded.union(fresh.values_list("fingerprint", "setting_key", "count", "first_at", "last_at"), all=True)
+    for fingerprint, setting, count, first_at, last_at in rows:
+        in_parts[wholes.get(fingerprint, "")] += count
+        if (owner := scope.owner(fingerprint, setting)) is not None:
+            so_far = totals.get(owner, Total(0, first_at, last_at))
+            totals[owner] = Total(so_far.count + count, min(so_far.first_at, first_at), max(so_far.last_at, last_at))
+    return {each: replace(total, count=total.count - in_parts[each]) for each, total in totals.items()}
 
 
 def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> Mapping[str, list[int]]:
@@ -96,10 +108,14 @@ def hours_of(fingerprints: Collection[str], since: datetime, now: datetime) -> M
     first = since.replace(minute=0, second=0, microsecond=0)
     width = int((now - first) / HOUR) + 1
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * width)
-    for fingerprint, _setting, hour, count in _hours(fingerprint__in=list(fingerprints), hour__gte=first):
+    scope = scope_of(fingerprints)
+    for fingerprint, setting, hour, count in _hours(**scope.where, hour__gte=first):
+        owner = scope.owner(fingerprint, setting)
+        if owner is None:
+            continue
         index = int((hour - first) / HOUR)
         if 0 <= index < width:
-            counts[fingerprint][index] += count
+            counts[owner][index] += count
     return counts
 
 
@@ -107,8 +123,10 @@ def settings_of(fingerprints: Collection[str], since: datetime) -> dict[str, int
     """By setting: how many since the hour of `since`, the most first."""
     first = since.replace(minute=0, second=0, microsecond=0)
     counts: dict[str, int] = defaultdict(int)
-    for _fingerprint, setting, _hour, count in _hours(fingerprint__in=list(fingerprints), hour__gte=first):
-        counts[setting] += count
+    scope = scope_of(fingerprints)
+    for fingerprint, setting, _hour, count in _hours(**scope.where, hour__gte=first):
+        if scope.owner(fingerprint, setting):
+            counts[setting] += count
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
