@@ -116,6 +116,21 @@ def test_the_navigation_is_one_row_on_a_usual_screen(
     assert len({top for _, top in entries}) == 1, entries
 
 
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_no_entry_of_the_navigation_is_alone_in_its_row(
+    live_server: Any, world: World, opened: Callable[..., Browser], language: str
+) -> None:
+    browser = opened("chief", width=1279, height=900)
+    browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+    for width in (1279, 1200, 1100, 1000, 900, 800):
+        browser.resize(width, 900)
+        browser.open(f"{live_server.url}/")
+        tops = browser.run("return [...document.querySelectorAll('.console-nav li')].map(entry => entry.offsetTop)")
+        rows = [tops.count(top) for top in sorted(set(tops))]
+        assert len(tops) > 10 and min(rows) > 1, (width, rows)
+        assert browser.run("return document.documentElement.scrollWidth - window.innerWidth") <= 0
+
+
 def test_on_a_narrow_screen_an_alert_keeps_the_link_to_what_it_is_about(
     live_server: Any, world: World, opened: Callable[..., Browser]
 ) -> None:
