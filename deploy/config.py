@@ -17,6 +17,7 @@ DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone,km
 # Settings of the site and the KMAs that `ma` hands on when the person who starts it has set them.
 HANDED_ON = (
     "MA_ALLOWED_HOSTS",
+    "MA_ARCHIVE_BODIES",
     "MA_ARCHIVE_URL",
     "MA_BASE_URL",
     "MA_BIN_DAYS",

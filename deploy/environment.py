@@ -3,6 +3,7 @@
 import socket
 from urllib.parse import quote
 
+from deploy import drivers
 from deploy.config import DEMO_AGENTS, LOOPBACK, REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
@@ -44,6 +45,7 @@ def site(config: Config, layout: Layout) -> dict[str, str]:
         "MA_STOMP_ADDRESS": f"{LOOPBACK}:{config.stomp_port}",
         "MA_BROKER_USER": "ma-ops",
         "MA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["ma-ops"]),
+        "MA_PIPELINE_DRIVERS": ",".join(map(str, drivers.jars())),
         "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         **_python(),
         **_handed_on(config, "MA_"),

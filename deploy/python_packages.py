@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy import leftovers
+from deploy import drivers, leftovers
 from deploy.config import REPOSITORY
 from deploy.layout import Layout
 from deploy.tools import run_logged
@@ -61,7 +61,7 @@ def install(lines: Sequence[str], stamp: str, log: Path) -> None:
 
 def install_in_background(layout: Layout) -> bool:
     """Whether something has still to be installed; `python -m deploy.python_packages` is doing it then."""
-    if installed(for_background(), "background"):
+    if installed(for_background(), "background") and drivers.fetched():
         return False
     with layout.log(LARGE).open("ab") as log:
         subprocess.Popen(
@@ -90,3 +90,4 @@ def _digest(lines: Sequence[str]) -> str:
 if __name__ == "__main__":
     os.nice(19)
     install(for_background(), "background", Path(sys.argv[1]))
+    drivers.ensure(Path(sys.argv[1]))

@@ -31,6 +31,7 @@ from dlq.models.letter import BIN_QUEUE
 from dlq.models.replay import DELIVERING, UNFINISHED_JOBS
 from failures.retention.aging import before, delete_all
 from failures.retention.chunks import Chunks
+from failures.retention.keepers import safe_before
 
 REPLAYS, AUDIT = "replays", "audit"
 JOBS_AT_ONCE = 100
@@ -59,6 +60,7 @@ def forget_old_replays(now: datetime, chunks: Chunks) -> None:
     is still there and old. Raises TurnOver."""
     if (older := before(now, settings.MA_KEEP_REPLAYS_DAYS)) is None:
         return
+    older = min(older, safe_before("replays", now) or older)
     while jobs := list(_over(older).values_list("pk", flat=True)[:JOBS_AT_ONCE]):
         for pk in jobs:
             _forget(pk, chunks)

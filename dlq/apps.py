@@ -7,7 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq import aging, alert_sources, among, protocol_exports, rights
+        from dlq import aging, alert_sources, among, archiving, protocol_exports, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -40,5 +40,6 @@ class DlqConfig(AppConfig):
         keepers.register("dead", of_dead_letters, dead_letters_keep_nothing_before)
         register_referred(aging.referred_activations)
         counts.register_referred(aging.referred_fingerprints)
+        archiving.register_kinds()
         turns.register(30, aging.REPLAYS, aging.forget_old_replays)
         turns.register(40, aging.AUDIT, aging.forget_old_audit)

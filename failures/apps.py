@@ -12,6 +12,7 @@ class FailuresConfig(AppConfig):
         from agents import unresolved as counted
         from failures import detaching
         from failures.alerts import kinds as alerts
+        from failures.archive import keeping, statements
         from failures.finding import letter_case
         from failures.known_attempts import known_attempts
         from failures.pages import urls
@@ -26,6 +27,9 @@ class FailuresConfig(AppConfig):
         counted.register(unresolved)
         referrers.register(detaching.REFERRER)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
+        statements.register_kinds()
+        keepers.register("archive", keeping.not_archived, keeping.protocols_archived_before)
+        keepers.register_safe(keeping.archived_before)
         turns.register(10, activations.RUNS, activations.old_runs)
         turns.register(20, activations.ACTIVATIONS, activations.old_activations)
         turns.register(22, counts.GROUPS, counts.old_groups)

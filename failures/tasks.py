@@ -3,6 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
+from failures.archive.settling import settle_all
 from failures.insights.tending import tend
 from failures.retention.turns import work
 from failures.tallies.folding import fold_all, forget_hours
@@ -17,6 +18,7 @@ def fold_task() -> None:
 @shared_task(name="failures.retention")
 def retention_task() -> None:
     """Beat asks often; mostly there is nothing to do yet."""
+    settle_all(timezone.now())
     work(timezone.now())
 
 

@@ -50,6 +50,8 @@ class Environment:
     keep_alerts_days: int
     keep_refused_days: int
     archive_url: str
+    archive_bodies: bool
+    pipeline_drivers: tuple[str, ...]
     pipeline_master: str
     pipeline_submit: str
     pipeline_properties: str
@@ -160,7 +162,11 @@ def read(environ: Mapping[str, str]) -> Environment:
         keep_refused_days=reader.parsed(
             "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180
         ),
-        archive_url=reader.text("MA_ARCHIVE_URL", ""),
+        archive_url=reader.parsed("MA_ARCHIVE_URL", reader.text("MA_ARCHIVE_URL", ""), _location, ""),
+        archive_bodies=reader.parsed("MA_ARCHIVE_BODIES", reader.text("MA_ARCHIVE_BODIES", "0"), _switch, False),
+        pipeline_drivers=tuple(
+            path.strip() for path in reader.text("MA_PIPELINE_DRIVERS", "").split(",") if path.strip()
+        ),
         pipeline_master=reader.parsed(
             "MA_PIPELINE_MASTER", reader.text("MA_PIPELINE_MASTER", "local[*]"), _spark_master, "local[*]"
         ),
@@ -264,6 +270,17 @@ def _address(text: str) -> str:
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ValueError("must be host:port")
     return text
+
+
+def _location(text: str) -> str:
+    """A folder of this machine, or a URL that Hadoop's file systems know."""
+    if not text.startswith("/") and not re.match("[a-z][a-z0-9]*://?[^/]*/", text):
+        raise ValueError(
+            "must be an absolute folder or a URL: /var/ma/archive, s3a://bucket/archive, hdfs://host/archive"
+        )
+    if urlsplit(text).password or urlsplit(text).username:
+        raise ValueError("takes no account: a password in a URL gets logged")
+    return text.rstrip("/")
 
 
 def _http_url(text: str) -> str:

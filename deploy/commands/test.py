@@ -40,7 +40,11 @@ EVERYTHING = (
     Stage("mypy", ("mypy",)),
     Stage("imports", ("lint-imports",)),
     Stage("tests", ("pytest", "tests", "--ignore=tests/acceptance")),
-    Stage("tests, PostgreSQL", ("pytest", "tests/web"), {"MA_TEST_DATABASE": "postgresql"}),
+    Stage(
+        "tests, PostgreSQL",
+        ("pytest", "tests/web", "tests/pipeline/test_archive_of_the_ma.py"),
+        {"MA_TEST_DATABASE": "postgresql"},
+    ),
     Stage("tests, whole product", ("pytest", "-p", "no:cacheprovider", "tests/acceptance"), beside=True),
 )
 

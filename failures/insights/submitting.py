@@ -11,8 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import connection
 
+from failures.archive import planning
 from failures.insights import processes
 from failures.insights.archive_part import drivers
 from failures.insights.holding import Hold, RunLost
@@ -23,7 +23,6 @@ from failures.insights.readiness import submit_program
 LOOK_SECONDS = 0.5
 # Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its heap.
 HEAP_SHARE = 0.6
-JDBC_URL, JDBC_USER, JDBC_PASSWORD = "MA_PIPELINE_JDBC_URL", "MA_PIPELINE_JDBC_USER", "MA_PIPELINE_JDBC_PASSWORD"
 # By it `./ma down` finds what is left of this installation.
 KEPT = ("MA_RUN_FOLDER",)
 # It dies with the runner, also where that one is killed: prctl(PR_SET_PDEATHSIG, SIGKILL), then the program itself.
@@ -128,25 +127,13 @@ def _environment(hold: Hold) -> dict[str, str]:
     kept = {
         name: value for name, value in processes.environment().items() if name in KEPT or not name.startswith("MA_")
     }
-    url, user, password = jdbc()
     return kept | {
         processes.MARK: str(hold.run.pk),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONUNBUFFERED": "1",
-        JDBC_URL: url,
-        JDBC_USER: user,
-        JDBC_PASSWORD: password,
+        **planning.environment(),
     }
-
-
-def jdbc() -> tuple[str, str, str]:
-    """Address, user and password of the site's database for a JDBC driver."""
-    given = connection.settings_dict
-    if connection.vendor == "sqlite":
-        return f"jdbc:sqlite:{given['NAME']}", "", ""
-    place = f"{given['HOST'] or 'localhost'}:{given['PORT'] or 5432}"
-    return f"jdbc:postgresql://{place}/{given['NAME']}", given["USER"], given["PASSWORD"]
 
 
 SHIPPED = ("contract", "pipeline")

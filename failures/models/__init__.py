@@ -1,5 +1,6 @@
 """Rows of the failures app, one file per resource."""
 
+from failures.models.archive import ArchiveBlock, BlockState
 from failures.models.debt import IntakeDebt
 from failures.models.insight import (
     ActivationHealth,
@@ -28,6 +29,8 @@ __all__ = [
     "OPEN_RUNS",
     "ActivationHealth",
     "Advice",
+    "ArchiveBlock",
+    "BlockState",
     "BreakerBacktest",
     "BreakerSuggestion",
     "FailureDay",

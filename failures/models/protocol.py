@@ -103,6 +103,8 @@ class FailureProtocol(models.Model):
             models.Index(fields=["fingerprint", "occurred_at"], name="protocols_of_fingerprint"),
             models.Index(fields=["server", "occurred_at"], name="protocols_of_server"),
             models.Index(fields=["occurred_at", "id"], name="protocols_by_time"),
+            # New ones come at its end, which costs little; the archive goes by it.
+            models.Index(fields=["received_at"], name="protocols_by_receipt"),
             models.Index(fields=["occurred_at", "id"], condition=models.Q(activation=None), name="protocols_of_nobody"),
             models.Index(
                 fields=["occurred_at"], condition=models.Q(outcome=Outcome.KMA_DIED.value), name="protocols_kma_died"

@@ -24,6 +24,7 @@ class RecoveredMessage(models.Model):
             models.Index(fields=["message_key", "setting_key"], name="recoveries_of_message"),
             models.Index(fields=["activation_uuid", "occurred_at"], name="recoveries_of_activation"),
             models.Index(fields=["occurred_at"], name="recoveries_by_time"),
+            models.Index(fields=["received_at"], name="recoveries_by_receipt"),
         ]
 
     def __str__(self) -> str:

@@ -164,6 +164,7 @@ def _did(figures: QuerySet[RetentionFigure]) -> Did:
 def _kept(reason: str, count: int) -> str:
     words = {
         "attempts": _("attempts of messages whose KMA died are counted from them"),
+        "archive": _("they are in no verified block of the archive yet"),
         "index": _("their letters are not in the index yet"),
         "dead": _("their messages are still dead letters"),
     }

@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents.models import Activation, Interruption, LaunchSetting, Run, StateChange, Window
 from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
+from failures.retention import keepers
 from failures.retention.aging import before, some_at_a_time
 from failures.retention.chunks import Chunks
 from failures.retention.facts import last_finished_of
@@ -40,14 +41,21 @@ def referred_of(setting_key: str, activations: Collection[UUID]) -> set[UUID]:
 def old_activations(now: datetime, chunks: Chunks) -> None:
     """With their runs and what the history tells of them alone. Raises TurnOver."""
     if (older := before(now, settings.MA_KEEP_ACTIVATIONS_DAYS)) is not None:
+        older = min(older, *_safe(now, "activations", "runs"))
         _each(older, chunks, ACTIVATIONS, _delete_activations, Q())
 
 
 def old_runs(now: datetime, chunks: Chunks) -> None:
     """The activation stays, with its state and how it finished. Raises TurnOver."""
     if (older := before(now, settings.MA_KEEP_RUNS_DAYS)) is not None:
+        older = min(older, *_safe(now, "runs"))
         has_runs = Exists(Run.objects.filter(activation=OuterRef("pk")))
         _each(older, chunks, RUNS, _delete_runs, Q(has_runs))
+
+
+def _safe(now: datetime, *kinds: str) -> list[datetime]:
+    """An activation ends when its runs are closed, or later."""
+    return [now, *(safe for kind in kinds if (safe := keepers.safe_before(kind, now)) is not None)]
 
 
 def _each(older: datetime, chunks: Chunks, what: str, delete: Callable[[Sequence[UUID]], int], also: Q) -> None:

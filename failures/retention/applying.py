@@ -157,6 +157,8 @@ class _Pass:
             )  # fmt: skip
 
     def _recovered(self, rows: QuerySet[RecoveredMessage]) -> None:
+        if (safe := keepers.safe_before("recovered", self.now)) is not None:
+            rows = rows.filter(received_at__lt=safe)
         while True:
             self._look()
             ids = list(rows.values_list("pk", flat=True)[: self.chunks.size])

@@ -11,7 +11,8 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A protocol that the rule lets go. `at`: when it had both occurred and been received."""
+    """A protocol that the rule lets go. `at`: when it had both occurred and been received, `received_at`: by our
+    clock."""
 
     id: UUID
     activation_id: UUID | None
@@ -21,6 +22,7 @@ class Picked:
     message_key_weak: bool
     last_attempt: bool
     temporary: bool
+    received_at: datetime
 
 
 # Which of these must stay, now.
@@ -44,6 +46,23 @@ def register(reason: str, keeper: Keeper, quiet: Quiet = _looks_at_each) -> None
 def unregister(reason: str) -> None:
     _keepers.pop(reason, None)
     _quiet.pop(reason, None)
+
+
+# Of a kind that an archive knows: what was received (closed, ended) before this instant is safe there; None: nothing of
+# it is kept for an archive.
+Safe = Callable[[str, datetime], datetime | None]
+_safe: list[Safe] = []
+
+
+def register_safe(safe: Safe) -> None:
+    if safe not in _safe:
+        _safe.append(safe)
+
+
+def safe_before(kind: str, now: datetime) -> datetime | None:
+    """Before which instant things of this kind may go; None: whenever."""
+    known = [instant for each in _safe if (instant := each(kind, now)) is not None]
+    return min(known, default=None)
 
 
 def quiet_before(now: datetime) -> datetime | None:

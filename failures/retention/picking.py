@@ -53,7 +53,7 @@ def _past(at: datetime, pk: UUID) -> Q:
 def _picked(row: Row) -> Picked:
     pk, activation, occurred_at, received_at, setting_key, message_key, weak, last_attempt, temporary = row
     at = max(occurred_at, received_at)
-    return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary)
+    return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary, received_at)
 
 
 def _covered(of: Range, picked: Sequence[Picked]) -> list[Picked]:

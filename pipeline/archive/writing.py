@@ -39,7 +39,7 @@ def archive_block(session: SparkSession, block: Block, source: Source, archive: 
     crash.point("archive: planned")
     try:
         rows = source.rows(session, block)
-        if block.get("late_of") is not None:
+        if block.get("late_of") is not None or block.get("replaces"):
             rows = _not_there_yet(rows, kind, block, archive)
     except (PySparkException, Py4JError, ArchiveError) as error:
         raise ArchiveError(f"block {block['number']} of {kind.name}: {reason(error)}") from error
@@ -138,7 +138,11 @@ def _not_there_yet(rows: DataFrame, kind: Kind, block: Block, archive: Archive) 
     """Those that no other block of the range has."""
     archive.forget(kind.name)
     current = archive.manifests(kind.name)
-    others = [number for number, each in current.items() if each.overlaps(block["first"], block["last"])]
+    others = [
+        number
+        for number, each in current.items()
+        if number not in (block.get("replaces") or ()) and each.overlaps(block["first"], block["last"])
+    ]
     there = archive.rows(kind.name, blocks=others) if others else archive.read(kind, [])
     return rows.join(there.select(*kind.key), on=list(kind.key), how="left_anti").select(*kind.schema.names)
 

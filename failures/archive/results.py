@@ -1,0 +1,86 @@
+"""What a run of the pipeline did to the archive, put down in the transaction that loads what it found."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from failures.models import PipelineRun
+from failures.models.archive import ArchiveBlock, BlockState
+
+Report = Mapping[str, Any]
+LONGEST_PROBLEM = 2000
+
+
+def take_report(report: Report, now: datetime) -> None:
+    """`report`: what `pipeline.archive.stages.Archived` holds, and the files that were moved aside. A report that was
+    lost costs nothing: the next run finds the manifests and tells of them again."""
+    for manifest in report.get("written", ()):
+        _written(manifest, now)
+    for verified in report.get("verified", ()):
+        _verified(verified, now)
+    for failed in report.get("failed", ()):
+        _block(failed["kind"], failed["number"]).update(problem=failed["problem"][:LONGEST_PROBLEM])
+    for found in report.get("quarantined", ()):
+        _damaged(found["kind"], found["block"], f"{found['path']}: {found['why']}")
+
+
+def mark_computed(new_blocks: Mapping[str, list[int]], run: PipelineRun) -> None:
+    """Those of a plan that are in the archive now: jobs have seen them."""
+    there = ArchiveBlock.objects.filter(written_at__isnull=False, computed=False)
+    for kind, numbers in new_blocks.items():
+        for start in range(0, len(numbers), 500):
+            some = there.filter(kind=kind, number__in=numbers[start : start + 500])
+            some.update(computed=True, computed_in=run)
+
+
+def _block(kind: str, number: int) -> Any:
+    return ArchiveBlock.objects.filter(kind=kind, number=number)
+
+
+def _written(manifest: Report, now: datetime) -> None:
+    blocks = _block(manifest["kind"], manifest["block"])
+    size = sum(file["bytes"] for file in manifest["files"])
+    planned = blocks.filter(state=BlockState.PLANNED)
+    planned.update(state=BlockState.WRITTEN, rows=manifest["rows"], bytes=size, written_at=now, problem="")
+    # Made of files that were compared with what was read from them: there is nothing else to verify it by.
+    blocks.filter(compacts=True, state=BlockState.WRITTEN).update(state=BlockState.VERIFIED, verified_at=now)
+    if manifest["replaces"]:
+        old = ArchiveBlock.objects.filter(kind=manifest["kind"], number__in=manifest["replaces"])
+        old.update(state=BlockState.REPLACED)
+
+
+def _verified(verified: Report, now: datetime) -> None:
+    blocks = _block(verified["kind"], verified["number"])
+    if verified["problems"]:
+        _damaged(verified["kind"], verified["number"], "; ".join(verified["problems"]))
+        return
+    problem = "" if verified["ok"] else _said(verified)
+    if verified["ok"] or not verified["extra"]:
+        # What is missing came after it was read: it becomes a block of its own (`settling`).
+        blocks.filter(state=BlockState.WRITTEN).update(state=BlockState.VERIFIED, verified_at=now, problem=problem)
+        _settle_what_was_read_anew(blocks, now)
+    else:
+        blocks.update(problem=problem)
+
+
+def _settle_what_was_read_anew(blocks: Any, now: datetime) -> None:
+    """It holds all that the database has of their range, as they did before they were damaged."""
+    for kind, replaces in blocks.exclude(replaces=[]).values_list("kind", "replaces"):
+        old = ArchiveBlock.objects.filter(kind=kind, number__in=replaces, state=BlockState.REPLACED, settled_at=None)
+        old.filter(verified_at__isnull=False).update(settled_at=now)
+        blocks.filter(settled_at=None).update(settled_at=now)
+
+
+def _said(verified: Report) -> str:
+    examples = ", ".join(verified["examples"])
+    text = f"{verified['missing']} rows of the database are not in it, {verified['extra']} are in it only: {examples}"
+    return text[:LONGEST_PROBLEM]
+
+
+def _damaged(kind: str, number: int, problem: str) -> None:
+    """It protects nothing any more, nor do those that it was made of."""
+    blocks = _block(kind, number)
+    replaced = [each for numbers in blocks.values_list("replaces", flat=True) for each in numbers]
+    blocks.update(state=BlockState.DAMAGED, settled_at=None, problem=problem[:LONGEST_PROBLEM])
+    blocks.filter(late_of__isnull=False).update(verified_at=None)
+    ArchiveBlock.objects.filter(kind=kind, number__in=replaced).update(settled_at=None)
