@@ -25,7 +25,8 @@ WINDOW, WIDEST = 500, 16_000
 # A message has few protocols; each of so many is looked at.
 FEW = 2000
 BATCH = 500
-BUDGET = 0.12  # seconds
+# Seconds of one walk; a page takes two, one for its rows and one for their number.
+BUDGET = 0.07
 
 
 @dataclass(slots=True)
