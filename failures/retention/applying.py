@@ -13,6 +13,7 @@ from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure
 from failures.retention import keepers, picking
 from failures.retention.chunks import Chunks
+from failures.retention.deleting import delete_some
 from failures.retention.facts import ranges_of, ranges_of_nobody
 from failures.retention.keepers import Picked
 from failures.retention.places import past, up_to
@@ -101,8 +102,8 @@ class _Pass:
             old = FailureProtocol.objects.filter(
                 activation_uuid__in=activations, occurred_at__lt=quiet, received_at__lt=quiet
             )
-            some = FailureProtocol.objects.filter(pk__in=old.order_by().values("pk")[:size])
-            if self.chunks.delete(PROTOCOLS, partial(_delete_rows, some), setting_key=self.key, of=self.of) < size:
+            delete = partial(delete_some, old, size)
+            if self.chunks.delete(PROTOCOLS, delete, setting_key=self.key, of=self.of) < size:
                 break
         rest = FailureProtocol.objects.filter(activation_uuid__in=activations).order_by().values("activation_uuid")
         done = set(activations) - set(rest.distinct().values_list("activation_uuid", flat=True))
@@ -177,10 +178,6 @@ def _delete(picked: Sequence[Picked]) -> int:
     ids = [each.id for each in picked]
     _keep_the_truth(picked)
     return FailureProtocol.objects.filter(pk__in=ids).delete()[0]
-
-
-def _delete_rows(rows: QuerySet[FailureProtocol]) -> int:
-    return rows.order_by().delete()[0]
 
 
 def _delete_recovered(ids: Sequence[UUID]) -> int:
