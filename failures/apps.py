@@ -12,6 +12,7 @@ class FailuresConfig(AppConfig):
         from agents import unresolved as counted
         from failures import detaching
         from failures.alerts import kinds as alerts
+        from failures.alerts import pipeline as pipeline_alerts
         from failures.archive import keeping, statements
         from failures.finding import letter_case
         from failures.known_attempts import known_attempts
@@ -23,6 +24,7 @@ class FailuresConfig(AppConfig):
         letter_case.register()
         urls.register()
         alerts.register_kinds()
+        pipeline_alerts.register_kind()
         provided.register(known_attempts)
         counted.register(unresolved)
         referrers.register(detaching.REFERRER)

@@ -78,7 +78,9 @@ def _load(
 ) -> None:
     now, window = timezone.now(), report.get("window") or {}
     until = _instant(window.get("until"))
-    archive_part.take(report.get("archive") or {}, plan, hold.run, now, computed=is_whole(plan) and not failed)
+    archived = {"quarantined": report.get("quarantined") or (), **(report.get("archive") or {})}
+    seen = {"new_blocks": report.get("computed", plan["new_blocks"])}
+    archive_part.take(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
     rows = load(report["results"], folder.results, hold.run, now, until)
     hold.end(
         PipelineState.PARTIAL if failed else PipelineState.DONE, _told(failed), stages=stages, rows_loaded=rows,

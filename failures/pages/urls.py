@@ -13,6 +13,10 @@ from failures.pages.fingerprint import fingerprint_page
 from failures.pages.fingerprints import VIEW as VIEW_FINGERPRINTS
 from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, latest_of_server, setting_panel
+from failures.pages.insight_panel import insight_panel
+from failures.pages.insights import insight_table, insights_page
+from failures.pages.pipeline_run import VIEW as VIEW_INSIGHTS
+from failures.pages.pipeline_run import run_bar, run_cancel, run_now, run_page
 from failures.pages.protocol import protocol_page
 from failures.pages.protocols import VIEW, protocol_list, protocol_news
 from failures.pages.reports import server_panel
@@ -36,10 +40,18 @@ def register() -> None:
     add_page("protocols/saved/<int:pk>/change/", change_page, "saved_view_change")
     add_page("protocols/saved/<int:pk>/delete/", delete_page, "saved_view_delete")
     add_page("protocols/<uuid:pk>/", protocol_page, "protocol")
+    add_tab(Tab("insights", _("Insights"), "admin:insights", 64, VIEW_INSIGHTS))
+    add_page("insights/", insights_page, "insights")
+    add_page("insights/run-bar/", run_bar, "insights_run_bar")
+    add_page("insights/run/", run_now, "pipeline_run_now")
+    add_page("insights/runs/<uuid:pk>/", run_page, "pipeline_run")
+    add_page("insights/runs/<uuid:pk>/cancel/", run_cancel, "pipeline_run_cancel")
+    add_page("insights/tables/<slug:name>/", insight_table, "insight_table")
     add_page("retention/", retention_page, "retention")
     add_page("settings/<slug:key>/what-if/", what_if_page, "setting_what_if")
     panels.register("setting_live", 10, breaker_panel)
     panels.register("setting_whole", 10, what_if_panel)
+    panels.register("setting_whole", 20, insight_panel)
     panels.register("trip", 10, trip_panel)
     panels.register("server", 5, latest_of_server)
     panels.register("server", 10, server_panel)

@@ -16,9 +16,9 @@ from agents.services.interrupted import newest_by_server
 from agents.services.rights import may
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.queue_rows import QueueRow
-from ma_site.pages.health import Part
 from ma_site.pages.launching import of_groups, of_trips
 from ma_site.pages.need import Need
+from ma_site.pages.part import Part
 from ma_site.pages.table import SettingRow
 
 WORST_FIRST = ("bad", "warn", "info", "off")

@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -11,15 +10,14 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
 from agents.pages.amounts import coarse, number
-from agents.pages.consoles import Text, link, needs, page
+from agents.pages.consoles import link, needs, page
 from agents.pages.figures import broker_away_since, message_count
-from agents.pages.shown import Shown
 from agents.services.broker import management
 from agents.services.expected import expected_servers
 from agents.services.patience import bounded
@@ -28,10 +26,11 @@ from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY
+from ma_site.pages.part import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part
+from ma_site.pages.pipeline import pipeline_part
 from ma_site.redis_check import ping
 
 VIEW = "agents.view_server"
-OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
 # Beat and feed give a sign every few seconds: past this one of them stands still.
 LATE = timedelta(seconds=30)
 FEED_BEHIND = 1000
@@ -41,30 +40,6 @@ SLOW_SECONDS = 0.5
 # Of refused records: as many are counted, and as many servers named.
 MOST_REFUSED = 1000
 REFUSED_SERVERS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """`since` is when it was last known to be well, or since when it is not; `todo` what a person does about it."""
-
-    name: Text
-    state: str
-    says: Text
-    todo: Text = ""
-    since: datetime | None = None
-    url: str = ""
-
-    @property
-    def shown(self) -> Shown:
-        return SHOWN[self.state]
-
-
-SHOWN = {
-    OK: Shown(gettext_lazy("ok"), "ok", "ok"),
-    DEGRADED: Shown(gettext_lazy("degraded"), "warn", "warn"),
-    DOWN: Shown(gettext_lazy("down"), "bad", "bad"),
-    UNUSED: Shown(gettext_lazy("not in use"), "off", "off"),
-}
 
 
 @require_safe
@@ -82,6 +57,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         _provisioning(),
         *_records(now),
         _retention(now),
+        pipeline_part(now),
         _alerts(now),
     ]
     servers = _servers(now)

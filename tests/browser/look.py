@@ -18,7 +18,7 @@ from django.test import Client  # noqa: E402
 
 from agents.models import Alert, BreakerTrip, LaunchSetting, ScheduledGroup, Server  # noqa: E402
 from dlq.models import DeadLetter, ReplayJob  # noqa: E402
-from failures.models import FailureProtocol  # noqa: E402
+from failures.models import FailureProtocol, PipelineRun  # noqa: E402
 from tests.browser.driver import Browser  # noqa: E402
 from tests.web.factories import make_world  # noqa: E402
 
@@ -69,6 +69,8 @@ def pages() -> dict[str, str]:
         "edit-rule": f"/dead-letters/{setting}/edit/?all=1",
         "import": f"/dead-letters/{setting}/import/",
         "replays": "/replays/",
+        "insights": "/insights/",
+        "insights-table": "/insights/tables/activation_health/",
         "health": "/health/",
         "retention": "/retention/",
         "records": "/records/",
@@ -79,6 +81,8 @@ def pages() -> dict[str, str]:
         found["protocol"] = f"/protocols/{protocol.pk}/"
         found["activation"] = f"/activations/{protocol.activation_uuid}/"
         found["case"] = f"/cases/?key={protocol.message_key}&setting={protocol.setting_key}"
+    if run := PipelineRun.objects.first():
+        found["pipeline-run"] = f"/insights/runs/{run.pk}/"
     if trip:
         found["trip"] = f"/trips/{trip.pk}/"
         found["setting-tripped"] = f"/settings/{trip.setting.key}/"

@@ -100,6 +100,8 @@ def every_page(world: World) -> dict[str, str]:
         "bin of a setting": f"/dead-letters/{key}/bin/",
         "foreign queues": "/foreign-queues/",
         "health": "/health/",
+        "insights": "/insights/",
+        "table of insights": "/insights/tables/failure_trends/",
         "retention": "/retention/",
         "retention, further on": "/retention/?after=invoices",
         "records": "/records/",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -244,6 +245,7 @@ def test_every_kind_has_its_words_in_both_languages() -> None:
 
 def test_every_alert_leads_to_a_page(setting: LaunchSetting) -> None:
     facts = {"server": "srv-1", "trip": 1, "setting": "orders", "queue": "DLQ.orders", "fingerprint": "f" * 64}
+    facts["run"] = str(uuid4())
     for kind in every_kind():
         assert resolve(kind.url(facts).partition("?")[0]), kind.name
     foreign = kind_of("dead_letters_old")

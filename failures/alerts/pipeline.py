@@ -1,0 +1,60 @@
+"""An alert where the pipeline fails, or where what it found gets old."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.alerts.deciding import Thresholds
+from agents.alerts.kinds import Kind, Observation, register
+from agents.models import Severity
+from agents.pages.amounts import duration, number
+from agents.pages.consoles import link
+from failures.insights.reading import standing
+
+FAILED, OLD_RESULTS = "failed", "old"
+
+
+def register_kind() -> None:
+    register(PIPELINE)
+
+
+def troubles(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Nothing where it is switched off. `value`: hours since it failed, or since the last that ended well."""
+    found = standing(now)
+    if found.off:
+        return
+    if found.failed and found.last is not None:
+        run = found.last
+        hours = (now - (run.ended_at or now)).total_seconds() / 3600
+        yield Observation(FAILED, 1.0 + hours, facts={"why": FAILED, "run": str(run.pk), "state": run.state})
+    if found.old and found.loaded is not None:
+        hours = (now - (found.loaded.ended_at or now)).total_seconds() / 3600
+        yield Observation(OLD_RESULTS, 1.0 + hours, facts={"why": OLD_RESULTS, "run": str(found.loaded.pk)})
+
+
+def _says(facts: Mapping[str, Any], value: float) -> str:
+    if facts["why"] == OLD_RESULTS:
+        return _("What the pipeline found is %(time)s old.") % {"time": duration(round(3600 * (value - 1)))}
+    if facts["state"] == "partial":
+        return _("A part of the last run of the pipeline failed.")
+    return _("The last run of the pipeline failed.")
+
+
+PIPELINE = Kind(
+    name="pipeline_failed",
+    label=gettext_lazy("Pipeline failed or old"),
+    severity=Severity.WARNING,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("hours since then, and 1"),
+    says=_says,
+    measure=lambda value: number(value - 1, 1) if value >= 1 else "",
+    what_to_do=gettext_lazy(
+        "Its page says why: a stage with its error, and the log. Mend that, then let it run anew. Nothing is lost: the "
+        "next run does what this one did not; protocols that are not archived yet are kept."
+    ),
+    url=lambda facts: link("pipeline_run", facts["run"]),
+    observe=troubles,
+)

@@ -1,0 +1,72 @@
+"""What is shown of the pipeline: which runs there were, how old what they found is, and all of it from one and the same
+load."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from failures.insights.readiness import readiness
+from failures.models import LOADED_RUNS, InsightTable, PipelineRun, PipelineState
+
+T = TypeVar("T")
+
+# What was found longer ago is called old: a night was left out.
+OLD = timedelta(hours=36)
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`open`: the run that goes on. `last`: the one that ended last. `loaded`: the last that found something. `says`:
+    why none can run here; empty: it can."""
+
+    open: PipelineRun | None
+    last: PipelineRun | None
+    loaded: PipelineRun | None
+    off: bool
+    says: str
+    old: bool
+
+    @property
+    def failed(self) -> bool:
+        """The last one that ended did not do all it should; one that a person cancelled is no failure."""
+        return self.last is not None and self.last.state in FAILURES
+
+
+FAILURES = (PipelineState.FAILED, PipelineState.PARTIAL, PipelineState.DEAD)
+
+
+def standing(now: datetime) -> Standing:
+    runs = PipelineRun.objects.select_related("asked_by").order_by("-asked_at", "-pk")
+    loaded, ready = runs.filter(state__in=LOADED_RUNS).first(), readiness()
+    return Standing(
+        open=runs.filter(open=True).first(),
+        last=runs.filter(open=None).first(),
+        loaded=loaded,
+        off=ready.off,
+        says=ready.says,
+        old=loaded is not None and loaded.ended_at is not None and now - loaded.ended_at > OLD,
+    )
+
+
+def consistent(read: Callable[[], T]) -> T:
+    """What `read` answers, read again where a run was loaded while it read: several questions to a database see
+    several states of it."""
+    before = _mark()
+    for _each in range(TRIES):
+        found = read()
+        after = _mark()
+        if after == before:
+            break
+        before = after
+    return found
+
+
+def _mark() -> set[tuple[object, ...]]:
+    return set(InsightTable.objects.values_list("name", "run_id", "computed_at"))
+
+
+def computed() -> dict[str, InsightTable]:
+    """By name of the table."""
+    return {table.name: table for table in InsightTable.objects.all()}

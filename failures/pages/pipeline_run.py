@@ -1,0 +1,141 @@
+"""Runs of the pipeline on pages: how one goes, its stages and log; begun and cancelled by who may."""
+
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.cache import get_conditional_response
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from agents.pages.consoles import link, needs, page
+from agents.pages.shown import Shown
+from failures.insights.asking import RunRefused, ask, cancel
+from failures.insights.jobs import LABELS
+from failures.insights.places import tail_of_log
+from failures.insights.reading import Standing, standing
+from failures.insights.reaping import reap
+from failures.models import PipelineRun, PipelineState, PipelineTrigger
+
+VIEW = "failures.view_pipelinerun"
+RUN, CANCEL = "failures.can_run_pipeline", "failures.can_cancel_pipeline"
+
+SHOWN: dict[str, Shown] = {
+    PipelineState.WAITING: Shown(PipelineState.WAITING.label, "info", "wait"),
+    PipelineState.RUNNING: Shown(PipelineState.RUNNING.label, "info", "play"),
+    PipelineState.DONE: Shown(PipelineState.DONE.label, "ok", "ok"),
+    PipelineState.PARTIAL: Shown(PipelineState.PARTIAL.label, "warn", "warn"),
+    PipelineState.FAILED: Shown(PipelineState.FAILED.label, "bad", "bad"),
+    PipelineState.CANCELLED: Shown(PipelineState.CANCELLED.label, "off", "off"),
+    PipelineState.DEAD: Shown(PipelineState.DEAD.label, "bad", "silent"),
+}
+
+
+def run_facts(request: HttpRequest, of: Standing) -> dict[str, Any]:
+    """What the bar above the insights needs."""
+    return {
+        "standing": of,
+        "may_run": request.user.has_perm(RUN),
+        "may_cancel": request.user.has_perm(CANCEL),
+        "stage": stage_words(of.open) if of.open else "",
+        "last_shown": SHOWN[of.last.state] if of.last else None,
+        "open_shown": SHOWN[of.open.state] if of.open else None,
+    }
+
+
+def stage_words(run: PipelineRun) -> str:
+    """The stage at hand, for people."""
+    if run.cancel_asked_at:
+        return _("is being cancelled")
+    if run.state == PipelineState.WAITING:
+        return _("waits for a worker that begins it")
+    at_hand = next((stage for stage in run.stages if stage.get("state") == "running"), None)
+    if at_hand is None:
+        return _("is being prepared") if not run.stages else ""
+    return stage_label(at_hand["stage"])
+
+
+def stage_label(name: str) -> str:
+    return str(LABELS.get(name, _("archive") if name == "archive" else name))
+
+
+@require_safe
+@needs(VIEW)
+def run_bar(request: HttpRequest) -> HttpResponseBase:
+    """The bar alone, for who looks every few seconds; 304 where nothing has changed."""
+    context = run_facts(request, standing(timezone.now()))
+    html = render_to_string("failures/run_bar.html", context, request)
+    told = [repr(run and (run.pk, run.state, run.stages, run.cancel_asked_at)) for run in _runs(context["standing"])]
+    etag = f'"{sha256("".join([*told, str(request.LANGUAGE_CODE)]).encode()).hexdigest()[:16]}"'
+    response = HttpResponse(html)
+    response["ETag"] = etag
+    return get_conditional_response(request, etag=etag, response=response) or response
+
+
+def _runs(of: Standing) -> list[PipelineRun | None]:
+    return [of.open, of.last, of.loaded]
+
+
+@require_safe
+@needs(VIEW)
+def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    run = get_object_or_404(PipelineRun.objects.select_related("asked_by"), pk=pk)
+    stages = [{**stage, "label": stage_label(stage["stage"]), "shown": _stage_shown(stage)} for stage in run.stages]
+    may_see_log = request.user.has_perm(RUN)
+    return page(
+        request,
+        "failures/run.html",
+        title=_("Run of the pipeline"),
+        section="insights",
+        crumbs=[(_("Insights"), link("insights"))],
+        run=run,
+        shown=SHOWN[run.state],
+        stage=stage_words(run) if run.is_open else "",
+        stages=stages,
+        jobs=[stage_label(name) for name in run.jobs],
+        may_cancel=request.user.has_perm(CANCEL),
+        may_see_log=may_see_log,
+        log=tail_of_log(run) if may_see_log else "",
+        took=run.ended_at - run.started_at if run.ended_at and run.started_at else None,
+    )
+
+
+def _stage_shown(stage: dict[str, Any]) -> Shown:
+    words = {
+        "waiting": Shown(_("to come"), "off", "wait"),
+        "running": Shown(_("running"), "info", "play"),
+        "done": Shown(_("done"), "ok", "ok"),
+        "skipped": Shown(_("nothing new"), "off", "ok"),
+        "failed": Shown(_("failed"), "bad", "bad"),
+    }
+    return words.get(str(stage.get("state")), words["failed"])
+
+
+@require_POST
+@needs(VIEW, RUN)
+def run_now(request: HttpRequest) -> HttpResponseBase:
+    now = timezone.now()
+    reap(now)
+    try:
+        ask(PipelineTrigger.PAGE, now, by=request.user)
+    except RunRefused as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, _("Asked for: a worker begins it within seconds, and it goes on by itself."))
+    return HttpResponseRedirect(link("insights"))
+
+
+@require_POST
+@needs(VIEW, CANCEL)
+def run_cancel(request: HttpRequest, pk: UUID) -> HttpResponseBase:
+    run = get_object_or_404(PipelineRun, pk=pk)
+    if cancel(run, timezone.now(), by=request.user.get_username()):
+        messages.success(request, _("It is being cancelled. What it found so far is not shown."))
+    else:
+        messages.error(request, _("It is over already."))
+    return HttpResponseRedirect(link("insights"))

@@ -1,0 +1,26 @@
+"""The data pipeline: off by choice, ready, or not; and how its last run went."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from failures.insights.reading import standing
+from ma_site.checks.finding import Finding, bad, good, register
+
+
+@register("pipeline", 95)
+def check(now: datetime) -> Iterator[Finding]:
+    found = standing(now)
+    if found.off:
+        yield good("switched off: MA_ARCHIVE_URL is empty")
+        return
+    if found.says:
+        yield bad(found.says, "Install it (./ma up does), or leave MA_ARCHIVE_URL empty.")
+    if found.failed and found.last is not None:
+        says = f"the last run is {found.last.state}: {found.last.problem[:200]}"
+        yield bad(says, "./ma manage pipeline status --log")
+    elif found.old:
+        yield bad("no run has ended well for more than 36 h", "./ma status; ./ma logs worker; ./ma manage pipeline run")
+    elif found.loaded is not None:
+        yield good(f"last run ended {found.loaded.ended_at:%Y-%m-%d %H:%M}")
+    elif not found.says:
+        yield good("has not run yet")

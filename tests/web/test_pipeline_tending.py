@@ -1,0 +1,127 @@
+"""What a worker does for the pipeline: nights, old runs; how alerts, health and doctor tell of it."""
+
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from failures.alerts.pipeline import PIPELINE
+from failures.insights import tending
+from failures.insights.places import RunFolder
+from failures.insights.tending import forget_old, is_due, tend
+from failures.models import FailureTrend, InsightTable, PipelineRun
+from ma_site.checks.pipeline import check
+from tests.web.insight_rows import run_row
+from tests.web.pipeline import use
+
+pytestmark = pytest.mark.django_db
+
+NIGHT = datetime(2026, 11, 22, 2, 30, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def switched_on(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(settings, tmp_path, "well")
+    settings.MA_PIPELINE_AT = time(2, 30)
+    monkeypatch.setattr(tending, "start_waiting", lambda now: None)
+
+
+def test_an_installation_that_never_ran_it_begins_with_its_first_night() -> None:
+    assert not is_due(NIGHT - timedelta(minutes=1))
+    assert is_due(NIGHT + timedelta(minutes=1))
+    assert not is_due(NIGHT + timedelta(hours=12))
+
+
+def test_it_runs_once_a_night_and_later_where_nothing_ran_then(settings: Any) -> None:
+    tend(NIGHT)
+    run = PipelineRun.objects.get()
+    assert (run.trigger, run.state) == ("nightly", "waiting")
+    tend(NIGHT + timedelta(seconds=10))
+    PipelineRun.objects.update(state="failed", open=None, ended_at=NIGHT + timedelta(minutes=5))
+    tend(NIGHT + timedelta(hours=23))
+    assert PipelineRun.objects.count() == 1
+    tend(NIGHT + timedelta(hours=29))
+    assert PipelineRun.objects.count() == 2
+
+    settings.MA_PIPELINE_AT = None
+    assert not is_due(NIGHT + timedelta(days=9))
+
+
+def test_one_that_goes_on_by_hand_is_waited_for() -> None:
+    run = run_row("running", hours=0, trigger="page", asked_at=NIGHT, host="elsewhere", heartbeat_at=NIGHT)
+    assert not is_due(NIGHT + timedelta(minutes=1))
+    PipelineRun.objects.filter(pk=run.pk).update(state="done", open=None, ended_at=NIGHT)
+    assert is_due(NIGHT + timedelta(minutes=1))
+
+
+def test_nothing_begins_where_it_is_switched_off(settings: Any) -> None:
+    settings.MA_ARCHIVE_URL = ""
+    tend(NIGHT)
+    assert not PipelineRun.objects.exists()
+
+
+def test_old_runs_go_with_their_files_and_what_they_found_stays(settings: Any) -> None:
+    settings.MA_KEEP_PIPELINE_RUNS_DAYS = 30
+    old, kept, young = run_row(hours=24 * 40), run_row(hours=24 * 41), run_row(hours=24)
+    now = timezone.now()
+    FailureTrend.objects.create(
+        run=old, setting_key="orders", hour=now, server="srv-1", fingerprint="f", count=1, temporary=0, first_at=now,
+        last_at=now, messages=1,
+    )  # fmt: skip
+    InsightTable.objects.create(name="failure_trends", run=kept, computed_at=now)
+    RunFolder(old).make()
+    RunFolder(old).log.write_text("words")
+    assert forget_old(now) == 1
+
+    assert set(PipelineRun.objects.values_list("pk", flat=True)) == {kept.pk, young.pk}
+    assert not RunFolder(old).path.exists()
+    assert FailureTrend.objects.get().run_id == old.pk
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "subjects"),
+    [
+        ("done", 1, []), ("cancelled", 1, []), ("failed", 1, ["failed"]), ("partial", 1, ["failed"]),
+        ("dead", 1, ["failed"]), ("done", 40, ["old"]), ("partial", 40, ["failed", "old"]),
+    ],
+)  # fmt: skip
+def test_an_alert_is_opened_where_it_failed_or_is_old(
+    settings: Any, state: str, hours: int, subjects: list[str]
+) -> None:
+    run = run_row(state, hours=hours)
+    found = list(PIPELINE.observe(timezone.now(), frozenset()))
+    assert [each.subject for each in found] == subjects
+    for each in found:
+        assert each.value is not None and each.value >= PIPELINE.limits.upper
+        assert str(run.pk) in PIPELINE.url(each.facts) and PIPELINE.says(each.facts, each.value)
+    settings.MA_ARCHIVE_URL = ""
+    assert list(PIPELINE.observe(timezone.now(), frozenset())) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "says", "fine"),
+    [
+        ("", 0, "has not run yet", True), ("done", 1, "ran", True), ("failed", 1, "its last run failed", False),
+        ("done", 40, "what it found is old", False),
+    ],
+)  # fmt: skip
+def test_health_and_doctor_tell_how_it_is(
+    client: Client, viewer: User, settings: Any, state: str, hours: int, says: str, fine: bool
+) -> None:
+    client.force_login(viewer)
+    if state:
+        run_row(state, hours=hours)
+    assert says in client.get("/health/").content.decode()
+    assert all(finding.ok for finding in check(timezone.now())) is fine
+
+    settings.MA_PIPELINE_SUBMIT = "/nowhere"
+    assert "spark-submit missing" in client.get("/health/").content.decode()
+    assert not all(finding.ok for finding in check(timezone.now()))
+
+    settings.MA_ARCHIVE_URL = ""
+    assert "switched off" in client.get("/health/").content.decode()
+    assert all(finding.ok and "switched off" in finding.detail for finding in check(timezone.now()))
