@@ -8,7 +8,7 @@ from django.conf import settings
 from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import AddressUnknown, ManagementFailed
-from broker.letters import SLICE, move_letters, move_range
+from broker.letters import NAMED, move_letters, move_range
 from broker.port import Browser, Management
 from broker.rows import find
 from contract.properties import FEED, dead_letter_queue
@@ -75,8 +75,8 @@ class LetterQueues:
         Never `retryMessages`: that sends an AMQP letter to every subscription of its address. Never with a count of
         0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout (perhaps moved).
         """
-        if not 0 < len(numbers) <= SLICE or min(numbers) < 0:
-            raise ValueError(f"a move names 1 to {SLICE} letters by their ids")
+        if not 0 < len(numbers) <= NAMED or min(numbers) < 0:
+            raise ValueError(f"a move names 1 to {NAMED} letters by their ids")
         return move_letters(self.management, source, numbers, target)
 
     def move_between(self, source: str, first: int, last: int, target: str, count: int) -> int:

@@ -22,7 +22,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from broker.errors import BrokerTimeout, ManagementFailed
-from broker.letters import SLICE
+from broker.letters import NAMED
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
@@ -233,6 +233,6 @@ def _ask(queues: LetterQueues, job: ReplayJob, piece: ReplaySlice, numbers: list
         first, last = piece.first_number or 0, piece.last_number or 0
         return queues.move_between(job.source_queue, first, last, job.target_queue, piece.size)
     moved = 0
-    for start in range(0, len(numbers), SLICE):
-        moved += queues.move_ids(job.source_queue, numbers[start : start + SLICE], job.target_queue)
+    for start in range(0, len(numbers), NAMED):
+        moved += queues.move_ids(job.source_queue, numbers[start : start + NAMED], job.target_queue)
     return moved

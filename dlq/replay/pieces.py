@@ -116,11 +116,21 @@ class Planner:
     def _cut(self, job: ReplayJob, letters: Sequence[Candidate]) -> Iterator[tuple[Sequence[Candidate], bool]]:
         """Slices with whether they are ranges: the scope holds every letter that is known between their ends."""
         largest = 1 if self._alone else largest_slice(job.per_second, planning.RANGE_SLICE)
+        # As fast as it can be: then what is no range is gathered into few moves, in the order of ids all the same.
+        gathers = not self._alone and not job.ladder and largest == planning.RANGE_SLICE
+        apart: list[Candidate] = []
         for chunk in planning.chunks(letters, largest, self._rooms(job)):
-            if self._alone or job.action == Action.EDIT or not self._whole(job, chunk):
+            if self._alone or job.action == Action.EDIT:
                 yield from ((piece, False) for piece in planning.by_ids(chunk))
-            else:
+            elif self._whole(job, chunk):
+                yield from ((piece, False) for piece in planning.by_ids(apart, planning.NAMED_SLICE))
+                apart = []
                 yield chunk, True
+            elif gathers:
+                apart += chunk
+            else:
+                yield from ((piece, False) for piece in planning.by_ids(chunk))
+        yield from ((piece, False) for piece in planning.by_ids(apart, planning.NAMED_SLICE))
 
     def _rooms(self, job: ReplayJob) -> Iterator[int] | None:
         """On a ladder no slice reaches into the next step."""

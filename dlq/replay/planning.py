@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from broker.letters import FLUSH, SLICE
+from broker.letters import FLUSH, NAMED, SLICE
 
 # One move, and one transaction of the broker: management holds a lock of it all meanwhile. Of a range it compares each
 # letter twice, of ids about as often as these can be halved.
 RANGE_SLICE = FLUSH
+# One move of ids that lie far apart.
+NAMED_SLICE = NAMED
 # A letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
 
@@ -71,10 +73,11 @@ def chunks(letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | No
         start += size
 
 
-def by_ids(chunk: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
-    """A chunk between whose first and last id lie letters of others: slices that name each letter."""
-    for start in range(0, len(chunk), SLICE):
-        yield chunk[start : start + SLICE]
+def by_ids(letters: Sequence[Candidate], largest: int | None = None) -> Iterator[Sequence[Candidate]]:
+    """Letters between whose first and last id lie others: slices that name each letter, `largest` (SLICE) at most."""
+    size = largest or SLICE
+    for start in range(0, len(letters), size):
+        yield letters[start : start + size]
 
 
 def left_by(before: Figures, after: Figures) -> int | None:

@@ -58,6 +58,7 @@ SMALL = {
     "dlq.replay.agreement.APART": 0.0,
     "dlq.replay.planning.RANGE_SLICE": 3,
     "dlq.replay.planning.SLICE": 2,
+    "dlq.replay.planning.NAMED_SLICE": 4,
     "dlq.replay.pieces.IN_ORDER": 6,
     "dlq.replay.pieces.BY_ROWS": 6,
     "dlq.walking.PAGE": 3,

@@ -63,3 +63,22 @@ def test_each_letter_is_given_back_once(
     assert scene.census() == {scene.key: before[f"DLQ.{scene.key}"]}
     assert (scene.given_back(), scene.dead()) == (COUNT, 0)
     scene.stage.close()
+
+
+# At this moment: some of its transactions are through and others are not, or all, or none.
+@pytest.mark.parametrize("at", ["begun", "asks", "asks", "asks", "moved"])
+def test_every_second_letter_is_given_back_once_and_the_others_stay(
+    broker: ArtemisService, stage: Stage, host: WorkerHost, tmp_path: Path, at: str
+) -> None:
+    scene = Scene.make(stage, host, COUNT)
+    chosen, half = scene.letters[::2], COUNT // 2
+    job = host.run("ask", key=scene.key, action="give_back", scope="selection", letters=chosen)
+    with host.held("tend", at, tmp_path, asked=[job], size=SLICE) as worker:
+        worker.stands()
+        broker.kill()
+        broker.start()
+        (told,) = worker.goes_on()
+    done(told, half, half)
+    scene.stage = Stage(broker)
+    assert scene.census() == {scene.key: Counter(scene.names[::2]), f"DLQ.{scene.key}": Counter(scene.names[1::2])}
+    scene.stage.close()

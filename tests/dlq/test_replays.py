@@ -100,7 +100,8 @@ def test_more_letters_than_one_slice_holds(stage: Stage, monkeypatch: pytest.Mon
 
 
 def test_every_second_letter_goes_by_its_id_and_the_others_stay(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "SLICE", 200)
+    monkeypatch.setattr(planning, "RANGE_SLICE", 50)
+    monkeypatch.setattr(planning, "NAMED_SLICE", 200)
     scene = Scene(stage, 430)
     job = scene.run(scene.some(*scene.letters[::2]))
     assert scene.counts() == (215, 215)

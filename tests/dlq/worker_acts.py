@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agents.models import Destination, LaunchSetting, Pool
 from agents.services.broker import management
+from broker import letters as moves
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
@@ -37,8 +38,10 @@ RULE = [{"op": "set_property", "name": "edited", "type": "string", "value": "yes
 
 def _small(size: int = 2) -> None:
     """Several slices for a few letters, and nobody is sent for."""
-    planning.RANGE_SLICE = pieces.IN_ORDER = size
+    planning.RANGE_SLICE = pieces.IN_ORDER = planning.NAMED_SLICE = size
     planning.SLICE = size  # type: ignore[attr-defined]
+    # A move by ids takes several transactions of the broker.
+    moves.FLUSH = max(1, size // 5)
     jobs.send = control.start = lambda *_, **__: True  # type: ignore[assignment,attr-defined]
 
 
