@@ -14,8 +14,8 @@ TABLE = "failures_failureprotocol"
 
 
 def make(rows: int) -> None:
-    """Into an empty, migrated database. Protocol i is of the setting i % 200, so a share of the settings is a share of
-    the rows; its indexes are made after the rows, as one would."""
+    """Into an empty, migrated database. As they would have come: in the order of time, the settings mixed. A share of
+    the settings is a share of the rows. Indexes are made after the rows, as one would."""
     from django.db import connection
 
     _places()
@@ -86,11 +86,12 @@ def _places() -> None:
 def _protocols(rows: int) -> None:
     from failures.models import FailureProtocol
 
-    setting, activation = f"i % {SETTINGS}", f"(i / {SETTINGS}) % {ACTIVATIONS}"
+    setting = f"(i::bigint * 7919 % {SETTINGS})"
+    activation = f"((i::bigint - 1) * {ACTIVATIONS} / {rows})"
     # Within the time of its activation.
     at = (
         f"now() - interval '{int(SPAN.total_seconds())} s' + interval '{SPAN.total_seconds() / ACTIVATIONS:.3f} s' "
-        f"* ({activation} + 0.8 * ((i::bigint * 7919) % 10000) / 10000.0)"
+        f"* ({activation} + 0.8 * ((i::bigint - 1) * {ACTIVATIONS} % {rows}) / {rows}.0)"
     )
     kind = f"((i::bigint * 31 / {SETTINGS * ACTIVATIONS}) % {KINDS})"
     fill(
@@ -141,6 +142,6 @@ def _counts(cursor: Any) -> None:
     )
     run(
         "insert into failures_fingerprint (fingerprint, count, first_at, last_at, latest, exception_type, place, "
-        "headline, recent_at, received_at) "
-        f"select fingerprint, {ends}, {facts}, max(occurred_at), min(received_at) from {TABLE} group by 1"
+        "headline, recent_at, received_at, part_setting) "
+        f"select fingerprint, {ends}, {facts}, max(occurred_at), min(received_at), '' from {TABLE} group by 1"
     )
