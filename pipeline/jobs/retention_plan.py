@@ -108,12 +108,17 @@ def gone(bounds: DataFrame, counts: DataFrame, facts: Facts) -> DataFrame:
     )  # fmt: skip
 
 
-def retention_plan(counts: DataFrame, activations: DataFrame, settings: DataFrame, facts: Facts) -> DataFrame:
-    """`counts`: every day that was ever counted. A setting that is gone has no activation to go by: only its age
-    counts. Bytes are rows times the mean size of one; what a database gives up it uses again."""
+def projected(counts: DataFrame, activations: DataFrame, settings: DataFrame, facts: Facts) -> DataFrame:
+    """See `gone`. `counts`: every day that was ever counted. A setting that is gone has no activation to go by: only
+    its age counts."""
     known = settings.select(F.col("key").alias("setting_key"), "n_days", F.lit(True).alias("known"))
     keys = counts.select("setting_key").distinct().join(known, "setting_key", "left").fillna(False, ["known"])
-    of_settings = gone(bounds(keys, last_finished(activations, facts.zone), facts), counts, facts)
+    return gone(bounds(keys, last_finished(activations, facts.zone), facts), counts, facts)
+
+
+def retention_plan(of_settings: DataFrame, facts: Facts) -> DataFrame:
+    """`of_settings`: as `projected` says, small and read several times. Bytes are rows times the mean size of one; what
+    a database gives up it uses again."""
     day_before = Window.partitionBy("setting_key").orderBy("step")
     going = of_settings.withColumn("going", F.col("gone") - F.lag("gone").over(day_before)).where(F.col("step") >= 0)
     start = of_settings.where(F.col("step") < 0).agg(

@@ -25,6 +25,7 @@ READS_ENVIRONMENT = {
     "ma_site/management/commands/publish_demo_orders.py",
     "ma_site/settings.py",
     "ma_site/wsgi.py",
+    "pipeline/application.py",
     "pipeline/crash.py",
 }
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pipeline.jobs.shapes import told as few
 from pipeline.schemas import KINDS
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -51,5 +52,5 @@ def frame(session: SparkSession, kind: str, *rows: dict[str, Any]) -> DataFrame:
             told.setdefault("received_at", told["occurred_at"])
         unknown = set(told) - set(schema.names)
         assert not unknown, unknown
-        whole.append(tuple(told.get(name) for name in schema.names))
-    return session.createDataFrame(whole, schema)
+        whole.append(told)
+    return few(session, whole, schema)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pipeline.jobs.retention_plan import Facts, retention_plan
+from pipeline.jobs.retention_plan import Facts, projected, retention_plan
 from pipeline.results import DAY_COUNTS, SETTINGS
 from tests.pipeline.rows import frame
 
@@ -23,13 +23,13 @@ def plan(
     """100 failures on each of the 40 days before today; kept for 10 days before an activation with an error."""
     counts = [(days_ago(number).date(), "orders", "f1", 100, 1) for number in range(1, 41)]
     settings = [(key, 10, 10, "ANY", True, False) for key in keys]
-    made = retention_plan(
+    goes = projected(
         session.createDataFrame(counts, DAY_COUNTS),
         frame(session, "activations", *activations),
         session.createDataFrame(settings or [("other", 1, 1, "ANY", True, False)], SETTINGS),
         facts,
-    )
-    return {(row["day"], row["setting_key"]): row for row in made.collect()}
+    ).localCheckpoint()
+    return {(row["day"], row["setting_key"]): row for row in retention_plan(goes, facts).collect()}
 
 
 def going(rows: Any, key: str = "orders") -> list[tuple[date, int]]:
