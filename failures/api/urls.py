@@ -5,11 +5,13 @@ from rest_framework.routers import SimpleRouter
 
 from failures.api.export import ExportProtocols
 from failures.api.fingerprints import FingerprintViewSet
+from failures.api.pipeline import Insights, PipelineRunViewSet, views
 from failures.api.protocols import OneProtocol, Protocols
 from failures.api.saved_views import OneSavedView, SavedViews
 
 router = SimpleRouter()
 router.register("fingerprints", FingerprintViewSet, basename="fingerprint")
+router.register("pipeline-runs", PipelineRunViewSet, basename="pipeline-run")
 
 urlpatterns = [
     path("protocols/", Protocols.as_view(), name="protocols"),
@@ -17,5 +19,10 @@ urlpatterns = [
     path("protocols/saved/", SavedViews.as_view(), name="saved-views"),
     path("protocols/saved/<int:pk>/", OneSavedView.as_view(), name="saved-view"),
     path("protocols/<uuid:pk>/", OneProtocol.as_view(), name="protocol"),
+    path("insights/", Insights.as_view(), name="insights"),
+    *(
+        path(f"insights/{table.replace('_', '-')}/", view.as_view(), name=f"insights-{table}")
+        for table, view in views().items()
+    ),
     *router.urls,
 ]

@@ -20,8 +20,9 @@ class Bar:
     part: float = 0
 
 
-def bar_chart(bars: Sequence[Bar], title: str) -> SafeString:
-    """One bar each, from left to right; what is not nothing is seen. Every bar with an address is a link."""
+def bar_chart(bars: Sequence[Bar], title: str, *, calm: bool = False) -> SafeString:
+    """One bar each, from left to right; what is not nothing is seen. Every bar with an address is a link. `calm`: of
+    nothing bad."""
     most = max((bar.value for bar in bars), default=0) or 1
     step = (WIDTH - 2 * LEFT) / max(1, len(bars))
     every = max(1, round(70 / step))
@@ -31,9 +32,9 @@ def bar_chart(bars: Sequence[Bar], title: str) -> SafeString:
         ((_bar(bar, LEFT + index * step, step, most, index % every == 0),) for index, bar in enumerate(bars)),
     )
     return format_html(
-        '<svg class="chart" role="group" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMid meet">'
+        '<svg class="chart{}" role="group" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMid meet">'
         '<line x1="0" y1="{}" x2="{}" y2="{}"/>{}</svg>',
-        title, WIDTH, HEIGHT + FOOT + HEAD, HEIGHT + HEAD, WIDTH, HEIGHT + HEAD, drawn,
+        " calm" if calm else "", title, WIDTH, HEIGHT + FOOT + HEAD, HEIGHT + HEAD, WIDTH, HEIGHT + HEAD, drawn,
     )  # fmt: skip
 
 

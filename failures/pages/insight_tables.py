@@ -9,6 +9,7 @@ import django_tables2 as tables
 from django.db.models import Model, QuerySet
 from django.utils.formats import date_format
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
@@ -32,6 +33,17 @@ NUMBERS = (
 SECONDS = ("duration_seconds", "seconds_to_trip", "seconds_to_repair")
 SHARES = ("temporary_share", "rate", "peers_rate", "low", "high")
 BYTES = ("bytes_going", "archive_bytes", "database_bytes")
+# Where the unit is told by each cell.
+HEADS = {
+    "duration_seconds": _("Lasted"),
+    "seconds_to_trip": _("First failure to trip"),
+    "seconds_to_repair": _("Trip to first success"),
+    "activation": _("Activation"),
+    "setting_key": _("Setting"),
+    "bytes_going": _("Bytes that go"),
+    "archive_bytes": _("Archive"),
+    "database_bytes": _("Database"),
+}
 INSTANTS = ("hour", "first_at", "last_at", "started_at", "tripped_at", "first_trip_at", "last_trip_at")
 
 
@@ -125,11 +137,13 @@ class Spec:
         return self.model._default_manager.order_by(*self.order, "pk")
 
     def table(self, rows: Any, order_by: Sequence[str] = ()) -> Cells:
-        columns: dict[str, Any] = {}
+        # Django-tables2 hands no Meta on by inheritance.
+        columns: dict[str, Any] = {"Meta": Cells.Meta}
         for name in self.columns:
             field: Any = self.model._meta.get_field(name)
             attrs = (NUM if name not in self.quiet else LESS) if _is_num(name) else {}
-            columns[name] = tables.Column(verbose_name=field.verbose_name, attrs=attrs, default=cells.NOTHING)
+            label = capfirst(HEADS.get(name, field.verbose_name))
+            columns[name] = tables.Column(verbose_name=label, attrs=attrs, default=cells.NOTHING)
             columns[f"render_{name}"] = _draw(name)
         kind: type[Cells] = type("InsightTable", (Cells,), columns)
         made: Cells = kind(rows, order_by=order_by or None)

@@ -100,7 +100,7 @@ def _days_chart() -> SafeString | None:
         count = sums.get(day, 0)
         text = ngettext("%(day)s: %(n)s failure", "%(day)s: %(n)s failures", count)
         about = text % {"day": date_format(day, "DATE_FORMAT"), "n": number(count)}
-        bars.append(Bar(date_format(day, "j b"), count, about, protocols_url(**in_day(day)) if count else ""))
+        bars.append(Bar(date_format(day, "j M"), count, about, protocols_url(**in_day(day)) if count else ""))
     return bar_chart(bars, _("Failures by day"))
 
 
@@ -114,8 +114,8 @@ def _plan_chart() -> SafeString | None:
             "n": number(row.rows_going),
             "size": size(row.bytes_going),
         }
-        bars.append(Bar(date_format(row.day, "j b"), row.rows_going, about, link("retention")))
-    return bar_chart(bars, _("What retention is going to delete")) if bars else None
+        bars.append(Bar(date_format(row.day, "j M"), row.rows_going, about, link("retention")))
+    return bar_chart(bars, _("What retention is going to delete"), calm=True) if bars else None
 
 
 @require_safe

@@ -1,0 +1,81 @@
+"""The page Insights in a real browser: empty, finished, running, failed, switched off; in both languages, wide and
+narrow. Pictures lie in var/pictures/insights."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from deploy.config import REPOSITORY
+from failures.models import PipelineRun
+from tests.browser.driver import Browser, wait_for
+from tests.web.factories import World
+from tests.web.insight_rows import found, run_row
+from tests.web.pipeline import use
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PICTURES = REPOSITORY / "var" / "pictures" / "insights"
+TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+TROUBLE = ("Content Security Policy", "Uncaught", "Refused", "TypeError")
+TEXT = "return document.querySelector('#content').innerText"
+
+
+@pytest.fixture(autouse=True)
+def switched_on(settings: Any, tmp_path: Path) -> None:
+    use(settings, tmp_path, "well")
+
+
+def pictures(browser: Browser, url: str, name: str, says: dict[str, str]) -> None:
+    """In each language, wide and narrow: it says what it should, fits, and the browser has nothing to object."""
+    for language, words in says.items():
+        folder = PICTURES / language
+        folder.mkdir(parents=True, exist_ok=True)
+        browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+        for width in (1400, 800):
+            browser.resize(width, 1000)
+            browser.open(url)
+            assert words in browser.run(TEXT), (name, language)
+            assert browser.run(TOO_WIDE) <= 0, (name, language, width)
+            assert not [each for each in browser.log() if any(word in each["message"] for word in TROUBLE)]
+            browser.picture(folder / f"{name}-{width}.png", whole=True)
+
+
+def test_every_state_of_the_page(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
+    browser, page = opened("chief", width=1400, height=1000), f"{live_server.url}/insights/"
+    pictures(browser, page, "empty", {"en": "Nothing was computed yet.", "ru": "Ещё ничего не вычислено."})
+    done = found()
+    pictures(browser, page, "finished", {"en": "Data until", "ru": "Данные до"})
+    pictures(browser, f"{page}runs/{done.pk}/", "run", {"en": "Rows of results", "ru": "Строк результатов"})
+    pictures(browser, f"{page}tables/activation_health/", "table", {"en": "Health of", "ru": "Здоровье"})
+    pictures(browser, f"{live_server.url}/settings/orders-export/", "setting", {"en": "suggests", "ru": "предлагает"})
+    failed = run_row("failed", hours=0.5)
+    pictures(browser, page, "failed", {"en": "The last run failed", "ru": "Последний запуск не удался"})
+    pictures(browser, f"{page}runs/{failed.pk}/", "failed-run", {"en": "no such day", "ru": "no such day"})
+    run_row("running", hours=0.01)
+    pictures(browser, page, "running", {"en": "59 %", "ru": "59 %"})
+
+
+def test_a_running_one_moves_on_by_itself_and_is_cancelled(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
+    run = run_row("running", hours=0.01)
+    browser = opened("operator", width=1400, height=1000)
+    browser.open(f"{live_server.url}/insights/")
+    bar = "return document.querySelector('#run-bar').innerText"
+    assert "59 %" in browser.run(bar)
+    stages = [{**stage, "state": "done"} for stage in run.stages[:3]] + run.stages[3:]
+    PipelineRun.objects.filter(pk=run.pk).update(stages=stages)
+    wait_for(lambda: "75 %" in browser.run(bar))
+
+    browser.click("#cancel-run")
+    wait_for(lambda: "is being cancelled" in browser.run(bar))
+    assert PipelineRun.objects.get(pk=run.pk).cancel_asked_by == "operator"
+    PipelineRun.objects.filter(pk=run.pk).update(state="cancelled", open=None, ended_at=timezone.now())
+    wait_for(lambda: "Run now" in browser.run(bar))
+    browser.click("#run-now")
+    wait_for(lambda: "waits for a worker" in browser.run(bar))
+    assert PipelineRun.objects.filter(open=True).count() == 1

@@ -1,0 +1,162 @@
+"""The whole pipeline with the real Spark: from rows of the site to results on its pages, and the same over a standalone
+cluster of two workers."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.models import Activation
+from deploy import drivers
+from deploy.ports import free_ports
+from failures.insights.jobs import TABLES
+from failures.insights.places import tail_of_log
+from failures.insights.readiness import submit_program
+from failures.models import (
+    ActivationHealth,
+    BreakerSuggestion,
+    FailureDay,
+    FailureProtocol,
+    FailureTrend,
+    InsightTable,
+    PipelineRun,
+)
+from failures.models.archive import ArchiveBlock
+from tests.services import cache
+from tests.web.factories import World, make_world
+from tests.web.pipeline import use, worked
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def world() -> World:
+    """Its rows were received yesterday: the last minutes are left to the next run."""
+    made = make_world(letters=21)
+    yesterday = timezone.now() - timedelta(days=1)
+    FailureProtocol.objects.update(received_at=yesterday)
+    Activation.objects.exclude(ended_at=None).update(ended_at=yesterday)
+    return made
+
+
+@pytest.fixture
+def spark(settings: Any, tmp_path: Path) -> None:
+    use(settings, tmp_path, "well")
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+    settings.MA_PIPELINE_SUBMIT = ""
+    settings.MA_PIPELINE_MASTER = "local[2]"
+    settings.MA_PIPELINE_MEMORY_MB = 3072
+    settings.MA_PIPELINE_DRIVERS = tuple(map(str, drivers.ensure(cache() / "log" / "install.log")))
+
+
+def done(**more: Any) -> PipelineRun:
+    run = worked(**more)
+    assert run.state == "done", (run.problem, run.stages, tail_of_log(run, 6000))
+    return run
+
+
+def results() -> dict[str, list[tuple[Any, ...]]]:
+    """What was found, without the run and the key of each row. Sizes of the archive are of each archive."""
+    found = {}
+    for name, model in TABLES.items():
+        left_out = ("id", "run_id", "archive_bytes", "database_bytes")
+        fields = [field.attname for field in model._meta.concrete_fields if field.attname not in left_out]
+        found[name] = sorted((tuple(row) for row in model._default_manager.values_list(*fields)), key=repr)
+    return found
+
+
+def test_from_the_rows_of_the_site_to_its_pages(world: World, spark: None, client: Client) -> None:
+    first = done()
+
+    there = FailureProtocol.objects.count()
+    assert sum(FailureTrend.objects.values_list("count", flat=True)) == there > 0
+    assert sum(FailureDay.objects.exclude(standing="gone").values_list("count", flat=True)) == there
+    assert ActivationHealth.objects.exists() and BreakerSuggestion.objects.exists()
+    assert set(ArchiveBlock.objects.filter(rows__gt=0).values_list("computed_in", flat=True)) == {first.pk}
+    assert first.memory_peak_bytes > 0 and first.versions["spark"].startswith("4.") and first.window_until
+    client.force_login(world.people["chief"])
+    assert client.get("/insights/").status_code == 200
+
+    before = results()
+    second = done()
+    assert results() == before and second.percent == 100
+    tables = InsightTable.objects.filter(run=first)
+    assert tables.filter(name="failure_trends").exists()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """A master and two workers of one core each, as a company has them: processes of their own."""
+    program = submit_program()
+    assert program is not None
+    spark_class, (port, web) = program.with_name("spark-class"), free_ports(2)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_"))}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "local")}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    url, processes = f"spark://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
+
+    def begin(name: str, *arguments: str) -> Path:
+        log = tmp_path / f"{name}-{len(processes)}.log"
+        command = [str(spark_class), f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
+        with log.open("wb") as file:
+            processes.append(
+                subprocess.Popen(command, env=environment, stdout=file, stderr=file, process_group=0, cwd=tmp_path)
+            )
+        return log
+
+    try:
+        master = begin("Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
+        said(master, "Starting Spark master")
+        for number in range(2):
+            folder = str(tmp_path / f"work-{number}")
+            worker = begin("Worker", "-c", "1", "-m", "1g", "-d", folder, "--webui-port", "0", "-h", "127.0.0.1", url)
+            said(worker, "Successfully registered with master")
+        yield url
+    finally:
+        for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def said(log: Path, words: str) -> None:
+    until = time.monotonic() + 60
+    while words not in log.read_text(errors="replace"):
+        assert time.monotonic() < until, log.read_text(errors="replace")[-3000:]
+        time.sleep(0.2)
+
+
+def test_a_cluster_of_two_workers_finds_the_same_as_one_machine(
+    world: World, spark: None, cluster: str, settings: Any, tmp_path: Path
+) -> None:
+    properties = tmp_path / "spark.properties"
+    properties.write_text(
+        "spark.executor.memory 768m\nspark.executor.cores 1\nspark.cores.max 2\nspark.driver.host 127.0.0.1\n"
+        "spark.driver.bindAddress 127.0.0.1\n"
+    )
+    # Two jobs: one that reads with shuffles alone, one with a window over each run and results derived into the archive.
+    jobs = ["failure_trends", "breaker_backtest"]
+    done(jobs=jobs)
+    local = results()
+    for model in (*TABLES.values(), InsightTable, ArchiveBlock, PipelineRun):
+        model._default_manager.all().delete()
+    shutil.rmtree(tmp_path / "archive")
+
+    settings.MA_PIPELINE_PROPERTIES = str(properties)
+    run = done(master=cluster, jobs=jobs)
+    assert results() == local
+    assert local["failure_trends"] and local["breaker_backtest"]
+    executors = sorted(tmp_path.glob("work-*/app-*/*"))
+    assert len(executors) == 2, executors
+    assert run.master == cluster
