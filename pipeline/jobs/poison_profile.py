@@ -9,6 +9,7 @@ from pipeline.results import POISON_COUNTS, POISON_PROFILE
 # Of one property of a setting, kept by each run: the most frequent ones. Ids, different in each message, are none.
 MOST_VALUES = 200
 MOST_TEXT = 60  # characters of a value
+LONGEST_NAME = 300  # of a property; the MA's table holds no longer one
 # Of one setting, shown: those with at least so many dead letters, and so much more often dead than others.
 MOST_MARKS = 20
 ENOUGH_DEAD = 5
@@ -51,7 +52,7 @@ def poison_counts(described: DataFrame) -> DataFrame:
     marks = described.select("setting_key", "dead", "recovered", F.explode(pairs).alias("pair"))
     bucket = value_bucket(F.col("pair.value")).alias("value_bucket")
     counted = (
-        marks.where(F.col("pair.value").isNotNull())
+        marks.where(F.col("pair.value").isNotNull() & (F.length("pair.key") <= LONGEST_NAME))
         .groupBy("setting_key", F.col("pair.key").alias("property"), bucket)
         .agg(F.sum("dead").alias("dead"), F.sum("recovered").alias("recovered"))
     )

@@ -145,7 +145,7 @@ def test_a_cluster_of_two_workers_finds_the_same_as_one_machine(
         "spark.executor.memory 768m\nspark.executor.cores 1\nspark.cores.max 2\nspark.driver.host 127.0.0.1\n"
         "spark.driver.bindAddress 127.0.0.1\n"
     )
-    # Two jobs: one that reads with shuffles alone, one with a window over each run and results derived into the archive.
+    # Two jobs: one with shuffles alone, one with a window over each run and results derived into the archive.
     jobs = ["failure_trends", "breaker_backtest"]
     done(jobs=jobs)
     local = results()
