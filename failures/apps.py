@@ -10,9 +10,10 @@ class FailuresConfig(AppConfig):
         from agents import known_attempts as provided
         from agents import referrers
         from agents import unresolved as counted
-        from failures import detaching
+        from failures import detaching, erasing
         from failures.alerts import kinds as alerts
         from failures.alerts import pipeline as pipeline_alerts
+        from failures.archive import erasing as in_archive
         from failures.archive import keeping, statements
         from failures.finding import letter_case
         from failures.known_attempts import known_attempts
@@ -30,6 +31,8 @@ class FailuresConfig(AppConfig):
         referrers.register(detaching.REFERRER)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         statements.register_kinds()
+        erasing.register_archive(in_archive.erase)
+        erasing.register_remembering(in_archive.remember)
         keepers.register("archive", keeping.not_archived, keeping.protocols_archived_before)
         keepers.register_safe(keeping.archived_before)
         turns.register(10, activations.RUNS, activations.old_runs)

@@ -73,7 +73,7 @@ def told(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# Part of an archive: takes what is wanted out of it; how much by kind. `dry`: only says how much.
+# Part of an archive: takes what is wanted out of it; how much by kind. `dry`: only says how much. Raises NotInArchive.
 Archive = Callable[[Wanted, bool], Mapping[str, int]]
 _archives: list[Archive] = []
 
@@ -81,6 +81,25 @@ _archives: list[Archive] = []
 def register_archive(archive: Archive) -> None:
     if archive not in _archives:
         _archives.append(archive)
+
+
+class NotInArchive(Exception):
+    """It could not be taken out of an archive: run it again. The text says why."""
+
+
+# Told of cases before anything of them goes: what finds them in an archive is known only as long as they are here.
+Remember = Callable[[Wanted, Collection[Case]], None]
+_remembering: list[Remember] = []
+
+
+def register_remembering(remember: Remember) -> None:
+    if remember not in _remembering:
+        _remembering.append(remember)
+
+
+def remember(wanted: Wanted, cases: Collection[Case]) -> None:
+    for each in _remembering:
+        each(wanted, cases)
 
 
 def in_archives(wanted: Wanted, *, dry: bool) -> Iterator[Mapping[str, int]]:

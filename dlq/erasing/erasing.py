@@ -57,7 +57,9 @@ def erase(
         erased.left.add(_("letters died just now that the index does not have yet"))
     _tell("erase_begun", wanted, erased, by=by, reason=reason, operation=operation, now=now)
     free_pages.write_over()
+    failures.remember(wanted, [])
     for cases in _together(_cases(wanted, seen)):
+        failures.remember(wanted, cases)
         _erase_cases(cases, wanted, queues, now, erased)
     _erase_rest(wanted, erased, dry=False)
     free_pages.empty_the_log()
@@ -79,8 +81,11 @@ def _erase_cases(cases: list[Case], wanted: Wanted, queues: LetterQueues | None,
 def _erase_rest(wanted: Wanted, erased: Erased, *, dry: bool) -> None:
     erased.counts.update(failures.erase_records(wanted, dry=dry))
     erased.counts.update(remarks.erase_queries(wanted, dry=dry))
-    for counts in failures.in_archives(wanted, dry=dry):
-        erased.counts.update(counts)
+    try:
+        for counts in failures.in_archives(wanted, dry=dry):
+            erased.counts.update(counts)
+    except failures.NotInArchive as error:
+        erased.left.add(str(error))
 
 
 def _cases(wanted: Wanted, seen: Callable[[int], object]) -> Iterator[Case]:

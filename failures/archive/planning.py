@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Max, Min
+from django.db.models import Max, Min, Q
 
 from agents.models import LaunchSetting
 from failures.archive import compaction, is_on, settling
@@ -39,8 +39,8 @@ def plan(now: datetime) -> Plan:
     return {
         "archive": settings.MA_ARCHIVE_URL,
         "source": source(),
-        "blocks": [_told(each) for each in blocks.filter(state=BlockState.PLANNED)],
-        "verify": [_told(each) for each in blocks.filter(state=BlockState.WRITTEN)],
+        "blocks": [told(each) for each in blocks.filter(state=BlockState.PLANNED, erases=False)],
+        "verify": [told(each) for each in blocks.filter(Q(state=BlockState.WRITTEN) | Q(check_asked=True))],
         "new_blocks": new_blocks(),
     }
 
@@ -75,6 +75,7 @@ def new_blocks() -> dict[str, list[int]]:
     """{kind: numbers} that no job has seen, also those that are only planned yet."""
     found: dict[str, list[int]] = {kind: [] for kind in kinds()}
     rows = ArchiveBlock.objects.filter(computed=False).exclude(state=BlockState.REPLACED)
+    rows = rows.exclude(state=BlockState.PLANNED, erases=True)
     for kind, number in rows.order_by("kind", "number").values_list("kind", "number"):
         found.setdefault(kind, []).append(number)
     return found
@@ -133,7 +134,7 @@ def add(kind: str, each: Cut, now: datetime, **values: Any) -> ArchiveBlock:
     )  # fmt: skip
 
 
-def _told(block: ArchiveBlock) -> Plan:
+def told(block: ArchiveBlock) -> Plan:
     return {
         "kind": block.kind,
         "number": block.number,

@@ -51,13 +51,15 @@ def _written(manifest: Report, now: datetime) -> None:
 
 def _verified(verified: Report, now: datetime) -> None:
     blocks = _block(verified["kind"], verified["number"])
+    blocks.filter(check_asked=True).update(check_asked=False, verified_at=now, problem="")
     if verified["problems"]:
         _damaged(verified["kind"], verified["number"], "; ".join(verified["problems"]))
         return
     problem = "" if verified["ok"] else _said(verified)
     if verified["ok"] or not verified["extra"]:
         # What is missing came after it was read: it becomes a block of its own (`settling`).
-        blocks.filter(state=BlockState.WRITTEN).update(state=BlockState.VERIFIED, verified_at=now, problem=problem)
+        blocks.filter(state=BlockState.WRITTEN).update(state=BlockState.VERIFIED, verified_at=now)
+        blocks.update(problem=problem)
         _settle_what_was_read_anew(blocks, now)
     else:
         blocks.update(problem=problem)

@@ -24,10 +24,17 @@ def settle_all(now: datetime) -> None:
 def settle(kind: ArchivedKind, now: datetime) -> None:
     """Also of those that were damaged: what the database still has whole is read from it anew."""
     due = ArchiveBlock.objects.filter(IN_LINE, kind=kind.name, settled_at=None, last__lte=now - AFTER)
-    for block in due.filter(state=BlockState.VERIFIED).order_by("number"):
-        _settle_one(kind, block, now)
+    for block in due.filter(state__in=[BlockState.VERIFIED, BlockState.REPLACED]).order_by("number"):
+        if block.state == BlockState.VERIFIED or _is_verified(block):
+            _settle_one(kind, block, now)
     for block in ArchiveBlock.objects.filter(kind=kind.name, state=BlockState.DAMAGED).order_by("number"):
         _read_anew(kind, block, now)
+
+
+def _is_verified(replaced: ArchiveBlock) -> bool:
+    """What took its place."""
+    others = ArchiveBlock.objects.filter(kind=replaced.kind, number__gt=replaced.number).exclude(replaces=[])
+    return any(replaced.number in each.replaces for each in others.filter(state=BlockState.VERIFIED))
 
 
 def _settle_one(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
@@ -36,7 +43,7 @@ def _settle_one(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
         return
     archived = (block.rows or 0) + (late.aggregate(rows=Sum("rows"))["rows"] or 0)
     if kind.count(block.first, block.last) <= archived:
-        ArchiveBlock.objects.filter(pk=block.pk, state=BlockState.VERIFIED).update(settled_at=now)
+        ArchiveBlock.objects.filter(pk=block.pk, state=block.state).update(settled_at=now)
         return
     if block.rows:
         planning.add(kind.name, Cut(block.first, block.last), now, late_of=block.number)

@@ -1,6 +1,6 @@
 """Rows of the failures app, one file per resource."""
 
-from failures.models.archive import ArchiveBlock, BlockState
+from failures.models.archive import ArchiveBlock, ArchiveErasure, BlockState
 from failures.models.debt import IntakeDebt
 from failures.models.insight import (
     ActivationHealth,
@@ -30,6 +30,7 @@ __all__ = [
     "ActivationHealth",
     "Advice",
     "ArchiveBlock",
+    "ArchiveErasure",
     "BlockState",
     "BreakerBacktest",
     "BreakerSuggestion",

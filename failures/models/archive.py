@@ -22,7 +22,8 @@ class ArchiveBlock(models.Model):
     `settled_at`: verified, and looked at again when nothing could be committed any more: all that was received in the
     range is in the archive. `splits`: where partitions of the reader meet. `late_of`: number of the block in whose
     range this one holds what was committed later. `replaces`: numbers that readers read no longer once this one is
-    written; `compacts`: it is made of them, else read from the database anew."""
+    written; `compacts`: it is made of them, `erases`: it is one of them without what was personal, else it is read
+    from the database anew."""
 
     kind = models.CharField(_("kind"), max_length=20)
     number = models.PositiveIntegerField(_("number"))
@@ -34,6 +35,7 @@ class ArchiveBlock(models.Model):
     late_of = models.PositiveIntegerField(_("adds to block"), null=True)
     replaces = models.JSONField(_("takes the place of"), default=list)
     compacts = models.BooleanField(default=False, editable=False)
+    erases = models.BooleanField(default=False, editable=False)
     rows = models.BigIntegerField(_("rows"), null=True)
     bytes = models.BigIntegerField(_("bytes"), null=True)
     problem = models.TextField(_("problem"), blank=True, default="")
@@ -45,6 +47,8 @@ class ArchiveBlock(models.Model):
         PipelineRun, models.SET_NULL, null=True, related_name="blocks", verbose_name=_("computed in")
     )
     computed = models.BooleanField(_("computed"), default=False)
+    # A person wants it compared with the database, and its files read, once more.
+    check_asked = models.BooleanField(default=False, editable=False)
 
     class Meta:
         verbose_name = _("block of the archive")
@@ -59,6 +63,26 @@ class ArchiveBlock(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.number}"
+
+
+class ArchiveErasure(models.Model):
+    """What is still to be taken out of the archive; it holds what is to be nowhere, so it goes when that is done.
+    `cases`: [[setting key, message key]], of messages that the database knows."""
+
+    digest = models.CharField(max_length=24)
+    name = models.CharField(max_length=300, blank=True)
+    setting_key = models.CharField(max_length=200, blank=True)
+    cases = models.JSONField(default=list)
+    asked_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name = _("erasure in the archive")
+        verbose_name_plural = _("erasures in the archive")
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["digest", "name", "setting_key"], name="archive_erasure_once")]
+
+    def __str__(self) -> str:
+        return f"{self.digest} {self.asked_at:%Y-%m-%d %H:%M}"
 
 
 # Those that follow each other without a gap.

@@ -21,7 +21,7 @@ NAMED = re.compile(r"[\w+.-]+:/[^\s'\"]*?/data/([a-z_]+)/day=[0-9-]+/block-(\d+)
 # What Parquet and Spark say of the content of a file. A disk or a host that is away is no fault of the file.
 OF_THE_FILE = re.compile(
     r"not a Parquet file|FAILED_READ_FILE|ParquetDecodingException|Could not read footer|CANNOT_READ_FILE_FOOTER|"
-    r"CORRUPT|FileNotFoundException|FILE_NOT_EXIST|EOFException|PARQUET_COLUMN_DATA_TYPE_MISMATCH|ParquetCryptoRuntime"
+    r"CORRUPT|FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|EOFException|PARQUET_COLUMN_DATA_TYPE_MISMATCH|ParquetCryptoRuntime"
 )
 
 
@@ -72,7 +72,8 @@ def inspect_all(archive: Archive, kind: str) -> list[Found]:
 
 def _named(text: str) -> Iterator[tuple[str, int, str]]:
     for match in NAMED.finditer(text):
-        yield match[1], int(match[2]), match[0]
+        # Hadoop writes a local path with one slash, Spark with three.
+        yield match[1], int(match[2]), re.sub("^file:/+", "file:/", match[0])
 
 
 def _why(text: str) -> str:

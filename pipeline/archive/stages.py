@@ -11,6 +11,7 @@ from pipeline.archive.compacting import compact_day
 from pipeline.archive.problems import ArchiveError
 from pipeline.archive.reading import Archive
 from pipeline.archive.source import Source
+from pipeline.archive.sweeping import sweep
 from pipeline.archive.verifying import as_row, verify_block
 from pipeline.archive.writing import Block, archive_block
 
@@ -35,6 +36,7 @@ def archive_stage(
     """`blocks` are written, then verified; `verify`: are verified only. A block with "compacts": true is made of those
     that it replaces. `tell(done, of)` after each."""
     began, result = monotonic(), Archived()
+    sweep(archive)
     for done, block in enumerate((*blocks, *verify), start=1):
         try:
             if done <= len(blocks):

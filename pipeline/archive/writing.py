@@ -53,9 +53,9 @@ def write(session: SparkSession, block: Block, rows: DataFrame, archive: Archive
     try:
         sweep_attempts(archive, kind.name, block["day"], block["number"])
         seen = _stage(rows, kind, archive.files.url(folder), now, parts)
-        crash.point("archive: staged")
         manifest = _manifest(session, block, kind, folder, seen, archive, now)
         crash.point("archive: before the manifest")
+        _still_there(block, archive)
         done = manifests.commit(archive.files, manifest)
         crash.point("archive: after the manifest")
     except (PySparkException, Py4JError, ArchiveError) as error:
@@ -155,6 +155,15 @@ def sweep_attempts(archive: Archive, kind: str, day: str, number: int) -> list[s
             archive.files.delete(f"{parent}/{entry.name}")
             gone.append(f"{parent}/{entry.name}")
     return gone
+
+
+def _still_there(block: Block, archive: Archive) -> None:
+    """What two blocks took the place of would be there twice."""
+    every = manifests.read_all(archive.files, block["kind"]) if block.get("replaces") else {}
+    named = {number for number in block.get("replaces") or () if number in every}
+    named -= {number for each in named for number in every[each].replaces}
+    if gone := sorted(named - manifests.current(every.values()).keys()):
+        raise ArchiveError(f"{gone} were replaced meanwhile: run it again")
 
 
 def _clear(archive: Archive, folder: str) -> None:

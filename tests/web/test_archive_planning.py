@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 
 from failures.archive import compaction, results, settling
@@ -275,3 +276,20 @@ def test_a_report_that_comes_twice_changes_nothing() -> None:
 
     block = ArchiveBlock.objects.get()
     assert (block.state, block.written_at, block.verified_at) == ("verified", NOON, NOON)
+
+
+def test_a_person_has_blocks_looked_at_once_more(capsys: pytest.CaptureFixture[str]) -> None:
+    add("protocols", Cut(NOON, NOON + HOUR), NOON)
+    results.take_report({"written": [written(1, 3)], "verified": [verified(1)]}, NOON)
+    call_command("archive", "verify", "--day", "2026-11-22")
+    assert [each["number"] for each in plan(NOON + HOUR)["verify"]] == [1]
+    lost = verified(1, ok=False, missing=2, examples=["p-7"])
+    results.take_report({"verified": [lost]}, NOON + HOUR)
+    assert plan(NOON + HOUR)["verify"] == []
+
+    with pytest.raises(SystemExit):
+        call_command("archive", "status")
+    assert "2026-11-22  protocols: 3 rows, 10 bytes, 1 blocks" in capsys.readouterr().out
+    results.take_report({"verified": [verified(1)]}, NOON + HOUR)
+    call_command("archive", "status", "--json")
+    assert '"problems": []' in capsys.readouterr().out

@@ -1,0 +1,94 @@
+"""manage.py erase reaches the archive: blocks are written anew without what was personal, also after a kill."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from failures.archive.erasing import erase, remember
+from failures.erasing import NotInArchive, Wanted, substitute
+from failures.models import ArchiveBlock, ArchiveErasure, FailureProtocol
+from pipeline import crash
+from pipeline.archive import Archive
+from pipeline.archive.erasing import find
+from pipeline.archive.erasing import substitute as in_archive
+from tests.pipeline.test_archive_of_the_ma import HOUR, archived
+from tests.pipeline.test_archive_of_the_ma import switched_on as switched_on
+from tests.pipeline.test_archive_of_the_ma import world as world
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.web.factories import World
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SECRET = "Ivanov-4711"
+
+
+@pytest.fixture
+def local(settings: Any) -> None:
+    settings.MA_PIPELINE_MASTER = "local[1]"
+
+
+def holding(folder: Path, text: str) -> list[str]:
+    """Files of the archive in which it can be found. Parquet is packed: through Spark, below."""
+    return [str(path) for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+@pytest.mark.timeout(600)
+def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_harmless(
+    session: SparkSession, world: World, local: None, archive_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = FailureProtocol.objects.order_by("pk")[:3]
+    key, setting = some[0].message_key, some[0].setting_key
+    FailureProtocol.objects.filter(message_key=key, setting_key=setting).update(
+        properties={"customer": SECRET}, traceback=f"of {SECRET}", exception_text=f"no {SECRET}"
+    )
+    count = FailureProtocol.objects.filter(message_key=key, setting_key=setting).count()
+    archive, _ = archived(session, world.now + HOUR)
+    rows = archive.rows("protocols").count()
+    wanted = Wanted(name="customer", value=SECRET)
+    assert erase(wanted, dry=True)["rows of the archive"] >= count
+
+    remember(wanted, [(setting, key)])
+    monkeypatch.setitem(os.environ, crash.ASKED, "archive: after the manifest")
+    monkeypatch.setitem(os.environ, crash.ALLOWED, "1")
+    with pytest.raises(NotInArchive):
+        erase(wanted, dry=False)
+    archive.forget()
+    assert archive.rows("protocols").count() == rows
+    assert ArchiveErasure.objects.exists() and ArchiveBlock.objects.filter(erases=True, state="planned").exists()
+
+    monkeypatch.delitem(os.environ, crash.ASKED)
+    erase(wanted, dry=False)
+    archive.forget()
+    found = archive.rows("protocols").collect()
+    assert len(found) == rows
+    assert not [row for row in found if SECRET in str(row)]
+    assert not [row for row in found if (row["message_key"], row["setting_key"]) == (key, setting)]
+    gone = [row for row in found if row["message_key"] == substitute(key)]
+    assert len(gone) >= count and {(row["traceback"], row["properties"]) for row in gone} == {("", "{}")}
+    assert not ArchiveErasure.objects.exists()
+    assert not ArchiveBlock.objects.filter(state="planned").exists()
+    # The old files are gone at once.
+    named = {manifest.folder for kind in ("protocols", "letters") for manifest in archive.manifests(kind).values()}
+    lying = {str(path.parent.relative_to(archive_url)) for path in Path(archive_url).rglob("data/[pl]*/*/*/*.parquet")}
+    assert lying == named
+    assert holding(Path(archive_url), SECRET) == []
+
+
+def test_both_sides_put_the_same_in_place_of_a_key(session: SparkSession, settings: Any) -> None:
+    import hashlib
+
+    key = hashlib.sha256(b"failures.erasing" + settings.SECRET_KEY.encode()).hexdigest()
+
+    assert in_archive("ID:1-2", key) == substitute("ID:1-2")
+
+
+def test_nothing_is_found_of_what_is_not_there(session: SparkSession, archive_url: str) -> None:
+    wanted = {"message_key": "ID:none", "name": "", "value": "", "setting": "", "cases": [], "key": "00"}
+
+    assert find(Archive(session, archive_url), wanted) == ([], set())
