@@ -84,6 +84,21 @@ class Bound(Line):
         return f"{self.name} · {figures} · {sign} {self.goal:,.0f} {self.unit} · {self.verdict}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Most(Line):
+    """`product` and `reference` in `unit`; short of the goal when the ratio is above it (infinite: no goal)."""
+
+    unit: str
+
+    @property
+    def ok(self) -> bool:
+        return self.ratio <= self.goal
+
+    def line(self) -> str:
+        figures = f"{self.product:,.1f} {self.unit} · {self.reference:,.1f} {self.unit} · {self.ratio:.2f}"
+        return f"{self.name} · {figures} · ≤ {self.goal:.2f} · {self.verdict}"
+
+
 def percentile_95(figures: Sequence[float]) -> float:
     """The smallest figure that 95 of 100 do not exceed."""
     ordered = sorted(figures)

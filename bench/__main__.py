@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Line, consume, dlq, pages, protocols, trip
+from bench import Line, consume, dlq, pages, pipeline, protocols, trip
 
 BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Line]]] = {
     "consume": consume.run,
     "dlq": dlq.run,
     "pages": pages.run,
+    "pipeline": pipeline.run,
     "protocols": protocols.run,
     "trip": trip.run,
 }

@@ -29,6 +29,7 @@ from pipeline.session import build
 ARCHIVE = "archive"
 REPORT = "report.json"
 LONGEST_PROBLEM = 2000  # characters
+PARTS, UNSAID, LEAST_PARTS = "spark.sql.shuffle.partitions", "200", 16
 
 
 class Application:
@@ -132,8 +133,8 @@ class Application:
             },
             "window": self._window(),
         }
-        place = plan.progress.with_name(REPORT)
-        aside = place.with_name(f".{REPORT}")
+        place = plan.report or plan.progress.with_name(REPORT)
+        aside = place.with_name(f".{place.name}")
         aside.write_text(json.dumps(report, indent=1, default=str), "utf-8")
         crash.point("report: written")
         aside.rename(place)
@@ -148,13 +149,23 @@ class Application:
         }
 
 
+def fitted(session: SparkSession) -> SparkSession:
+    """As many parts of a shuffle as the cores can use, where nobody said otherwise: most shuffles are small, and each
+    part of one costs a task."""
+    if session.conf.get(PARTS) == UNSAID:
+        session.conf.set(PARTS, str(max(LEAST_PARTS, 4 * session.sparkContext.defaultParallelism)))
+    # What is kept for several results is spread over as few parts as it fills.
+    session.conf.set("spark.sql.optimizer.canChangeCachedPlanOutputPartitioning", "true")
+    return session
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="pipeline")
     parser.add_argument("--plan", type=Path, required=True)
     options = parser.parse_args(arguments)
     try:
         plan = read(options.plan)
-        session = build(name=f"pipeline {plan.run}")
+        session = fitted(build(name=f"pipeline {plan.run}"))
         Application(session, plan).run()
     except PlanError as error:
         print(f"pipeline: {error}", file=sys.stderr)

@@ -37,6 +37,7 @@ class Plan:
     retention: Mapping[str, Any] = field(default_factory=dict)
     database_bytes: int = 0
     archive_bytes: int | None = None
+    report: Path | None = None
 
 
 def read(path: Path) -> Plan:
@@ -47,6 +48,8 @@ def read(path: Path) -> Plan:
         results = known["results"]
         known["results_local"] = Path(known.get("results_local") or results.removeprefix("file://"))
         known["progress"] = Path(known.get("progress") or path.with_name("progress.jsonl"))
+        if "report" in known:
+            known["report"] = Path(known["report"])
         for name in ("now", "since", "until"):
             if name in known:
                 known[name] = instant(known[name])

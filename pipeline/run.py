@@ -77,7 +77,12 @@ class Run:
 
     def span_of_new(self, *kinds: str) -> Stretch | None:
         """From the first to the last occurrence in the new blocks, as their manifests tell."""
-        every = [self.archive.manifests(kind)[number] for kind in kinds for number in self.new_blocks.get(kind, ())]
+        every = [
+            manifest
+            for kind in kinds
+            for manifest in self.archive.manifests(kind).values()
+            if {manifest.block, *manifest.replaces} & set(self.new_blocks.get(kind, ()))
+        ]
         ends = [end for each in every for end in (each.occurred_min, each.occurred_max) if end is not None]
         if not ends:
             return None

@@ -5,11 +5,23 @@ from collections.abc import Sequence
 
 from deploy import python_packages
 from deploy.config import REPOSITORY, Config
+from deploy.layout import Layout
 from deploy.problem import Problem
+
+# What it is set beside is installed when it is asked for.
+PIPELINE = "pipeline"
 
 
 def run(config: Config, arguments: Sequence[str]) -> int:
     if not python_packages.PYTHON.exists():
         raise Problem("nothing is installed yet: ./ma up")
+    if arguments[:1] == [PIPELINE]:
+        _install(config)
     command = [str(python_packages.PYTHON), "-m", "bench", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+
+
+def _install(config: Config) -> None:
+    lines = (*python_packages.for_background(), *python_packages.requirements("requirements-bench.txt"))
+    if not python_packages.installed(lines, "bench"):
+        python_packages.install(lines, "bench", Layout(config.data).log("install"))
