@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from deploy import distribution, python_packages, system_packages
+from deploy import distribution, drivers, python_packages, system_packages
 from deploy.config import REPOSITORY, Config
 from deploy.console import duration, say, table
 from deploy.layout import Layout
@@ -85,10 +85,12 @@ def _install(layout: Layout) -> None:
     # The acceptance tests unpack the broker into data folders of their own.
     needs = system_packages.for_start(broker=True, virtual_environment=wanting) + system_packages.for_tests()
     system_packages.ensure(needs, log, say)
-    for lines, stamp in ((start, "start"), (tests, "tests")):
+    # The types of the pipeline need its packages, its tests its drivers too.
+    for lines, stamp in ((start, "start"), (tests, "tests"), (python_packages.for_background(), "background")):
         if not python_packages.installed(lines, stamp):
             say(f"installing Python packages ({stamp})")
             python_packages.install(lines, stamp, log)
+    drivers.ensure(log)
 
 
 def _run(stage: Stage) -> Result:
