@@ -16,9 +16,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Activation
+from agents.models import Activation, BreakerTrip, Run
 from deploy import drivers
 from deploy.ports import free_ports
+from dlq.models import DeadLetter
 from failures.insights.jobs import TABLES
 from failures.insights.places import tail_of_log
 from failures.insights.readiness import submit_program
@@ -30,6 +31,7 @@ from failures.models import (
     FailureTrend,
     InsightTable,
     PipelineRun,
+    RecoveredMessage,
 )
 from failures.models.archive import ArchiveBlock
 from tests.services import cache
@@ -41,11 +43,15 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 @pytest.fixture
 def world() -> World:
-    """Its rows were received yesterday: the last minutes are left to the next run."""
+    """Its rows came yesterday: what comes in the last minutes is left to the next run."""
     made = make_world(letters=21)
     yesterday = timezone.now() - timedelta(days=1)
     FailureProtocol.objects.update(received_at=yesterday)
+    RecoveredMessage.objects.update(received_at=yesterday)
     Activation.objects.exclude(ended_at=None).update(ended_at=yesterday)
+    Run.objects.exclude(closed_at=None).update(closed_at=yesterday)
+    BreakerTrip.objects.update(at=yesterday)
+    DeadLetter.objects.update(seen_at=yesterday)
     return made
 
 
