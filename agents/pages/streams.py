@@ -31,7 +31,8 @@ class Stream:
 
     def __init__(self, texts: Iterable[str], *, told: Callable[[bool], object], begin: str = "") -> None:
         """Raises AllPlacesTaken."""
-        if not _running.acquire(blocking=False):
+        self._places = _running
+        if not self._places.acquire(blocking=False):
             raise AllPlacesTaken
         self._told, self._held, self._whole = told, True, False
         self._pieces = self._joined(texts, begin)
@@ -58,7 +59,7 @@ class Stream:
         if not self._held:
             return
         self._held = False
-        _running.release()
+        self._places.release()
         if not self._whole:
             self._told(False)
 

@@ -5,9 +5,12 @@ Django is set up after this file is loaded, so models are imported inside the fi
 
 from __future__ import annotations
 
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from agents.pages import streams
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -52,6 +55,12 @@ def fresh_cache() -> None:
     from django.core.cache import cache
 
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def all_places_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that asks for a file and does not read it holds its place for ever; a server closes it."""
+    monkeypatch.setattr(streams, "_running", BoundedSemaphore(streams.AT_ONCE))
 
 
 @pytest.fixture
