@@ -15,12 +15,13 @@ from deploy.layout import Layout
 
 @dataclass(frozen=True)
 class Stage:
-    """`beside`: runs from the start beside the others, because it mostly waits; its output comes at its end."""
+    """`lane`: those of one run one after the other, each lane beside the others. What the first one prints is shown as
+    it comes, of the others when a stage has ended."""
 
     name: str
     command: tuple[str, ...]
     settings: dict[str, str] = field(default_factory=dict)
-    beside: bool = False
+    lane: int = 0
 
 
 @dataclass(frozen=True)
@@ -35,17 +36,23 @@ class Result:
         return self.stage.name, "ok" if self.code == 0 else "FAILED", duration(self.seconds), self.last_line
 
 
+# Two that write one cache at the same time lose it.
+PYTEST = ("pytest", "-p", "no:cacheprovider")
+
 EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
     Stage("mypy", ("mypy",)),
     Stage("imports", ("lint-imports",)),
-    Stage("tests", ("pytest", "tests", "--ignore=tests/acceptance")),
+    Stage("tests", ("pytest", "tests", "--ignore=tests/pipeline", "--ignore=tests/acceptance")),
     Stage(
         "tests, PostgreSQL",
-        ("pytest", "tests/web", "tests/pipeline/test_archive_of_the_ma.py"),
+        (*PYTEST, "tests/web", "tests/pipeline/test_archive_of_the_ma.py"),
         {"MA_TEST_DATABASE": "postgresql"},
+        lane=1,
     ),
-    Stage("tests, whole product", ("pytest", "-p", "no:cacheprovider", "tests/acceptance"), beside=True),
+    Stage("tests, pipeline", (*PYTEST, "tests/pipeline"), lane=1),
+    # It mostly waits.
+    Stage("tests, whole product", (*PYTEST, "tests/acceptance"), lane=2),
 )
 
 
@@ -62,16 +69,18 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
 
 def run(config: Config, arguments: Sequence[str]) -> int:
     _install(Layout(config.data))
-    chosen = stages(arguments)
-    if any(stage.beside for stage in chosen):
+    lanes: dict[int, list[Stage]] = {}
+    for stage in stages(arguments):
+        lanes.setdefault(stage.lane, []).append(stage)
+    if len(lanes) > 1:
         distribution.fetch(Layout(config.data).log("install"))  # once, not by two stages at the same time
     with ThreadPoolExecutor() as beside:
-        waiting = [beside.submit(_run_unseen, stage) for stage in chosen if stage.beside]
-        results = [_run(stage) for stage in chosen if not stage.beside]
+        waiting = [beside.submit(_run_unseen, some) for lane, some in lanes.items() if lane]
+        results = [_run(stage) for stage in lanes.get(0, ())]
         for each in waiting:
-            result, output = each.result()
-            say(f"\n== {result.stage.name}: {' '.join(result.stage.command)}\n{output}")
-            results.append(result)
+            for result, output in each.result():
+                say(f"\n== {result.stage.name}: {' '.join(result.stage.command)}\n{output}")
+                results.append(result)
     if len(results) > 1:
         say("\n" + table([result.row for result in results]))
     return 0 if all(result.code == 0 for result in results) else 1
@@ -100,11 +109,14 @@ def _run(stage: Stage) -> Result:
     return Result(stage, code, time.monotonic() - started, last_line)
 
 
-def _run_unseen(stage: Stage) -> tuple[Result, str]:
-    """The result, and all that it printed."""
-    started, lines = time.monotonic(), list[str]()
-    code, last_line = _follow(stage, lines.append)
-    return Result(stage, code, time.monotonic() - started, last_line), "".join(lines)
+def _run_unseen(stages: Sequence[Stage]) -> list[tuple[Result, str]]:
+    """Of each its result, and all that it printed."""
+    ended = []
+    for stage in stages:
+        started, lines = time.monotonic(), list[str]()
+        code, last_line = _follow(stage, lines.append)
+        ended.append((Result(stage, code, time.monotonic() - started, last_line), "".join(lines)))
+    return ended
 
 
 def _show(stage: Stage) -> tuple[int, str]:

@@ -11,30 +11,26 @@ from deploy.commands.test import EVERYTHING, Stage, stages
 
 def test_without_arguments_everything_runs() -> None:
     assert stages(()) == EVERYTHING
-    assert [stage.name for stage in EVERYTHING if not stage.beside] == [
-        "ruff",
-        "mypy",
-        "imports",
-        "tests",
-        "tests, PostgreSQL",
-    ]
+    assert [stage.name for stage in EVERYTHING if stage.lane == 0] == ["ruff", "mypy", "imports", "tests"]
 
 
 def test_what_one_stage_leaves_out_another_runs() -> None:
     commands = [stage.command for stage in EVERYTHING]
     left_out = [word.removeprefix("--ignore=") for words in commands for word in words if word.startswith("--ignore=")]
 
-    assert left_out == ["tests/acceptance"]
-    assert any(words[0] == "pytest" and words[-1] == "tests/acceptance" for words in commands)
+    assert left_out == ["tests/pipeline", "tests/acceptance"]
+    for folder in left_out:
+        assert any(words[0] == "pytest" and words[-1] == folder for words in commands)
 
 
-def test_a_stage_beside_the_others_fails_the_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lane", [0, 1, 2])
+def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
 
     def follow(stage: Stage, tell: Callable[[str], None]) -> tuple[int, str]:
         seen.append(stage.name)
         tell("said\n")
-        return int(stage.beside), "said"
+        return int(stage.lane == lane), "said"
 
     monkeypatch.setattr(commands, "_follow", follow)
     monkeypatch.setattr(commands, "_install", lambda layout: None)
@@ -42,7 +38,7 @@ def test_a_stage_beside_the_others_fails_the_whole(monkeypatch: pytest.MonkeyPat
 
     assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
     assert sorted(seen) == sorted(stage.name for stage in EVERYTHING)
-    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == 0
+    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == int(lane == 0)
 
 
 def test_arguments_go_to_pytest_alone() -> None:

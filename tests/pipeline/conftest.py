@@ -12,10 +12,12 @@ from tests.services import cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Most of the time of a short run goes into compiling what is run once: the quick compiler alone takes a third of it.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # Of a few rows most of the time goes into compiling what is run once.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.host": "127.0.0.1",
@@ -31,10 +33,14 @@ def jars() -> str:
 
 @pytest.fixture(scope="session")
 def session(jars: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    from pipeline.session import build
+    from pipeline.session import JAVA_UTC, build
 
-    warehouse = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")), "spark.jars": jars}
-    session = build("local[1]", name="tests", memory="1g", settings={**SETTINGS, **warehouse})
+    of_tests = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.jars": jars,
+        "spark.driver.extraJavaOptions": f"{JAVA_UTC} {SHORT_LIVED}",
+    }
+    session = build("local[1]", name="tests", memory="1g", settings={**SETTINGS, **of_tests})
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

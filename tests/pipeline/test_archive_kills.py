@@ -19,7 +19,7 @@ from deploy.config import REPOSITORY
 from pipeline import crash
 from pipeline.archive import Archive
 from pipeline.archive.reading import iso
-from tests.pipeline.conftest import SETTINGS
+from tests.pipeline.conftest import SETTINGS, SHORT_LIVED
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -61,7 +61,8 @@ class House:
         command += [str(REPOSITORY / "tests/pipeline/archive_only.py"), "plan.json", "report.json"]
         known = {
             **os.environ, "JDBC": self.database.source.url, "PYTHONPATH": str(REPOSITORY),
-            "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, **environment,
+            "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "JDK_JAVA_OPTIONS": SHORT_LIVED, **environment,
         }  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(

@@ -34,6 +34,7 @@ from failures.models import (
     RecoveredMessage,
 )
 from failures.models.archive import ArchiveBlock
+from tests.pipeline.conftest import SHORT_LIVED
 from tests.services import cache
 from tests.web.factories import World, make_world
 from tests.web.pipeline import use, worked
@@ -56,7 +57,8 @@ def world() -> World:
 
 
 @pytest.fixture
-def spark(settings: Any, tmp_path: Path) -> None:
+def spark(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", SHORT_LIVED)
     use(settings, tmp_path, "well")
     plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
