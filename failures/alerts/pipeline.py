@@ -1,24 +1,26 @@
-"""An alert where the pipeline fails, or where what it found gets old."""
+"""Alerts where the pipeline fails, where what it found gets old, and where its archive is damaged."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
 from agents.models import Severity
 from agents.pages.amounts import duration, number
 from agents.pages.consoles import link
+from failures.archive.damage import damage
 from failures.insights.reading import standing
 
-FAILED, OLD_RESULTS = "failed", "old"
+FAILED, OLD_RESULTS, DAMAGED = "failed", "old", "damaged"
 
 
 def register_kind() -> None:
     register(PIPELINE)
+    register(ARCHIVE)
 
 
 def troubles(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -57,4 +59,34 @@ PIPELINE = Kind(
     ),
     url=lambda facts: link("pipeline_run", facts["run"]),
     observe=troubles,
+)
+
+
+def damaged(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """`value`: blocks."""
+    found = damage()
+    if found is not None:
+        yield Observation(DAMAGED, float(found.blocks))
+
+
+def _says_damaged(facts: Mapping[str, Any], value: float) -> str:
+    count = round(value)
+    text = ngettext("%(n)s block of the archive is damaged.", "%(n)s blocks of the archive are damaged.", count)
+    return text % {"n": number(count)}
+
+
+ARCHIVE = Kind(
+    name="archive_damaged",
+    label=gettext_lazy("Archive damaged"),
+    severity=Severity.WARNING,
+    limits=Thresholds(1.0, 1.0),
+    unit=gettext_lazy("blocks"),
+    says=_says_damaged,
+    measure=lambda value: number(round(value)),
+    what_to_do=gettext_lazy(
+        "The page Insights names the blocks. What the database still has whole is read anew by the next run; the files "
+        "of the others have to come back from a backup."
+    ),
+    url=lambda facts: link("insights"),
+    observe=damaged,
 )

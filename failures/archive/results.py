@@ -58,7 +58,9 @@ def _verified(verified: Report, now: datetime) -> None:
     problem = "" if verified["ok"] else _said(verified)
     if verified["ok"] or not verified["extra"]:
         # What is missing came after it was read: it becomes a block of its own (`settling`).
-        blocks.filter(state=BlockState.WRITTEN).update(state=BlockState.VERIFIED, verified_at=now)
+        # Also of a damaged one whose files came back: it is looked at where a person asked for it.
+        open_still = blocks.filter(state__in=[BlockState.WRITTEN, BlockState.DAMAGED])
+        open_still.update(state=BlockState.VERIFIED, verified_at=now)
         blocks.update(problem=problem)
         _settle_what_was_read_anew(blocks, now)
     else:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from failures.archive.damage import Damage, damage
 from failures.insights.readiness import readiness
 from failures.models import LOADED_RUNS, InsightTable, PipelineRun, PipelineState
 
@@ -19,7 +20,7 @@ TRIES = 5
 @dataclass(frozen=True, slots=True)
 class Standing:
     """`open`: the run that goes on. `last`: the one that ended last. `loaded`: the last that found something. `says`:
-    why none can run here; empty: it can."""
+    why none can run here; empty: it can. `damage`: what of the archive cannot be read, where there is such."""
 
     open: PipelineRun | None
     last: PipelineRun | None
@@ -27,6 +28,7 @@ class Standing:
     off: bool
     says: str
     old: bool
+    damage: Damage | None
 
     @property
     def failed(self) -> bool:
@@ -47,6 +49,7 @@ def standing(now: datetime) -> Standing:
         off=ready.off,
         says=ready.says,
         old=loaded is not None and loaded.ended_at is not None and now - loaded.ended_at > OLD,
+        damage=damage(),
     )
 
 

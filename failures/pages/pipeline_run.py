@@ -68,10 +68,11 @@ def stage_label(name: str) -> str:
 @needs(VIEW)
 def run_bar(request: HttpRequest) -> HttpResponseBase:
     """The bar alone, for who looks every few seconds; 304 where nothing has changed."""
-    context = run_facts(request, standing(timezone.now()))
+    of = standing(timezone.now())
+    context = run_facts(request, of)
     html = render_to_string("failures/run_bar.html", context, request)
-    told = [repr(run and (run.pk, run.state, run.stages, run.cancel_asked_at)) for run in _runs(context["standing"])]
-    etag = f'"{sha256("".join([*told, str(request.LANGUAGE_CODE)]).encode()).hexdigest()[:16]}"'
+    told = [repr(run and (run.pk, run.state, run.stages, run.cancel_asked_at)) for run in _runs(of)]
+    etag = f'"{sha256("".join([*told, repr(of.damage), str(request.LANGUAGE_CODE)]).encode()).hexdigest()[:16]}"'
     response = HttpResponse(html)
     response["ETag"] = etag
     return get_conditional_response(request, etag=etag, response=response) or response

@@ -15,6 +15,8 @@ def check(now: datetime) -> Iterator[Finding]:
         return
     if found.says:
         yield bad(found.says, "Install it (./ma up does), or leave MA_ARCHIVE_URL empty.")
+    if found.damage:
+        yield bad(f"{found.damage.says}; {found.damage.problem[:200]}", "./ma manage archive status; docs/archive.md")
     if found.failed and found.last is not None:
         says = f"the last run is {found.last.state}: {found.last.problem[:200]}"
         yield bad(says, "./ma manage pipeline status --log")

@@ -27,7 +27,7 @@ from contract.properties import FEED, UNKNOWN, dead_letter_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY
 from ma_site.pages.part import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part
-from ma_site.pages.pipeline import pipeline_part
+from ma_site.pages.pipeline import archive_parts, pipeline_part
 from ma_site.redis_check import ping
 
 VIEW = "agents.view_server"
@@ -58,6 +58,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         *_records(now),
         _retention(now),
         pipeline_part(now),
+        *archive_parts(),
         _alerts(now),
     ]
     servers = _servers(now)

@@ -5,8 +5,15 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 
 from agents.pages.consoles import link
+from failures.archive.damage import damage
 from failures.insights.reading import standing
 from ma_site.pages.part import DEGRADED, OK, UNUSED, Part
+
+
+def archive_parts() -> list[Part]:
+    """Nothing while all of it can be read: an operator need not know of it."""
+    found = damage()
+    return [] if found is None else [Part(_("Archive"), DEGRADED, found.says, found.todo, url=link("insights"))]
 
 
 def pipeline_part(now: datetime) -> Part:

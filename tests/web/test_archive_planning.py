@@ -13,6 +13,7 @@ from django.db import connection
 
 from failures.archive import compaction, results, settling
 from failures.archive.cutting import Cut, cut
+from failures.archive.damage import damage
 from failures.archive.keeping import archived_before, not_archived, protocols_archived_before
 from failures.archive.kinds import ArchivedKind, kinds
 from failures.archive.planning import add, foreseen, new_blocks, plan
@@ -226,6 +227,24 @@ def test_a_damaged_block_is_read_anew_while_the_database_has_its_rows() -> None:
     assert ArchiveBlock.objects.get(number=1).state == BlockState.REPLACED
     assert not_archived([picked(NOON)], NOON + 4 * HOUR) == set()
     assert len(not_archived([picked(NOON + HOUR)], NOON + 4 * HOUR)) == 1
+
+
+def test_a_damaged_block_whose_files_came_back_is_whole_again_when_it_was_looked_at() -> None:
+    block = add("protocols", Cut(NOON, NOON + HOUR), NOON)
+    results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON)
+    broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
+    results.take_report({"quarantined": broken}, NOON + HOUR)
+    found = damage()
+    assert found is not None and (found.blocks, found.problem) == (1, "part-1: it is not there")
+    ArchiveBlock.objects.update(check_asked=True)
+    results.take_report({"verified": [verified(1) | {"problems": ["part-1: it is not there"]}]}, NOON + 2 * HOUR)
+    assert damage() is not None
+
+    ArchiveBlock.objects.update(check_asked=True)
+    results.take_report({"verified": [verified(1)]}, NOON + 3 * HOUR)
+    block.refresh_from_db()
+    assert (block.state, block.problem, block.verified_at) == ("verified", "", NOON + 3 * HOUR)
+    assert damage() is None
 
 
 def test_a_day_of_many_small_blocks_becomes_one() -> None:

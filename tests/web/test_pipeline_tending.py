@@ -9,11 +9,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from failures.alerts.pipeline import PIPELINE
+from failures.alerts.pipeline import ARCHIVE, PIPELINE
 from failures.insights import tending
 from failures.insights.places import RunFolder
 from failures.insights.tending import forget_old, is_due, tend
-from failures.models import FailureTrend, InsightTable, PipelineRun
+from failures.models import ArchiveBlock, FailureTrend, InsightTable, PipelineRun
 from ma_site.checks.pipeline import check
 from tests.web.insight_rows import run_row
 from tests.web.pipeline import use
@@ -125,3 +125,39 @@ def test_health_and_doctor_tell_how_it_is(
     settings.MA_ARCHIVE_URL = ""
     assert "switched off" in client.get("/health/").content.decode()
     assert all(finding.ok and "switched off" in finding.detail for finding in check(timezone.now()))
+
+
+def damaged(number: int) -> None:
+    now = timezone.now()
+    ArchiveBlock.objects.create(
+        kind="protocols", number=number, day=now.date(), first=now, last=now, state="damaged",
+        problem=f"data/block-{number}/<b>part</b>: it is not there",
+    )  # fmt: skip
+
+
+def test_damage_of_the_archive_is_told_everywhere_until_it_is_mended(
+    client: Client, viewer: User, settings: Any
+) -> None:
+    client.force_login(viewer)
+    run_row("done")
+    assert "archive-damage" not in client.get("/insights/").content.decode()
+    assert list(ARCHIVE.observe(timezone.now(), frozenset())) == []
+    etag = client.get("/insights/run-bar/")["ETag"]
+    for number in range(1, 6):
+        damaged(number)
+
+    page = client.get("/insights/").content.decode()
+    assert "5 blocks of the archive are damaged: protocols 1, protocols 2, protocols 3, …" in page
+    assert "data/block-1/&lt;b&gt;part&lt;/b&gt;: it is not there" in page and "archive verify" in page
+    assert client.get("/insights/run-bar/", headers={"If-None-Match": etag}).status_code == 200
+    assert "5 blocks of the archive are damaged" in client.get("/health/").content.decode()
+    assert [finding.ok for finding in check(timezone.now())] == [False, True]
+    (alert,) = ARCHIVE.observe(timezone.now(), frozenset())
+    assert alert.value == 5.0 and ARCHIVE.says(alert.facts, 5.0) == "5 blocks of the archive are damaged."
+    assert ARCHIVE.url(alert.facts) == "/insights/"
+    client.cookies["django_language"] = "ru"
+    assert "5 блоков архива повреждены" in client.get("/insights/").content.decode()
+
+    settings.MA_ARCHIVE_URL = ""
+    assert list(ARCHIVE.observe(timezone.now(), frozenset())) == []
+    assert "повреждены" not in client.get("/health/").content.decode()
