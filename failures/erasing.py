@@ -84,7 +84,12 @@ def register_archive(archive: Archive) -> None:
 
 
 class NotInArchive(Exception):
-    """It could not be taken out of an archive: run it again. The text says why."""
+    """It could not be taken out of an archive, or not out of all of it: run it again. The text says why; `counts`: what
+    was taken out nevertheless."""
+
+    def __init__(self, text: str, counts: Mapping[str, int] | None = None) -> None:
+        super().__init__(text)
+        self.counts: Mapping[str, int] = counts or {}
 
 
 # Told of cases before anything of them goes: what finds them in an archive is known only as long as they are here.

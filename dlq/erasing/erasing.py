@@ -85,6 +85,7 @@ def _erase_rest(wanted: Wanted, erased: Erased, *, dry: bool) -> None:
         for counts in failures.in_archives(wanted, dry=dry):
             erased.counts.update(counts)
     except failures.NotInArchive as error:
+        erased.counts.update(error.counts)
         erased.left.add(str(error))
 
 

@@ -23,7 +23,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from failures.archive import is_on, planning
+from failures.archive import is_on, planning, results
 from failures.archive.cutting import Cut
 from failures.erasing import Case, NotInArchive, Wanted
 from failures.insights import processes
@@ -58,20 +58,47 @@ def erase(wanted: Wanted, dry: bool) -> Mapping[str, int]:
     ).first()
     cases = remembered.cases if remembered else []
     with _Program() as program:
-        found = program.ask(_told(wanted, cases))["found"]
+        first = program.ask(_told(wanted, cases))
+        found, unreadable = first["found"], first["unreadable"]
         rows = sum(each["rows"] for each in found)
+        counts = {"rows of the archive": rows}
+        needless, left = _sorted(first["quarantined"])
         if dry:
             program.tell("")
-            return {"rows of the archive": rows}
-        blocks = _planned(found, timezone.now())
-        answer = program.ask(json.dumps({"blocks": [planning.told(each) for each in blocks]})) if blocks else {}
+            _tell_of_left(left, counts)
+            return counts
+        blocks = _planned(found, unreadable, timezone.now())
+        asked = {"blocks": [planning.told(each) for each in blocks], "discard": needless}
+        answer = program.ask(json.dumps(asked)) if blocks or needless else {}
     _put_down(answer.get("written", ()), timezone.now())
     if failed := answer.get("failed"):
         _take_back(failed)
         raise NotInArchive(_("the archive: %(why)s") % {"why": failed[0]["problem"]})
     if remembered is not None:
         remembered.delete()
-    return {"rows of the archive": rows, "blocks of the archive": len(blocks)}
+    counts |= {"blocks of the archive": len(blocks), "unreadable files of the archive": len(needless)}
+    _tell_of_left(left, counts)
+    return counts
+
+
+def _sorted(quarantined: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """Paths of files that nobody needs, because all of their block was read from the database anew; and of the others,
+    of which nobody can tell what they hold."""
+    anew = ArchiveBlock.objects.filter(erases=False, compacts=False, verified_at__isnull=False).exclude(replaces=[])
+    anew = anew.filter(state__in=[BlockState.VERIFIED, BlockState.REPLACED])
+    needless = {(kind, number) for kind, numbers in anew.values_list("kind", "replaces") for number in numbers}
+    of_needless = [each["path"] for each in quarantined if (each["kind"], each["block"]) in needless]
+    return of_needless, [each["path"] for each in quarantined if each["path"] not in of_needless]
+
+
+def _tell_of_left(left: Sequence[str], counts: Mapping[str, int]) -> None:
+    """Raises NotInArchive."""
+    if left:
+        text = _(
+            "the archive: these files cannot be read and may hold it: %(files)s. Delete them; or mend them and put "
+            "them back to where they were, let the pipeline run, and run this again"
+        )
+        raise NotInArchive(text % {"files": ", ".join(left)}, counts)
 
 
 def _told(wanted: Wanted, cases: Sequence[Sequence[str]]) -> str:
@@ -87,8 +114,13 @@ def _told(wanted: Wanted, cases: Sequence[Sequence[str]]) -> str:
 
 
 @transaction.atomic
-def _planned(found: Sequence[Mapping[str, Any]], now: datetime) -> list[ArchiveBlock]:
-    """One for each that holds something, with those that an erasing before this one had planned."""
+def _planned(
+    found: Sequence[Mapping[str, Any]], unreadable: Sequence[Mapping[str, Any]], now: datetime
+) -> list[ArchiveBlock]:
+    """One for each that holds something, with those that an erasing before this one had planned. What cannot be read
+    is damaged from here on. Raises NotInArchive."""
+    results.take_report({"quarantined": unreadable}, now)
+    awaited = _awaited()
     pending = list(ArchiveBlock.objects.filter(erases=True, state=BlockState.PLANNED).order_by("kind", "number"))
     known = {(each.kind, each.replaces[0]) for each in pending}
     for each in found:
@@ -97,6 +129,8 @@ def _planned(found: Sequence[Mapping[str, Any]], now: datetime) -> list[ArchiveB
         old = ArchiveBlock.objects.filter(kind=each["kind"], number=each["block"]).first()
         if old is None:
             raise NotInArchive(_("the archive: a block that this site does not know: %(block)s") % {"block": each})
+        if (old.kind, old.number) in awaited:
+            raise NotInArchive(_("the archive: a block waits for being written anew: let the pipeline run before"))
         pending.append(
             planning.add(
                 old.kind, Cut(old.first, old.last), now, replaces=[old.number, *old.replaces], erases=True,
@@ -106,8 +140,16 @@ def _planned(found: Sequence[Mapping[str, Any]], now: datetime) -> list[ArchiveB
     return pending
 
 
+def _awaited() -> set[tuple[str, int]]:
+    """Blocks of which the next run makes others: two that take the place of one would hold its rows twice."""
+    planned = ArchiveBlock.objects.filter(state=BlockState.PLANNED, erases=False).exclude(replaces=[])
+    return {(kind, number) for kind, numbers in planned.values_list("kind", "replaces") for number in numbers}
+
+
 @transaction.atomic
 def _put_down(written: Sequence[Mapping[str, Any]], now: datetime) -> None:
+    """What was damaged stays so: the new block has no rows of the files that cannot be read, and says as many as there
+    were, so that it is not read anew from a database that has fewer."""
     for manifest in written:
         block = ArchiveBlock.objects.get(kind=manifest["kind"], number=manifest["block"])
         old = ArchiveBlock.objects.filter(kind=block.kind, number__in=block.replaces)
@@ -116,6 +158,11 @@ def _put_down(written: Sequence[Mapping[str, Any]], now: datetime) -> None:
             state=BlockState.VERIFIED, rows=manifest["rows"], bytes=sum(file["bytes"] for file in manifest["files"]),
             written_at=now, verified_at=now, settled_at=settled or now,
         )  # fmt: skip
+        before = old.filter(number=block.replaces[0]).first()
+        if before is not None and before.state == BlockState.DAMAGED:
+            ArchiveBlock.objects.filter(pk=block.pk).update(
+                state=BlockState.DAMAGED, rows=before.rows, settled_at=None, problem=before.problem
+            )
         old.update(state=BlockState.REPLACED)
 
 

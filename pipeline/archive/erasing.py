@@ -3,9 +3,13 @@ rows and without what was personal in them, as the MA's database keeps them too.
 
 python -m pipeline.archive.erasing ARCHIVE MASTER. What is wanted comes on standard input, never by a file, an argument
 or a variable: first {"message_key", "name", "value", "setting", "cases": [[setting key, message key]], "key"}, all
-texts; the answer is {"found": [{"kind", "block", "rows"}]}. Then {"blocks": [a block with "replaces" for each]}, and
-the answer is {"written": [manifest], "failed": [{"kind", "number", "problem"}]}. An empty line instead: only that was
-to be known. Answers begin with ANSWER.
+texts; the answer is {"found": [{"kind", "block", "rows"}], "unreadable": [{"kind", "block", "path", "why"}],
+"quarantined": [{"kind", "block", "path"}]}. Then {"blocks": [a block with "replaces" for each], "discard": [paths of
+"quarantined"]}, and the answer is {"written": [manifest], "failed": [{"kind", "number", "problem"}]}. An empty line
+instead: only that was to be known. Answers begin with ANSWER.
+
+Files that cannot be read are left out, and told: `unreadable` are those of blocks that are there, `quarantined` those
+that were moved aside, now or before.
 """
 
 import hmac
@@ -13,10 +17,10 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import crash
@@ -24,6 +28,7 @@ from pipeline.archive import manifests
 from pipeline.archive.manifests import Manifest
 from pipeline.archive.masking import PROPERTIES
 from pipeline.archive.problems import ArchiveError
+from pipeline.archive.quarantine import guarded, inspect_all
 from pipeline.archive.reading import Archive
 from pipeline.archive.writing import Block, write
 from pipeline.schemas import KINDS
@@ -44,11 +49,12 @@ Case = tuple[str, str]
 def find(archive: Archive, wanted: Wanted) -> tuple[list[dict[str, Any]], set[Case]]:
     """Blocks that hold such rows, and the cases: those that are wanted, and those of messages with the property. As
     many are in memory as messages are to be erased."""
+    for kind in GONE:
+        inspect_all(archive, kind)
     cases = {(setting, key) for setting, key in wanted["cases"]} | _cases(archive, wanted)
     found = []
     for kind in GONE:
-        rows = _all(archive, kind).where(_matches(kind, wanted, cases))
-        counted = rows.groupBy("path").agg(F.count(F.lit(1)).alias("found")).collect()
+        counted = guarded(archive, partial(_counted, archive, kind, wanted, cases))
         found += [{"kind": kind, "block": archive.block_of(row["path"]), "rows": row["found"]} for row in counted]
     return _by_block(found), cases
 
@@ -60,7 +66,7 @@ def rewrite(session: SparkSession, archive: Archive, block: Block, wanted: Wante
     kind, old = block["kind"], archive.manifests(block["kind"]).get(block["replaces"][0])
     if old is None:
         raise ArchiveError(f"block {block['replaces'][0]} of {kind} was replaced meanwhile: run it again")
-    rows = archive.read(KINDS[kind], [archive.files.url(old.path(file)) for file in old.files])
+    rows = archive.read(KINDS[kind], _readable(archive, old))
     crash.point("erase: before a block")
     return write(session, block, _without(rows, kind, wanted, cases), archive, parts=len(old.files))
 
@@ -70,19 +76,50 @@ def substitute(message_key: str, key: str) -> str:
     return "erased:" + hmac.new(bytes.fromhex(key), message_key.encode(), "sha256").hexdigest()[:24]
 
 
+def quarantined(archive: Archive) -> list[dict[str, Any]]:
+    """Files that were moved aside, of kinds that tell of messages."""
+    return [
+        {"kind": kind, "block": archive.block_of(entry.path), "path": entry.path}
+        for kind in GONE
+        for entry in archive.files.walk(f"quarantine/{kind}")
+    ]
+
+
+def discard(archive: Archive, paths: Iterable[str]) -> None:
+    known = {each["path"] for each in quarantined(archive)}
+    for path in known.intersection(paths):
+        archive.files.delete(path.removeprefix(archive.files.root).lstrip("/"))
+
+
+def _readable(archive: Archive, manifest: Manifest) -> list[str]:
+    gone = {each["path"] for each in archive.quarantined}
+    paths = [archive.files.url(manifest.path(file)) for file in manifest.files]
+    return [path for path in paths if path not in gone]
+
+
+def _counted(archive: Archive, kind: str, wanted: Wanted, cases: set[Case]) -> list[Row]:
+    rows = _all(archive, kind).where(_matches(kind, wanted, cases))
+    return rows.groupBy("path").agg(F.count(F.lit(1)).alias("found")).collect()
+
+
 def _all(archive: Archive, kind: str) -> DataFrame:
-    every = [archive.files.url(each.path(file)) for each in archive.manifests(kind).values() for file in each.files]
+    every = [path for each in archive.manifests(kind).values() for path in _readable(archive, each)]
     return archive.read(KINDS[kind], every).withColumn("path", F.input_file_name())
 
 
 def _cases(archive: Archive, wanted: Wanted) -> set[Case]:
     found: set[Case] = set()
     for kind in GONE:
-        where = F.col("message_key") == wanted["message_key"] if wanted["message_key"] else _has(kind, wanted)
-        if where is not None:
-            rows = _all(archive, kind).where(where & _of_setting(wanted)).where("message_key <> ''")
-            found |= {(row[0], row[1]) for row in rows.select("setting_key", "message_key").distinct().collect()}
+        found |= guarded(archive, partial(_cases_of, archive, kind, wanted))
     return found
+
+
+def _cases_of(archive: Archive, kind: str, wanted: Wanted) -> set[Case]:
+    where = F.col("message_key") == wanted["message_key"] if wanted["message_key"] else _has(kind, wanted)
+    if where is None:
+        return set()
+    rows = _all(archive, kind).where(where & _of_setting(wanted)).where("message_key <> ''")
+    return {(row[0], row[1]) for row in rows.select("setting_key", "message_key").distinct().collect()}
 
 
 def _has(kind: str, wanted: Wanted) -> Column | None:
@@ -139,10 +176,13 @@ def main(url: str, master: str) -> None:
     session = build(master, name="erasing", settings={"spark.ui.enabled": "false"})
     archive = Archive(session, url)
     found, cases = find(archive, wanted)
-    _answer(found=found)
+    _answer(found=found, unreadable=archive.quarantined, quarantined=quarantined(archive))
     line = sys.stdin.readline().strip()
     if line:
-        _answer(**_rewrite_all(session, archive, json.loads(line)["blocks"], wanted, cases))
+        asked = json.loads(line)
+        done = _rewrite_all(session, archive, asked["blocks"], wanted, cases)
+        discard(archive, asked["discard"])
+        _answer(**done)
     session.stop()
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from failures.archive.erasing import erase, remember
+from failures.archive import planning
+from failures.archive.cutting import Cut
+from failures.archive.erasing import _planned, _put_down, erase, remember
 from failures.erasing import NotInArchive, Wanted, substitute
 from failures.models import ArchiveBlock, ArchiveErasure, FailureProtocol
 from pipeline import crash
@@ -78,6 +80,55 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     lying = {str(path.parent.relative_to(archive_url)) for path in Path(archive_url).rglob("data/[pl]*/*/*/*.parquet")}
     assert lying == named
     assert holding(Path(archive_url), SECRET) == []
+
+
+@pytest.mark.timeout(600)
+def test_damage_hinders_no_erasing_and_what_lies_aside_is_told_or_goes(
+    session: SparkSession, world: World, local: None, archive_url: str
+) -> None:
+    key, setting = FailureProtocol.objects.values_list("message_key", "setting_key").order_by("pk")[0]
+    archive, _ = archived(session, world.now + HOUR)
+    folder, damaged = Path(archive_url), next(iter(archive.manifests("letters").values()))
+    other = next(each for each in archive.manifests("protocols").values() if each.files)
+    broken = folder / damaged.path(damaged.files[0])
+    broken.write_bytes(b"no Parquet")
+    wanted = Wanted(message_key=key)
+    remember(wanted, [(setting, key)])
+    with pytest.raises(NotInArchive, match=broken.name) as told:
+        erase(wanted, dry=False)
+
+    assert told.value.counts["rows of the archive"] > 0
+    archive.forget()
+    assert not [row for row in archive.rows("protocols").collect() if row["message_key"] == key]
+    assert other.block not in archive.manifests("protocols")
+    aside = list((folder / "quarantine").rglob("*.parquet"))
+    assert [each.name for each in aside] == [broken.name]
+    block = ArchiveBlock.objects.get(kind="letters", number=damaged.block)
+    assert block.state == "damaged" and broken.name in block.problem
+
+    # It was read anew: what lies aside is needed by nobody.
+    ArchiveBlock.objects.create(
+        kind="letters", number=900, day=block.day, first=block.first, last=block.last, replaces=[block.number],
+        state="verified", verified_at=world.now, rows=0,
+    )  # fmt: skip
+    assert erase(wanted, dry=False)["unreadable files of the archive"] == 1
+    assert not list((folder / "quarantine").rglob("*.parquet"))
+
+
+def test_a_damaged_block_that_is_to_be_read_anew_is_waited_for_and_stays_damaged_when_it_is_erased(
+    world: World, archive_url: str
+) -> None:
+    now = world.now
+    old = planning.add("protocols", Cut(now - HOUR, now), now, state="damaged", rows=9, problem="gone")
+    anew = planning.add("protocols", Cut(now - HOUR, now), now, replaces=[old.number])
+    found = [{"kind": "protocols", "block": old.number, "rows": 1}]
+    with pytest.raises(NotInArchive, match="let the pipeline run"):
+        _planned(found, [], now)
+    anew.delete()
+    (block,) = _planned(found, [], now)
+    _put_down([{"kind": "protocols", "block": block.number, "rows": 4, "files": [{"bytes": 7}]}], now)
+    block.refresh_from_db()
+    assert (block.state, block.rows, block.problem, block.settled_at) == ("damaged", 9, "gone", None)
 
 
 def test_both_sides_put_the_same_in_place_of_a_key(session: SparkSession, settings: Any) -> None:
