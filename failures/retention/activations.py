@@ -10,7 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from agents.models import Activation, Interruption, LaunchSetting, Run, StateChange, Window
 from failures.models import FailureGroup, FailureProtocol, RecoveredMessage
@@ -59,12 +59,13 @@ def _safe(now: datetime, *kinds: str) -> list[datetime]:
 
 
 def _each(older: datetime, chunks: Chunks, what: str, delete: Callable[[Sequence[UUID]], int], also: Q) -> None:
-    after = 0
-    while setting := LaunchSetting.objects.filter(pk__gt=after).order_by("pk").first():
+    ended = Activation.objects.filter(also, setting=OuterRef("pk"), ended_at__isnull=False).order_by("ended_at")
+    first = Subquery(ended.values("ended_at")[:1])
+    # One question tells of all settings, most of which have nothing so old.
+    for setting in list(LaunchSetting.objects.annotate(first=first).filter(first__lt=older).order_by("pk")):
         for some in _over(setting, older, also):
             for part in some_at_a_time(some, chunks):
                 chunks.delete(what, partial(delete, part))
-        after = setting.pk
 
 
 def _over(setting: LaunchSetting, older: datetime, also: Q) -> Iterable[list[UUID]]:

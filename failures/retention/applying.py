@@ -2,7 +2,7 @@
 after a kill asks the rule again and finds what is left."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -13,7 +13,6 @@ from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure
 from failures.retention import keepers, picking
 from failures.retention.chunks import Chunks
-from failures.retention.deleting import delete_some
 from failures.retention.facts import ranges_of, ranges_of_nobody
 from failures.retention.keepers import Picked
 from failures.retention.places import past, up_to
@@ -22,8 +21,6 @@ from failures.unresolved import left_of
 
 PROTOCOLS, RECOVERED = "protocols", "recovered"
 ACTIVATIONS_AT_ONCE = 200
-# Few enough that a database always finds their protocols by the index.
-SWEPT_AT_ONCE = 20
 
 
 class TurnOver(Exception):
@@ -71,7 +68,7 @@ class _Pass:
     def over(self, setting: LaunchSetting) -> None:
         uncleared = Activation.objects.filter(setting=setting, cleared=False, ended_at__isnull=False)
         if self.of.rule is Rule.WELL:
-            self._activations(up_to(uncleared, self.of), self._whole, self._sweep)
+            self._activations(up_to(uncleared, self.of), self._whole)
             return
         for picked in picking.by_time(FailureProtocol.objects.filter(setting=setting), self.of):
             self._remove(picked)
@@ -93,34 +90,13 @@ class _Pass:
             self._remove(picked)
         self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
-    def _sweep(self, activations: Collection[UUID]) -> None:
-        """What is so old that nobody keeps it, without looking at each. They have ended, so how they finished is
-        written down."""
-        while (quiet := keepers.quiet_before(self.now)) is not None:
-            self._look()
-            size = self.chunks.size
-            old = FailureProtocol.objects.filter(
-                activation_uuid__in=activations, occurred_at__lt=quiet, received_at__lt=quiet
-            )
-            delete = partial(delete_some, old, size)
-            if self.chunks.delete(PROTOCOLS, delete, setting_key=self.key, of=self.of) < size:
-                break
-        rest = FailureProtocol.objects.filter(activation_uuid__in=activations).order_by().values("activation_uuid")
-        done = set(activations) - set(rest.distinct().values_list("activation_uuid", flat=True))
-        self._recovered(RecoveredMessage.objects.filter(activation_uuid__in=done))
-
     def _without_protocols(self, activation: UUID) -> None:
         """What recovered in it explains protocols of it, as long as there are any."""
         if not FailureProtocol.objects.filter(activation_uuid=activation).exists():
             self._recovered(RecoveredMessage.objects.filter(activation_uuid=activation))
 
-    def _activations(
-        self,
-        rows: QuerySet[Activation],
-        clear: Callable[[UUID], None],
-        before: Callable[[Collection[UUID]], None] = lambda _: None,
-    ) -> None:
-        """`before` of some at once, then `clear` of each of which there is something left."""
+    def _activations(self, rows: QuerySet[Activation], clear: Callable[[UUID], None]) -> None:
+        """`clear` of each of which there is something left."""
         after: Place | None = None
         while True:
             following = rows.filter(past(after)) if after else rows
@@ -128,22 +104,9 @@ class _Pass:
             if not some:
                 return
             after = (some[-1].number, some[-1].started_at)
-            holding = sorted(_holding(some))
-            for first in range(0, len(holding), SWEPT_AT_ONCE):
-                before(holding[first : first + SWEPT_AT_ONCE])
             for pk in _holding(some):
                 clear(pk)
-            self._note_cleared(some)
-
-    def _note_cleared(self, activations: Sequence[Activation]) -> None:
-        """Late records that came since these rows were read are known by their number, and then it is not noted."""
-        holding = _holding(activations)
-        by_late: dict[int, list[UUID]] = {}
-        for each in activations:
-            if each.pk not in holding:
-                by_late.setdefault(each.late_records, []).append(each.pk)
-        for late, pks in by_late.items():
-            Activation.objects.filter(pk__in=pks, late_records=late).update(cleared=True)
+            note_cleared(some, _holding(some))
 
     def _remove(self, picked: Sequence[Picked]) -> None:
         rest = list(picked)
@@ -172,6 +135,17 @@ class _Pass:
             raise TurnOver
         if not self.still():
             raise RuleChanged
+
+
+def note_cleared(activations: Iterable[Activation], holding: Container[UUID]) -> None:
+    """Nothing is left of these, but of those that are `holding`. Late records that came since these rows were read are
+    known by their number, and then it is not noted."""
+    by_late: dict[int, list[UUID]] = {}
+    for each in activations:
+        if each.pk not in holding:
+            by_late.setdefault(each.late_records, []).append(each.pk)
+    for late, pks in by_late.items():
+        Activation.objects.filter(pk__in=pks, late_records=late).update(cleared=True)
 
 
 def _delete(picked: Sequence[Picked]) -> int:

@@ -1,14 +1,19 @@
 """Deletes rows a few at a time, each few in a transaction of its own."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TypeVar
+from uuid import UUID
 
 from django.db import connection, transaction
 
 from failures.retention import pace
 from failures.retention.pace import Pace
 from failures.retention.rule import Range
-from failures.retention.running import Turn
+from failures.retention.running import Counted, Turn
+
+Deleted = TypeVar("Deleted")
 
 
 class Chunks:
@@ -36,13 +41,34 @@ class Chunks:
         kept: Mapping[str, int] | None = None,
     ) -> int:
         """What `act` answers: how many rows it deleted. Raises LeaseLost, and then nothing is deleted."""
+
+        def counted() -> int:
+            deleted = act()
+            self.turn.count(what, deleted, setting_key, of, kept or {})
+            return deleted
+
+        return self._timed(counted, lambda deleted: deleted)
+
+    def delete_of_many(self, what: str, act: Callable[[], Counter[UUID]], of: Mapping[UUID, Counted]) -> Counter[UUID]:
+        """`act` answers {activation: how many rows it deleted of it}, and so does this; `of`: as what they are counted.
+        Raises LeaseLost, and then nothing is deleted."""
+
+        def counted() -> Counter[UUID]:
+            deleted, numbers = act(), Counter[Counted]()
+            for activation, number in deleted.items():
+                numbers[of[activation]] += number
+            self.turn.count_many(what, numbers)
+            return deleted
+
+        return self._timed(counted, lambda deleted: sum(deleted.values()))
+
+    def _timed(self, act: Callable[[], Deleted], number: Callable[[Deleted], int]) -> Deleted:
         with transaction.atomic():
             # What it waited for SQLite's lock is not how long it keeps others waiting.
             began = time.monotonic()
             deleted = act()
-            self.turn.count(what, deleted, setting_key, of, kept or {})
         took = time.monotonic() - began
-        self.pace = self.pace.after(deleted, took)
+        self.pace = self.pace.after(number(deleted), took)
         self.longest = max(self.longest, took)
         _let_others_in(took)
         return deleted

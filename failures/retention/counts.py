@@ -27,7 +27,7 @@ from failures.retention.chunks import Chunks
 from failures.tallies.folding import hold
 
 GROUPS, KINDS = "groups", "fingerprints"
-LOOKED_AT = 2000
+LOOKED_AT, STRETCH = 2000, 100_000
 
 # Which of these fingerprints are still referred to.
 Referred = Callable[[Collection[str]], Collection[str]]
@@ -45,10 +45,14 @@ def old_groups(now: datetime, chunks: Chunks) -> None:
     if (older := before(now, settings.MA_KEEP_ACTIVATIONS_DAYS)) is None:
         return
     turn = chunks.turn
-    while found := _following(turn.run.position):
-        for part in some_at_a_time(_of_nobody(found, older), chunks):
-            chunks.delete(GROUPS, partial(_delete_groups, part, older))
-        turn.move(turn.run.part, found[-1][0])
+    while (up_to := _stretch(turn.run.position)) is not None:
+        if chunks.over:
+            raise TurnOver
+        while found := _following(turn.run.position, up_to, older):
+            for part in some_at_a_time(_of_nobody(found, older), chunks):
+                chunks.delete(GROUPS, partial(_delete_groups, part, older))
+            turn.move(turn.run.part, found[-1][0])
+        turn.move(turn.run.part, up_to)
 
 
 def old_kinds(now: datetime, chunks: Chunks) -> None:
@@ -65,26 +69,32 @@ def old_kinds(now: datetime, chunks: Chunks) -> None:
         after = found[-1]
 
 
-Row = tuple[int, UUID, str, datetime]
+Row = tuple[int, UUID, str]
 
 
-def _following(after: int) -> list[Row]:
-    rows = FailureGroup.objects.filter(pk__gt=after).order_by("pk")
-    return list(rows.values_list("pk", "activation_uuid", "setting_key", "last_at")[:LOOKED_AT])
+def _stretch(after: int) -> int | None:
+    """The key up to which the database looks for old ones in one question; None: there are no more."""
+    keys = FailureGroup.objects.filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)
+    far: int | None = keys[STRETCH : STRETCH + 1].first()
+    return far if far is not None else keys.last()
 
 
-def _of_nobody(found: Sequence[Row], older: datetime) -> list[int]:
-    """Keys of those that are old, of an activation that the MA does not know and that nothing tells of."""
-    old = [row for row in found if row[3] < older]
-    activations = {activation for _, activation, _, _ in old}
+def _following(after: int, up_to: int, older: datetime) -> list[Row]:
+    rows = FailureGroup.objects.filter(pk__gt=after, pk__lte=up_to, last_at__lt=older).order_by("pk")
+    return list(rows.values_list("pk", "activation_uuid", "setting_key")[:LOOKED_AT])
+
+
+def _of_nobody(old: Sequence[Row], older: datetime) -> list[int]:
+    """Keys of those that are of an activation that the MA does not know and that nothing tells of."""
+    activations = {activation for _, activation, _ in old}
     activations -= set(Activation.objects.filter(pk__in=activations).values_list("pk", flat=True))
     by_setting: dict[str, set[UUID]] = {}
-    for _, activation, setting_key, _ in old:
+    for _, activation, setting_key in old:
         if activation in activations:
             by_setting.setdefault(setting_key, set()).add(activation)
     for setting_key, of_setting in by_setting.items():
         activations -= referred_of(setting_key, of_setting)
-    candidates = [pk for pk, activation, _, _ in old if activation in activations]
+    candidates = [pk for pk, activation, _ in old if activation in activations]
     return list(_unreferred(candidates, older).values_list("pk", flat=True))
 
 

@@ -23,6 +23,9 @@ LEASE = timedelta(seconds=60)
 KEPT = timedelta(days=90)
 FORGOTTEN = 20
 
+# Of what is counted: the key of its setting and what lets it go.
+Counted = tuple[str, Range]
+
 
 class LeaseLost(Exception):
     """Another one works on it: what was begun is rolled back, and this turn ends."""
@@ -65,6 +68,26 @@ class Turn:
             for reason, number in kept.items():
                 figure.kept_for[reason] = figure.kept_for.get(reason, 0) + number
             figure.save(update_fields=["kept_for"])
+
+    def count_many(self, what: str, deleted: Mapping[Counted, int]) -> None:
+        """The same of several settings, in as few statements as of one."""
+        self.hold(deleted=F("deleted") + sum(deleted.values()))
+        now = timezone.now()
+        known = RetentionFigure.objects.filter(run=self.run, what=what, setting_key__in={key for key, _ in deleted})
+        before = {(each.setting_key, each.rule): each.deleted for each in known}
+        # Nobody else writes them: the run is held.
+        RetentionFigure.objects.bulk_create(
+            [
+                RetentionFigure(
+                    run=self.run, what=what, setting_key=key, rule=of.rule.value, before=of.before,
+                    deleted=before.get((key, of.rule.value), 0) + number, since=now, until=now,
+                )
+                for (key, of), number in deleted.items()
+            ],
+            update_conflicts=True,
+            unique_fields=["run", "what", "setting_key", "rule"],
+            update_fields=["deleted", "until"],
+        )  # fmt: skip
 
     @transaction.atomic
     def note_problem(self, problem: str) -> None:

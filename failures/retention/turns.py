@@ -1,4 +1,5 @@
-"""One turn of retention: setting by setting, then what is of none, then what others keep for a time of their own."""
+"""One turn of retention: what is old of all settings together, setting by setting, what is of none, then what others
+keep for a time of their own."""
 
 import time
 from collections.abc import Callable
@@ -7,18 +8,23 @@ from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
+from django.db.models import Q
 
 from agents.models import LaunchSetting
-from failures.models import RetentionRun
-from failures.retention.applying import TurnOver, apply_to_nobodys, apply_to_setting
+from failures.models import RetentionFigure, RetentionRun
+from failures.retention.applying import PROTOCOLS, TurnOver, apply_to_nobodys, apply_to_setting
 from failures.retention.chunks import Chunks
 from failures.retention.running import LeaseLost, Turn, take_turn
+from failures.retention.settling import due
+from failures.retention.sweeping import sweep
 
 log = structlog.get_logger(__name__)
 
 # A run begins so often; one that has more to do than a turn takes goes on with the next tick.
 EVERY = timedelta(hours=1)
 TURN_SECONDS = 20.0
+# Parts of a run, in this order; those of others follow.
+SWEEP, SETTINGS, OTHERS = range(3)
 
 # Deletes what is over, a chunk at a time. Raises TurnOver where the turn ends before it is done.
 Part = Callable[[datetime, Chunks], None]
@@ -48,6 +54,7 @@ def work(now: datetime, *, every: timedelta = EVERY, seconds: float = TURN_SECON
         return None
     chunks = Chunks(turn, time.monotonic() + seconds)
     try:
+        _sweep(now, chunks)
         _settings(now, chunks)
         _others(now, chunks)
         turn.end(now)
@@ -59,22 +66,32 @@ def work(now: datetime, *, every: timedelta = EVERY, seconds: float = TURN_SECON
     return RetentionRun.objects.get(pk=turn.run.pk)
 
 
+def _sweep(now: datetime, chunks: Chunks) -> None:
+    """Where it fails, each setting is gone through by itself all the same."""
+    turn = chunks.turn
+    if turn.run.part == SWEEP:
+        _guarded(turn, "sweep", partial(sweep, now, chunks))
+        turn.move(SETTINGS, 0)
+
+
 def _settings(now: datetime, chunks: Chunks) -> None:
     turn = chunks.turn
-    while turn.run.part == 0:
-        setting = LaunchSetting.objects.filter(pk__gt=turn.run.position).order_by("pk").first()
-        if setting is None:
-            turn.move(1, 0)
-            return
+    if turn.run.part != SETTINGS:
+        return
+    # Of one that a turn ended in, what was kept is counted from the beginning.
+    figures = RetentionFigure.objects.filter(run=turn.run, what=PROTOCOLS).values_list("setting_key", "kept_for")
+    looked_at = Q(pk__in=due(now)) | Q(key__in=[key for key, kept in figures if kept])
+    for setting in LaunchSetting.objects.filter(looked_at, pk__gt=turn.run.position).order_by("pk"):
         _guarded(turn, setting.key, partial(apply_to_setting, setting, now, chunks))
-        turn.move(0, setting.pk)
+        turn.move(SETTINGS, setting.pk)
+    turn.move(OTHERS, 0)
 
 
 def _others(now: datetime, chunks: Chunks) -> None:
     parts: list[tuple[str, Part]] = [("nobodys", apply_to_nobodys), *((each.name, each.part) for each in _parts)]
     turn = chunks.turn
-    while turn.run.part <= len(parts):
-        name, part = parts[turn.run.part - 1]
+    while turn.run.part < OTHERS + len(parts):
+        name, part = parts[turn.run.part - OTHERS]
         _guarded(turn, name, partial(part, now, chunks))
         turn.move(turn.run.part + 1, 0)
 

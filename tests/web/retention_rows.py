@@ -1,14 +1,17 @@
 """Activations with protocols, made for tests of retention."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
 from django.utils import timezone
 
-from agents.models import Activation, LaunchSetting, Run, Server
-from failures.models import FailureProtocol, RecoveredMessage
+from agents.models import Activation, LaunchSetting, Pool, Run, Server
+from failures.models import FailureProtocol, RecoveredMessage, RetentionRun
+from failures.retention import chunks
+from tests.web.rows import make_setting
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -77,3 +80,28 @@ def left() -> dict[str, int]:
     for pk in FailureProtocol.objects.values_list("activation_uuid", flat=True):
         found[str(pk)] = found.get(str(pk), 0) + 1
     return found
+
+
+def house(pool: Pool, counts: Mapping[str, int], days_ago: float = 5) -> dict[str, Activation]:
+    """Settings with one activation each that finished well, all of the same time, and so many protocols."""
+    made = {key: activation(make_setting(pool, key), days_ago, well=True) for key in counts}
+    for key, count in counts.items():
+        protocols(made[key], count, days_ago)
+    return made
+
+
+def after_the_first(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Between the first chunk and the next."""
+    seen: list[float] = []
+
+    def let_in(took: float) -> None:
+        seen.append(took)
+        if len(seen) == 1:
+            act()
+
+    monkeypatch.setattr(chunks, "_let_others_in", let_in)
+
+
+def told(run: RetentionRun) -> dict[tuple[str, str, str], int]:
+    """{(what, setting, rule): how many were deleted}"""
+    return {(row.what, row.setting_key, row.rule): row.deleted for row in run.figures.all()}

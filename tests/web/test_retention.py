@@ -313,10 +313,13 @@ class RetentionAgainstTheRule(TestCase):
         st.lists(st.tuples(st.integers(0, 150), st.none() | st.integers(0, 100), st.booleans()), max_size=4),
         st.lists(st.tuples(st.integers(0, 3), st.integers(0, 200), st.integers(0, 50)), max_size=12),
         st.integers(0, 60),
+        st.booleans(),
     )
     def test_the_rows_that_are_left(
-        self, history: list[tuple[int, int | None, bool]], failures: list[tuple[int, int, int]], days: int
+        self, history: list[tuple[int, int | None, bool]], failures: list[tuple[int, int, int]], days: int, swept: bool
     ) -> None:
+        if swept:
+            ProcessBeat.objects.create(name="feed", at=NOW)
         pool = Pool.objects.create(name="demo")
         setting = make_setting(pool, retention_days=days)
         made = []

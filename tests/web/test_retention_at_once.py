@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import LaunchSetting
+from agents.services.signs import sign_of_life
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.retention import chunks, pace
@@ -63,8 +64,11 @@ def test_whoever_lost_the_run_deletes_nothing_more() -> None:
     assert FailureProtocol.objects.count() == 4
 
 
-def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("swept", [True, False], ids=["swept", "one by one"])
+def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool) -> None:
     of_a_good_one(400)
+    if swept:
+        sign_of_life("feed", timezone.now())
     process = subprocess.Popen([sys.executable, "-c", SLOW], cwd=ROOT, env=environ(), stdout=subprocess.DEVNULL)
     try:
         wait_for(lambda: 0 < FailureProtocol.objects.count() < 380)
@@ -87,6 +91,7 @@ def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(monkeypatch:
 
 def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = of_a_good_one(1500)
+    sign_of_life("feed", timezone.now())
     monkeypatch.setattr(pace, "MOST", 50)
     going_on = activation(setting, 1, going_on=True)
     run = run_of(going_on)
@@ -117,8 +122,11 @@ def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPa
     assert set(FailureProtocol.objects.values_list("activation_uuid", flat=True)) == {going_on.pk}
 
 
-def test_no_transaction_is_long_and_none_is_open_between_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("swept", [True, False], ids=["swept", "one by one"])
+def test_no_transaction_is_long_and_none_is_open_between_chunks(swept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     of_a_good_one(200)
+    if swept:
+        sign_of_life("feed", timezone.now())
     began: list[int] = []
 
     def look(took: float) -> None:

@@ -125,6 +125,7 @@ def test_a_fault_is_an_exit_status(setting: LaunchSetting, monkeypatch: pytest.M
     def faulty(*_: Any) -> None:
         raise RuntimeError("out of order")
 
+    protocols(activation(setting, 5, well=True), 1, 5)
     monkeypatch.setattr(turns, "apply_to_setting", faulty)
 
     with pytest.raises(CommandError, match="orders: RuntimeError: out of order"):
