@@ -2,6 +2,7 @@
 harness too.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,14 @@ class Stopper:
         """From here on it may be raised; at once if the signal came before."""
         self._armed = True
         self.signalled()
+
+    def unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
+        """In place of sys.unraisablehook: what is raised where Python has nobody to pass it on to (a destructor, a weak
+        reference's callback, such as an import has them) is gone. The next signal raises it anew."""
+        if isinstance(lost.exc_value, AgentStopped):
+            self._armed = True
+        else:
+            sys.__unraisablehook__(lost)
 
     def disarm(self) -> None:
         self._armed = False

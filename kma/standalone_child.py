@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +35,7 @@ def main(arguments: list[str]) -> int:
     journal = Journal.attach(journal_file)
     stopper = Stopper(journal.asked_to_stop)
     signal.signal(signal.SIGTERM, stopper.signalled)
+    sys.unraisablehook = stopper.unraisable
     return run(socket.socket(fileno=link), journal, stopper)
 
 

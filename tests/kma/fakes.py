@@ -146,7 +146,7 @@ class Stage:
         return [record.kind for record in self.spool.head(10_000, 1 << 30)]
 
     def settled(self, number: int) -> None:
-        eventually(lambda: len(self.link.settled) >= number, f"{number} settlements")
+        eventually(lambda: len(self.link.settled) >= number, f"{number} settlements", 60)
 
     def end(self, *, close: bool = True) -> None:
         if self.run.alive:

@@ -226,7 +226,8 @@ def test_the_memory_that_a_process_held_is_in_the_protocol_however_it_ended(
     """More than this process ever held: until then the kernel cannot tell one from the other."""
     megabytes = peak_bytes() // 1_000_000 + 100
     script = [{"do": "allocate", "mb": megabytes}, end]
-    one = stage([message(script)], max_attempts=1, handling_timeout_seconds=5.0)
+    timeout = 10.0 if end["do"] == "sleep" else 120.0
+    one = stage([message(script)], max_attempts=1, handling_timeout_seconds=timeout)
     one.settled(1)
     (protocol,) = one.records("protocol")
     assert protocol["memory_peak_bytes"] >= megabytes * 1_000_000

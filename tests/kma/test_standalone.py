@@ -248,6 +248,29 @@ def test_a_stop_whose_signal_woke_nobody_is_asked_for_again(
     assert one.kinds() == ["closing"] and one.records("closing")[0]["state"] == "finished"
 
 
+def test_a_stop_that_python_dropped_is_raised_again(
+    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the callbacks of an import: what is raised in a destructor goes nowhere."""
+    (tmp_path / "dropping_agent.py").write_text(
+        "import time\nfrom kma.agent import agent\n"
+        "class Dropping:\n"
+        "    def __init__(self, context): self.context = context\n"
+        "    def __del__(self):\n"
+        "        open(self.context.parameters['truth_file'], 'w').write('{\"note\": null}\\n')\n"
+        "        time.sleep(60)\n"
+        "@agent('test.dropping')\ndef run(context):\n"
+        "    Dropping(context)\n"
+        "    time.sleep(60)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    one = stage(agent="test.dropping", modules=("dropping_agent",), grace_seconds=60)
+    one.began()
+    one.run.stop(close=True)
+    one.over(20)
+    assert one.kinds() == ["closing"] and one.records("closing")[0]["state"] == "finished"
+
+
 def test_after_the_grace_period_it_is_killed_and_that_is_no_failure_either(stage: Make) -> None:
     one = stage({"do": "hang", "seconds": 60}, grace_seconds=0.5)
     pid = one.began()["pid"]
