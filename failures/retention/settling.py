@@ -1,6 +1,7 @@
 """Of which settings there is anything that could go: a few questions for all of them, each by an index, so that nothing
 is asked of a setting that has nothing."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +15,9 @@ from failures.retention.rule import Range, Rule
 
 def due(now: datetime) -> list[int]:
     """Keys of settings. Of one that is not here nothing goes; of one that is here, perhaps nothing either."""
+    ranges = ranges_of_all(now)
     uncleared = _first_uncleared_ends()
-    oldest = _oldest_protocols()
+    oldest = _oldest_protocols([pk for pk, found in ranges.items() if any(of.before is not None for of in found)])
     recovered = _open_with_old_recoveries(now)
 
     def holds(setting: int, of: Range) -> bool:
@@ -28,7 +30,6 @@ def due(now: datetime) -> list[int]:
             return True
         return of.rule is Rule.SILENT and setting in recovered
 
-    ranges = ranges_of_all(now)
     return sorted(setting for setting, found in ranges.items() if any(holds(setting, of) for of in found))
 
 
@@ -38,9 +39,11 @@ def _first_uncleared_ends() -> dict[int, datetime]:
     return dict(rows.annotate(first=Min("ended_at")).values_list("setting", "first"))
 
 
-def _oldest_protocols() -> dict[int, datetime]:
+def _oldest_protocols(settings: Collection[int]) -> dict[int, datetime]:
+    """Of settings of which nothing goes by time it is not asked: where many protocols have just gone, it is the index
+    that knows the last of it."""
     of = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("occurred_at")
-    rows = LaunchSetting.objects.annotate(oldest=Subquery(of.values("occurred_at")[:1])).order_by()
+    rows = LaunchSetting.objects.filter(pk__in=settings).annotate(oldest=Subquery(of.values("occurred_at")[:1])).order_by()
     return {setting: oldest for setting, oldest in rows.values_list("pk", "oldest") if oldest is not None}
 
 

@@ -6,7 +6,7 @@ activation, which the run has too.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
@@ -95,7 +95,13 @@ class _Sweep:
 
     def _clear(self, activations: Sequence[Activation]) -> None:
         """Of which no protocol is left."""
-        by_pk = {each.pk: each for each in activations}
+        holding = _recovered_in(each.pk for each in activations)
+        if holding:
+            self._recovered({each.pk: each for each in activations if each.pk in holding})
+            holding = _recovered_in(holding)
+        note_cleared(activations, holding)
+
+    def _recovered(self, by_pk: Mapping[UUID, Activation]) -> None:
         safe = keepers.safe_before("recovered", self.now)
         while going := self._going(by_pk):
             self._look()
@@ -106,8 +112,6 @@ class _Sweep:
             if not ids:
                 break
             self.chunks.delete_of_many(RECOVERED, partial(_delete_recovered, ids), going)
-        rest = RecoveredMessage.objects.filter(activation_uuid__in=list(by_pk)).order_by()
-        note_cleared(activations, set(rest.values_list("activation_uuid", flat=True).distinct()))
 
     def _look(self) -> None:
         if self.chunks.over:
@@ -125,6 +129,11 @@ class _Sweep:
             for pk, each in by_pk.items()
             if each.setting_id in ranges and ranges[each.setting_id][1].covers(fact_of(each), self.now)
         }
+
+
+def _recovered_in(activations: Iterable[UUID]) -> set[UUID]:
+    rows = RecoveredMessage.objects.filter(activation_uuid__in=list(activations)).order_by()
+    return set(rows.values_list("activation_uuid", flat=True).distinct())
 
 
 def _delete_recovered(ids: Sequence[UUID]) -> Counter[UUID]:

@@ -36,7 +36,7 @@ def test_turns_that_end_early_are_gone_on_with(pool: Pool, monkeypatch: pytest.M
     for number in range(5):
         house(pool, {f"setting{number}": 6}, 20 - number)
     positions = []
-    monkeypatch.setattr(chunks.Chunks, "over", property(lambda self: next(looked) > 4))
+    monkeypatch.setattr(chunks.Chunks, "over", property(lambda self: next(looked) > 2))
     for _turn in range(100):
         looked = iter(range(1000))
         run = work(NOW, every=timedelta(days=1))
