@@ -42,8 +42,8 @@ def _first_uncleared_ends() -> dict[int, datetime]:
 def _oldest_protocols(settings: Collection[int]) -> dict[int, datetime]:
     """Of settings of which nothing goes by time it is not asked: where many protocols have just gone, it is the index
     that knows the last of it."""
-    of = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("occurred_at")
-    rows = LaunchSetting.objects.filter(pk__in=settings).annotate(oldest=Subquery(of.values("occurred_at")[:1])).order_by()
+    first = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("occurred_at").values("occurred_at")[:1]
+    rows = LaunchSetting.objects.filter(pk__in=settings).annotate(oldest=Subquery(first)).order_by()
     return {setting: oldest for setting, oldest in rows.values_list("pk", "oldest") if oldest is not None}
 
 
