@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from deploy import config as configuration
-from deploy import manage
+from deploy import manage, remembered
 from deploy.commands import bench, connect, demo, down, logs, status, test, up
 from deploy.config import Config
 from deploy.layout import Layout
@@ -22,18 +22,26 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
     "test": test.run,
 }
 
+# These begin something of their own; the others are about what was started.
+OF_THIS_SHELL = ("up", "test", "bench")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         if given and given[0] in DELEGATED:
-            return DELEGATED[given[0]](configuration.read(os.environ), given[1:])
-        return _command(given)(configuration.read(os.environ))
+            return DELEGATED[given[0]](_config(given[0]), given[1:])
+        return _command(given)(_config(given[0] if given else ""))
     except Problem as problem:
         print(f"ma: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _config(command: str) -> Config:
+    read = configuration.read if command in OF_THIS_SHELL else remembered.read
+    return read(os.environ)
 
 
 def _command(arguments: Sequence[str]) -> Command:

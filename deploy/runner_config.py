@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy import environment, secret_files
+from deploy import environment, remembered, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
@@ -20,6 +20,7 @@ def write(processes: Sequence[Process], config: Config, layout: Layout) -> None:
         settings = environment.of_process(process, config, layout)
         secret_files.write(script_path(layout, process.name), script(process, settings))
     secret_files.write(layout.supervisor_config, supervisor_config(processes, layout))
+    remembered.keep(config, layout)
 
 
 def script_path(layout: Layout, name: str) -> Path:

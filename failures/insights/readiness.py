@@ -55,7 +55,6 @@ def _needs() -> list[tuple[str, bool]]:
         ("Java", java() is not None),
         ("spark-submit" if settings.MA_PIPELINE_SUBMIT else "pyspark", submit_program() is not None),
         ("pyarrow", find_spec("pyarrow") is not None),
-        ("JDBC drivers", all(Path(path).exists() for path in settings.MA_PIPELINE_DRIVERS)),
         ("JDBC (MA_PIPELINE_DRIVERS)", all(Path(path).exists() for path in settings.MA_PIPELINE_DRIVERS)),
     ]
 
