@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import Activation, LaunchSetting
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure
-from failures.retention import keepers, picking
+from failures.retention import keepers, lying, picking
 from failures.retention.chunks import Chunks
 from failures.retention.facts import ranges_of, ranges_of_nobody
 from failures.retention.keepers import Picked
@@ -149,9 +149,8 @@ def note_cleared(activations: Iterable[Activation], holding: Container[UUID]) ->
 
 
 def _delete(picked: Sequence[Picked]) -> int:
-    ids = [each.id for each in picked]
     _keep_the_truth(picked)
-    return FailureProtocol.objects.filter(pk__in=ids).delete()[0]
+    return lying.delete_these({each.place: each.id for each in picked})
 
 
 def _delete_recovered(ids: Sequence[UUID]) -> int:

@@ -12,7 +12,7 @@ from uuid import UUID
 @dataclass(frozen=True, slots=True)
 class Picked:
     """A protocol that the rule lets go. `at`: when it had both occurred and been received, `received_at`: by our
-    clock."""
+    clock; `place`: where it lay in its table (`lying`)."""
 
     id: UUID
     activation_id: UUID | None
@@ -23,6 +23,7 @@ class Picked:
     last_attempt: bool
     temporary: bool
     received_at: datetime
+    place: str
 
 
 # Which of these must stay, now.

@@ -3,8 +3,9 @@
 A place is no name: another row may lie there by the time. So what is deleted must fulfil the whole condition again.
 """
 
+import json
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -32,16 +33,20 @@ class Lying:
         return {pk for pk, count in self.going.items() if deleted[pk] != count} | self.stay.keys()
 
 
+def place() -> RawSQL:
+    """Of a protocol, as an annotation."""
+    return RawSQL(f"{_table()}.{_PLACE[connection.vendor]}", [])
+
+
 def find(activations: Collection[UUID], older: datetime, most: int) -> Lying:
     """Those of these activations, at most so many, whichever. Older by both clocks."""
-    place = f"{_table()}.{_PLACE[connection.vendor]}"
     goes = Case(
         When(occurred_at__lt=older, received_at__lt=older, then=Value(True)),
         default=Value(False),
         output_field=BooleanField(),
     )
     rows = FailureProtocol.objects.filter(activation_uuid__in=activations).order_by()
-    lying = rows.annotate(goes=goes, lies=RawSQL(place, [])).values("activation_uuid", "goes", "lies")[:most]
+    lying = rows.annotate(goes=goes, lies=place()).values("activation_uuid", "goes", "lies")[:most]
     found, parameters = lying.query.get_compiler(connection=connection).as_sql()
     statement = (
         f"WITH found (activation, goes, place) AS {_KEPT[connection.vendor]} ({found}) "
@@ -77,20 +82,43 @@ def delete(places: Sequence[str], activations: Collection[UUID], older: datetime
             f"{within.format('= ANY(%s::uuid[])', 'false')} RETURNING activation_uuid) "
             "SELECT activation_uuid, count(*) FROM gone GROUP BY 1"
         )
-        parameters = ['{"' + '","'.join(places) + '"}', *parameters, pks]
+        parameters = [_places(places), *parameters, pks]
     else:
         listed = ",".join(["%s"] * len(pks))
         statement = (
             f"DELETE FROM {_table()} WHERE rowid IN (SELECT value FROM json_each(%s)) AND "
             f"{within.format(f'IN ({listed})', '0')} RETURNING activation_uuid, 1"
         )
-        parameters = [f"[{','.join(places)}]", *parameters, *pks]
+        parameters = [_places(places), *parameters, *pks]
     deleted: Counter[UUID] = Counter()
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         for activation, count in cursor.fetchall():
             deleted[_uuid(activation)] += count
     return deleted
+
+
+def delete_these(ids: Mapping[str, UUID]) -> int:
+    """`ids`: {place: protocol}. How many of them were still there. By their keys each would be found in an index, whose
+    pages are as scattered as the keys."""
+    pks = [UUIDField().get_db_prep_value(pk, connection) for pk in ids.values()]
+    if connection.vendor == "postgresql":
+        statement = f"DELETE FROM {_table()} WHERE ctid = ANY(%s::tid[]) AND id = ANY(%s::uuid[])"
+        parameters: list[Any] = [_places(ids), pks]
+    else:
+        places = "rowid IN (SELECT value FROM json_each(%s))"
+        statement = f"DELETE FROM {_table()} WHERE {places} AND +id IN (SELECT value FROM json_each(%s))"
+        parameters = [_places(ids), json.dumps(pks)]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return int(cursor.rowcount)
+
+
+def _places(places: Iterable[str]) -> str:
+    """As one value: an array, or JSON."""
+    if connection.vendor == "postgresql":
+        return "{" + ",".join(f'"{place}"' for place in places) + "}"
+    return f"[{','.join(places)}]"
 
 
 _PLACE = {"postgresql": "ctid", "sqlite": "rowid"}

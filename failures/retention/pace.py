@@ -6,7 +6,7 @@ from dataclasses import dataclass
 AIM_SECONDS = 0.025
 # Where it locks only the rows that go, and nobody writes these: so long that its commit is a small part of it.
 AIM_SECONDS_ALONE = 0.25
-LEAST, FIRST, MOST = 10, 50, 10_000
+LEAST, FIRST, MOST = 10, 50, 20_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from django.db.models import Q, QuerySet
 
 from agents.models import Activation
 from failures.models import FailureProtocol
+from failures.retention import lying
 from failures.retention.facts import fact_of
 from failures.retention.keepers import Picked
 from failures.retention.rule import Range
@@ -15,9 +16,9 @@ from failures.retention.rule import Range
 AT_ONCE = 5000
 READ = (
     "pk", "activation_id", "occurred_at", "received_at", "setting_key", "message_key", "message_key_weak",
-    "last_attempt", "temporary",
+    "last_attempt", "temporary", "lies",
 )  # fmt: skip
-Row = tuple[UUID, UUID | None, datetime, datetime, str, str, bool, bool, bool]
+Row = tuple[UUID, UUID | None, datetime, datetime, str, str, bool, bool, bool, str | int]
 
 
 def by_time(rows: QuerySet[FailureProtocol], of: Range) -> Iterator[list[Picked]]:
@@ -35,7 +36,7 @@ def of_activation(activation: UUID) -> Iterator[list[Picked]]:
 
 
 def _walk(rows: QuerySet[FailureProtocol]) -> Iterator[list[Picked]]:
-    ordered = rows.order_by("occurred_at", "pk")
+    ordered = rows.annotate(lies=lying.place()).order_by("occurred_at", "pk")
     after: tuple[datetime, UUID] | None = None
     while True:
         following = ordered.filter(_past(*after), occurred_at__gte=after[0]) if after else ordered
@@ -51,9 +52,9 @@ def _past(at: datetime, pk: UUID) -> Q:
 
 
 def _picked(row: Row) -> Picked:
-    pk, activation, occurred_at, received_at, setting_key, message_key, weak, last_attempt, temporary = row
+    pk, activation, occurred_at, received_at, setting_key, message_key, weak, last_attempt, temporary, lies = row
     at = max(occurred_at, received_at)
-    return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary, received_at)
+    return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary, received_at, str(lies))
 
 
 def _covered(of: Range, picked: Sequence[Picked]) -> list[Picked]:

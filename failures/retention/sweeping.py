@@ -23,8 +23,8 @@ from failures.retention.lying import Lying
 from failures.retention.running import Counted
 
 ACTIVATIONS_AT_ONCE = 2000
-# Rows that are looked at together: their pages are still at hand when they go.
-LOOKED_AT, MOST_LOOKED_AT = 10_000, 160_000
+# So many rows should be looked at together, that their pages are still at hand when they go; and so many at most.
+WANTED, LOOKED_AT, MOST_LOOKED_AT = 20_000, 40_000, 160_000
 FIRST_GROUP, MOST_GROUP = 10, 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -79,7 +79,7 @@ class _Sweep:
                 # What stays of these would be looked at again and again.
                 by_pk = {pk: each for pk, each in by_pk.items() if pk not in left}
             most = min(most * 2, MOST_LOOKED_AT)
-        fitting = len(group) * LOOKED_AT // max(looked_at, 1)
+        fitting = len(group) * WANTED // max(looked_at, 1)
         self.group_size = max(1, min(fitting, 2 * len(group), MOST_GROUP))
 
     def _delete(self, found: Lying, by_pk: Mapping[UUID, Activation]) -> Counter[UUID]:

@@ -72,7 +72,7 @@ def verified(number: int, kind: str = "protocols", **more: Any) -> dict[str, Any
 
 
 def picked(at: datetime) -> Picked:
-    return Picked(uuid4(), None, at, "orders", "", False, False, False, at)
+    return Picked(uuid4(), None, at, "orders", "", False, False, False, at, "")
 
 
 def test_with_the_archive_off_nothing_is_planned_and_nothing_kept(settings: Any) -> None:
