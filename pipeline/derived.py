@@ -46,10 +46,13 @@ class Part:
 
 
 class Derived:
-    """`new_blocks`: by kind, those that are computed in this run."""
+    """`new_blocks`: by kind, those that are computed in this run. `anew`: these are all there are, so every part of
+    another run is void."""
 
-    def __init__(self, archive: Archive, run: str, new_blocks: Mapping[str, Sequence[int]]) -> None:
-        self._archive, self._files, self._run, self._new = archive, archive.files, run, new_blocks
+    def __init__(
+        self, archive: Archive, run: str, new_blocks: Mapping[str, Sequence[int]], *, anew: bool = False
+    ) -> None:
+        self._archive, self._files, self._run, self._new, self._anew = archive, archive.files, run, new_blocks, anew
 
     def parts(self, name: str) -> list[Part]:
         """Those that count, in the order in which they were added. Raises ArchiveError."""
@@ -59,7 +62,7 @@ class Derived:
 
     def sweep(self, name: str) -> None:
         """Away with what is void, was merged, or was never finished, also by an attempt of this run."""
-        counting = {part.key for part in self.parts(name) if not self._names_new(part)}
+        counting = {part.key for part in self.parts(name) if not self._anew and not self._names_new(part)}
         for entry in self._files.list(f"derived/{name}"):
             if entry.name.removesuffix(".json").removeprefix(".") not in counting:
                 self._files.delete(f"derived/{name}/{entry.name}")
@@ -136,7 +139,7 @@ class Derived:
         ]
 
     def _void(self, part: Part) -> bool:
-        return self._names_new(part) and not part.key.endswith(f"-{self._run}")
+        return (self._anew or self._names_new(part)) and not part.key.endswith(f"-{self._run}")
 
     def _names_new(self, part: Part) -> bool:
         return any(set(numbers) & set(self._new.get(kind, ())) for kind, numbers in part.blocks.items())

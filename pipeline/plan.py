@@ -16,8 +16,9 @@ class PlanError(Exception):
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`blocks` are to be archived, `verify` compared with the database. `new_blocks`: by kind the numbers of those that
-    no run has computed yet. `since`, `until`: what occurred, or ended, in between is computed again. `archive_only`: no
-    jobs. `results` is where Spark writes, `results_local` a folder of this machine, which may be the same."""
+    no run has computed yet; `anew`: these are all there are, and what was summed up before is void. `since`, `until`:
+    what occurred, or ended, in between is computed again. `archive_only`: no jobs. `results` is where Spark writes,
+    `results_local` a folder of this machine, which may be the same."""
 
     run: str
     now: datetime
@@ -29,6 +30,7 @@ class Plan:
     blocks: Sequence[Mapping[str, Any]] = ()
     verify: Sequence[Mapping[str, Any]] = ()
     new_blocks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    anew: bool = False
     jobs: Sequence[str] | None = None
     since: datetime | None = None
     until: datetime | None = None

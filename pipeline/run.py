@@ -41,7 +41,7 @@ class Run:
     def __init__(self, session: SparkSession, plan: Plan, archive: Archive) -> None:
         self.session, self.plan, self.archive = session, plan, archive
         self.new_blocks = {kind: present(archive, kind, numbers) for kind, numbers in plan.new_blocks.items()}
-        self.derived = Derived(archive, plan.run, self.new_blocks)
+        self.derived = Derived(archive, plan.run, self.new_blocks, anew=plan.anew)
         self.results: list[Result] = []
         self._kept: list[DataFrame] = []
 

@@ -23,11 +23,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from failures.archive import is_on, planning, results
+from failures.archive import anew, is_on, planning, results
 from failures.archive.cutting import Cut
 from failures.erasing import Case, NotInArchive, Wanted
 from failures.insights import processes
-from failures.models import ArchiveBlock, ArchiveErasure, BlockState, PipelineRun
+from failures.models import ArchiveBlock, ArchiveErasure, BlockState, PipelineRun, PoisonProfile
 
 ANSWER = "ANSWER "
 LAST_LINES = 3
@@ -67,7 +67,7 @@ def erase(wanted: Wanted, dry: bool) -> Mapping[str, int]:
             program.tell("")
             _tell_of_left(left, counts)
             return counts
-        blocks = _planned(found, unreadable, timezone.now())
+        blocks = _planned(found, unreadable, wanted, timezone.now())
         asked = {"blocks": [planning.told(each) for each in blocks], "discard": needless}
         answer = program.ask(json.dumps(asked)) if blocks or needless else {}
     _put_down(answer.get("written", ()), timezone.now())
@@ -115,7 +115,7 @@ def _told(wanted: Wanted, cases: Sequence[Sequence[str]]) -> str:
 
 @transaction.atomic
 def _planned(
-    found: Sequence[Mapping[str, Any]], unreadable: Sequence[Mapping[str, Any]], now: datetime
+    found: Sequence[Mapping[str, Any]], unreadable: Sequence[Mapping[str, Any]], wanted: Wanted, now: datetime
 ) -> list[ArchiveBlock]:
     """One for each that holds something, with those that an erasing before this one had planned. What cannot be read
     is damaged from here on. Raises NotInArchive."""
@@ -137,6 +137,10 @@ def _planned(
                 late_of=old.late_of, computed=old.computed,
             )
         )  # fmt: skip
+    if pending:
+        # What jobs summed up holds values of properties: the program deletes it, the next run sums up anew.
+        anew.ask("something was erased")
+        PoisonProfile.objects.filter(property=wanted.name, value_bucket=wanted.value).exclude(property="").delete()
     return pending
 
 

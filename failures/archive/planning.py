@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min, Q
 
 from agents.models import LaunchSetting
+from failures.archive import anew as anew_asked
 from failures.archive import compaction, is_on, settling
 from failures.archive.cutting import Cut, cut, day_of
 from failures.archive.kinds import ArchivedKind, iso, kinds
@@ -36,12 +37,15 @@ def plan(now: datetime) -> Plan:
         settling.settle(kind, now)
         compaction.plan_kind(kind.name, now)
     blocks = ArchiveBlock.objects.order_by("kind", "number")
+    requests = anew_asked.asked()
     return {
         "archive": settings.MA_ARCHIVE_URL,
         "source": source(),
         "blocks": [told(each) for each in blocks.filter(state=BlockState.PLANNED, erases=False)],
         "verify": [told(each) for each in blocks.filter(Q(state=BlockState.WRITTEN) | Q(check_asked=True))],
-        "new_blocks": new_blocks(),
+        "new_blocks": new_blocks(anew=bool(requests)),
+        "anew": bool(requests),
+        "anew_requests": requests,
     }
 
 
@@ -71,10 +75,11 @@ def environment() -> Mapping[str, str]:
     }
 
 
-def new_blocks() -> dict[str, list[int]]:
-    """{kind: numbers} that no job has seen, also those that are only planned yet."""
+def new_blocks(*, anew: bool = False) -> dict[str, list[int]]:
+    """{kind: numbers} that no job has seen, also those that are only planned yet. `anew`: all there are."""
     found: dict[str, list[int]] = {kind: [] for kind in kinds()}
-    rows = ArchiveBlock.objects.filter(computed=False).exclude(state=BlockState.REPLACED)
+    rows = ArchiveBlock.objects.exclude(state=BlockState.REPLACED)
+    rows = rows.exclude(rows=0) if anew else rows.filter(computed=False)
     rows = rows.exclude(state=BlockState.PLANNED, erases=True)
     for kind, number in rows.order_by("kind", "number").values_list("kind", "number"):
         found.setdefault(kind, []).append(number)

@@ -11,17 +11,17 @@ Report = Mapping[str, Any]
 LONGEST_PROBLEM = 2000
 
 
-def take_report(report: Report, now: datetime) -> None:
+def take_report(report: Report, now: datetime) -> bool:
     """`report`: what `pipeline.archive.stages.Archived` holds, and the files that were moved aside. A report that was
-    lost costs nothing: the next run finds the manifests and tells of them again."""
-    for manifest in report.get("written", ()):
-        _written(manifest, now)
-    for verified in report.get("verified", ()):
-        _verified(verified, now)
+    lost costs nothing: the next run finds the manifests and tells of them again. Whether rows that were damaged can be
+    read again: what was computed meanwhile lacks some of them."""
+    restored = [_written(manifest, now) for manifest in report.get("written", ())]
+    restored += [_verified(verified, now) for verified in report.get("verified", ())]
     for failed in report.get("failed", ()):
         _block(failed["kind"], failed["number"]).update(problem=failed["problem"][:LONGEST_PROBLEM])
     for found in report.get("quarantined", ()):
         _damaged(found["kind"], found["block"], f"{found['path']}: {found['why']}")
+    return any(restored)
 
 
 def mark_computed(new_blocks: Mapping[str, list[int]], run: PipelineRun) -> None:
@@ -37,7 +37,8 @@ def _block(kind: str, number: int) -> Any:
     return ArchiveBlock.objects.filter(kind=kind, number=number)
 
 
-def _written(manifest: Report, now: datetime) -> None:
+def _written(manifest: Report, now: datetime) -> bool:
+    """Whether it holds what was damaged."""
     blocks = _block(manifest["kind"], manifest["block"])
     size = sum(file["bytes"] for file in manifest["files"])
     planned = blocks.filter(state=BlockState.PLANNED)
@@ -47,24 +48,29 @@ def _written(manifest: Report, now: datetime) -> None:
     if manifest["replaces"]:
         old = ArchiveBlock.objects.filter(kind=manifest["kind"], number__in=manifest["replaces"])
         old.update(state=BlockState.REPLACED)
+    return bool(manifest["replaces"]) and blocks.filter(compacts=False, erases=False).exists()
 
 
-def _verified(verified: Report, now: datetime) -> None:
+def _verified(verified: Report, now: datetime) -> bool:
+    """Whether it was damaged before, and is whole."""
     blocks = _block(verified["kind"], verified["number"])
     blocks.filter(check_asked=True).update(check_asked=False, verified_at=now, problem="")
     if verified["problems"]:
         _damaged(verified["kind"], verified["number"], "; ".join(verified["problems"]))
-        return
+        return False
+    restored = False
     problem = "" if verified["ok"] else _said(verified)
     if verified["ok"] or not verified["extra"]:
         # What is missing came after it was read: it becomes a block of its own (`settling`).
         # Also of a damaged one whose files came back: it is looked at where a person asked for it.
+        restored = bool(blocks.filter(state=BlockState.DAMAGED).exists())
         open_still = blocks.filter(state__in=[BlockState.WRITTEN, BlockState.DAMAGED])
         open_still.update(state=BlockState.VERIFIED, verified_at=now)
         blocks.update(problem=problem)
         _settle_what_was_read_anew(blocks, now)
     else:
         blocks.update(problem=problem)
+    return restored
 
 
 def _settle_what_was_read_anew(blocks: Any, now: datetime) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Sum
 
-from failures.archive import is_on, planning
+from failures.archive import anew, is_on, planning
 from failures.archive.cutting import Cut, cut
 from failures.archive.kinds import ArchivedKind, kinds
 from failures.models.archive import IN_LINE, ArchiveBlock, BlockState
@@ -64,3 +64,4 @@ def _read_anew(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
             kind.name, Cut(block.first, block.last), now, replaces=[block.number, *block.replaces],
             late_of=block.late_of,
         )  # fmt: skip
+        anew.ask(f"{block} was damaged and is read anew")

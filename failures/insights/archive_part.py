@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from failures.archive import planning, results
+from failures.archive import anew, planning, results
 from failures.models import PipelineRun
 
 
@@ -24,9 +24,12 @@ def take(
     report: Mapping[str, Any], planned: Mapping[str, Any], run: PipelineRun, now: datetime, computed: bool
 ) -> None:
     """Inside the transaction that loads the results."""
-    results.take_report(report, now)
+    restored = results.take_report(report, now)
     if computed:
         results.mark_computed(planned["new_blocks"], run)
+        anew.done(planned["anew_requests"])
+    if restored and not planned["anew_requests"]:
+        anew.ask("damaged rows of the archive can be read again")
 
 
 def foreseen(now: datetime) -> dict[str, int]:

@@ -79,7 +79,7 @@ def _load(
     now, window = timezone.now(), report.get("window") or {}
     until = _instant(window.get("until"))
     archived = {"quarantined": report.get("quarantined") or (), **(report.get("archive") or {})}
-    seen = {"new_blocks": report.get("computed", plan["new_blocks"])}
+    seen = {"new_blocks": report.get("computed", plan["new_blocks"]), "anew_requests": plan.get("anew_requests", ())}
     archive_part.take(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
     rows = load(report["results"], folder.results, hold.run, now, until)
     hold.end(

@@ -1,6 +1,6 @@
 """Rows of the failures app, one file per resource."""
 
-from failures.models.archive import ArchiveBlock, ArchiveErasure, BlockState
+from failures.models.archive import ArchiveBlock, ArchiveErasure, BlockState, Recomputation
 from failures.models.debt import IntakeDebt
 from failures.models.insight import (
     ActivationHealth,
@@ -52,6 +52,7 @@ __all__ = [
     "PipelineState",
     "PipelineTrigger",
     "PoisonProfile",
+    "Recomputation",
     "RecordConflict",
     "RecoveredMessage",
     "RefusedRecord",

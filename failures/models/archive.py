@@ -85,5 +85,20 @@ class ArchiveErasure(models.Model):
         return f"{self.digest} {self.asked_at:%Y-%m-%d %H:%M}"
 
 
+class Recomputation(models.Model):
+    """Somebody wants the next run to compute everything once more."""
+
+    why = models.CharField(max_length=200)
+    asked_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name = _("request to compute everything anew")
+        verbose_name_plural = _("requests to compute everything anew")
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.why
+
+
 # Those that follow each other without a gap.
 IN_LINE = models.Q(late_of=None, compacts=False, replaces=[])

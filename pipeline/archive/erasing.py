@@ -5,8 +5,8 @@ python -m pipeline.archive.erasing ARCHIVE MASTER. What is wanted comes on stand
 or a variable: first {"message_key", "name", "value", "setting", "cases": [[setting key, message key]], "key"}, all
 texts; the answer is {"found": [{"kind", "block", "rows"}], "unreadable": [{"kind", "block", "path", "why"}],
 "quarantined": [{"kind", "block", "path"}]}. Then {"blocks": [a block with "replaces" for each], "discard": [paths of
-"quarantined"]}, and the answer is {"written": [manifest], "failed": [{"kind", "number", "problem"}]}. An empty line
-instead: only that was to be known. Answers begin with ANSWER.
+"quarantined"]}, and the answer is {"written": [manifest], "failed": [{"kind", "number", "problem"}]}; what jobs derived
+goes too, where there are blocks. An empty line instead: only that was to be known. Answers begin with ANSWER.
 
 Files that cannot be read are left out, and told: `unreadable` are those of blocks that are there, `quarantined` those
 that were moved aside, now or before.
@@ -181,6 +181,9 @@ def main(url: str, master: str) -> None:
     if line:
         asked = json.loads(line)
         done = _rewrite_all(session, archive, asked["blocks"], wanted, cases)
+        if asked["blocks"]:
+            # What jobs summed up of values of properties: the MA lets them sum up anew before it asks for this.
+            archive.files.delete("derived")
         discard(archive, asked["discard"])
         _answer(**done)
     session.stop()

@@ -117,6 +117,29 @@ def test_an_activation_that_is_looked_at_again_counts_once(session: SparkSession
     assert {row[1:3]: row for row in archived.table("breaker_backtest")} == after
 
 
+def test_what_is_computed_anew_takes_the_place_of_all_that_was_summed_up(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of parts that were merged: these no longer name their blocks."""
+    monkeypatch.setattr("pipeline.derived.MOST_PARTS", 1)
+    archived = Archived(session, tmp_path)
+    for number in (1, 2, 3):
+        activation(archived, number, DAY + timedelta(minutes=number))
+        report = archived.run()
+        archived.mark(report)
+    assert list((tmp_path / "archive/derived/poison_counts").glob("*-m-*.json"))
+    tables = ("failure_days", "breaker_backtest", "poison_profile")
+    before = {name: archived.table(name) for name in tables}
+    # A run with the same blocks as new, but without the word, would count what was merged a second time.
+    archived.computed.clear()
+    archived.mark(archived.run(anew=True))
+
+    assert {name: archived.table(name) for name in tables} == before
+    assert [row[3] for row in before["breaker_backtest"]] == [3] * 56
+    for name in ("day_counts", "backtest", "poison_counts"):
+        assert len(list((tmp_path / "archive/derived" / name).glob("*.json"))) == 1
+
+
 def test_one_job_that_fails_takes_no_other_one_down(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
-from failures.archive import planning
+from failures.archive import anew, planning
 from failures.archive.cutting import Cut
 from failures.archive.erasing import _planned, _put_down, erase, remember
 from failures.erasing import NotInArchive, Wanted, substitute
-from failures.models import ArchiveBlock, ArchiveErasure, FailureProtocol
+from failures.models import ArchiveBlock, ArchiveErasure, FailureProtocol, PoisonProfile
 from pipeline import crash
 from pipeline.archive import Archive
 from pipeline.archive.erasing import find
@@ -53,7 +54,16 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     archive, _ = archived(session, world.now + HOUR)
     rows = archive.rows("protocols").count()
     wanted = Wanted(name="customer", value=SECRET)
+    summed_up = Path(archive_url) / "derived/poison_counts/000001-run.json"
+    summed_up.parent.mkdir(parents=True)
+    summed_up.write_text(SECRET)
+    for value in (SECRET, "Petrov"):
+        PoisonProfile.objects.create(
+            run_id=uuid4(), setting_key=setting, property="customer", value_bucket=value, dead=5, recovered=0,
+            support=1.0, lift=2.0,
+        )  # fmt: skip
     assert erase(wanted, dry=True)["rows of the archive"] >= count
+    assert summed_up.exists() and not anew.asked()
 
     remember(wanted, [(setting, key)])
     monkeypatch.setitem(os.environ, crash.ASKED, "archive: after the manifest")
@@ -80,6 +90,9 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     lying = {str(path.parent.relative_to(archive_url)) for path in Path(archive_url).rglob("data/[pl]*/*/*/*.parquet")}
     assert lying == named
     assert holding(Path(archive_url), SECRET) == []
+    # What was summed up of it is gone, and is summed up anew.
+    assert not summed_up.exists() and anew.asked()
+    assert [each.value_bucket for each in PoisonProfile.objects.all()] == ["Petrov"]
 
 
 @pytest.mark.timeout(600)
@@ -120,12 +133,12 @@ def test_a_damaged_block_that_is_to_be_read_anew_is_waited_for_and_stays_damaged
 ) -> None:
     now = world.now
     old = planning.add("protocols", Cut(now - HOUR, now), now, state="damaged", rows=9, problem="gone")
-    anew = planning.add("protocols", Cut(now - HOUR, now), now, replaces=[old.number])
+    again = planning.add("protocols", Cut(now - HOUR, now), now, replaces=[old.number])
     found = [{"kind": "protocols", "block": old.number, "rows": 1}]
     with pytest.raises(NotInArchive, match="let the pipeline run"):
-        _planned(found, [], now)
-    anew.delete()
-    (block,) = _planned(found, [], now)
+        _planned(found, [], Wanted(name="customer", value="4711"), now)
+    again.delete()
+    (block,) = _planned(found, [], Wanted(name="customer", value="4711"), now)
     _put_down([{"kind": "protocols", "block": block.number, "rows": 4, "files": [{"bytes": 7}]}], now)
     block.refresh_from_db()
     assert (block.state, block.rows, block.problem, block.settled_at) == ("damaged", 9, "gone", None)

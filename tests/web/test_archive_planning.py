@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from typing import Any
 from uuid import uuid4
 
@@ -11,15 +12,17 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from failures.archive import compaction, results, settling
+from failures.archive import anew, compaction, results, settling
 from failures.archive.cutting import Cut, cut
 from failures.archive.damage import damage
 from failures.archive.keeping import archived_before, not_archived, protocols_archived_before
 from failures.archive.kinds import ArchivedKind, kinds
 from failures.archive.planning import add, foreseen, new_blocks, plan
-from failures.models import ArchiveBlock, BlockState, FailureProtocol, RecoveredMessage
+from failures.insights import archive_part
+from failures.models import ArchiveBlock, BlockState, FailureProtocol, Recomputation, RecoveredMessage
 from failures.retention.keepers import Picked
 from tests.web import retention_rows as rows
+from tests.web.insight_rows import run_row
 
 pytestmark = pytest.mark.django_db
 
@@ -245,6 +248,41 @@ def test_a_damaged_block_whose_files_came_back_is_whole_again_when_it_was_looked
     block.refresh_from_db()
     assert (block.state, block.problem, block.verified_at) == ("verified", "", NOON + 3 * HOUR)
     assert damage() is None
+
+
+@pytest.mark.usefixtures("calm")
+def test_what_was_damaged_and_can_be_read_again_has_everything_computed_anew() -> None:
+    receive(NOON)
+    first = plan(NOON + HOUR)
+    run = run_row("done", hours=0)
+    done = {"written": [written(1, 1)], "verified": [verified(1)]}
+    archive_part.take(done, {**first, "new_blocks": {"protocols": [1]}}, run, NOON + HOUR, computed=True)
+    assert plan(NOON + HOUR)["new_blocks"]["protocols"] == [] and not plan(NOON + HOUR)["anew"]
+
+    broken = [{"kind": "protocols", "block": 1, "path": "part-1", "why": "it is not there"}]
+    FailureProtocol.objects.all().delete()  # nothing to read it anew from
+    results.take_report({"quarantined": broken}, NOON + HOUR)
+    assert not plan(NOON + HOUR)["anew"]
+    call_command("archive", "verify", stdout=StringIO())
+    asked = plan(NOON + HOUR)
+    assert (asked["anew"], asked["new_blocks"]["protocols"]) == (True, [1])
+    # One that comes while the run computes outlives it; one that failed to compute all clears nothing.
+    anew.ask("meanwhile")
+    archive_part.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=False)
+    assert len(anew.asked()) == 2
+    archive_part.take({"verified": [verified(1)]}, asked, run, NOON + 2 * HOUR, computed=True)
+    assert list(Recomputation.objects.values_list("why", flat=True)) == ["meanwhile"]
+
+
+def test_damage_that_a_run_found_gone_by_itself_is_computed_by_the_next_one() -> None:
+    run = run_row("done", hours=0)
+    add("protocols", Cut(NOON, NOON + HOUR), NOON)
+    results.take_report({"written": [written(1, 1)], "verified": [verified(1)]}, NOON)
+    ArchiveBlock.objects.update(state=BlockState.DAMAGED, check_asked=True, computed=True)
+    planned: dict[str, Any] = {"new_blocks": {}, "anew_requests": []}
+    archive_part.take({"verified": [verified(1)]}, planned, run, NOON + HOUR, computed=True)
+
+    assert len(anew.asked()) == 1 and new_blocks(anew=True)["protocols"] == [1]
 
 
 def test_a_day_of_many_small_blocks_becomes_one() -> None:

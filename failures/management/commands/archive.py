@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Count, Q, QuerySet, Sum
 
-from failures.archive import is_on
+from failures.archive import anew, is_on
 from failures.archive.kinds import kinds
 from failures.models import ArchiveBlock, BlockState
 
@@ -38,7 +38,10 @@ class Command(BaseCommand):
         if options["day"]:
             blocks = blocks.filter(day=options["day"])
         if options["what"] == "verify":
-            asked = blocks.filter(written_at__isnull=False).update(check_asked=True)
+            written = blocks.filter(written_at__isnull=False)
+            if written.filter(state=BlockState.DAMAGED).exists():
+                anew.ask("somebody put files back")
+            asked = written.update(check_asked=True)
             self.stdout.write(f"{asked} blocks are looked at by the next run: manage.py pipeline run")
             return
         self._tell(blocks, as_json=options["json"])

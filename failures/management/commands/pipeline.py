@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
+from failures.archive import anew
 from failures.insights import telling
 from failures.insights.archive_part import foreseen
 from failures.insights.asking import RunRefused, ask, cancel
@@ -33,6 +35,7 @@ class Command(BaseCommand):
         run.add_argument("jobs", nargs="*", metavar="JOB", help=", ".join(JOBS))
         run.add_argument("--since", type=_instant, help="failures from then on; a day or an instant (UTC)")
         run.add_argument("--until", type=_instant, help="failures before then")
+        run.add_argument("--anew", action="store_true", help="compute all there is once more, not only what is new")
         run.add_argument("--master", default="", help="Spark's master, instead of MA_PIPELINE_MASTER")
         run.add_argument("--dry-run", action="store_true", help="start nothing; say what a run would have to do")
         run.add_argument("--no-wait", action="store_true", help="return when it is begun; it goes on by itself")
@@ -54,7 +57,10 @@ class Command(BaseCommand):
         reap(now)
         span = {name: options[name] for name in ("jobs", "since", "until", "master")}
         try:
-            run = ask(PipelineTrigger.TERMINAL, now, **span)
+            with transaction.atomic():
+                run = ask(PipelineTrigger.TERMINAL, now, **span)
+                if options["anew"]:
+                    anew.ask("somebody asked at a terminal")
         except RunRefused as refused:
             raise CommandError(str(refused)) from refused
         start_waiting(timezone.now())
