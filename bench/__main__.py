@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Line, consume, dlq, pages, pipeline, protocols, trip
+from bench import Line, archive, consume, dlq, pages, pipeline, protocols, trip
 
 BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Line]]] = {
+    "archive": archive.run,
     "consume": consume.run,
     "dlq": dlq.run,
     "pages": pages.run,
