@@ -54,7 +54,10 @@ class Progress:
         if told.get("state") not in STATES or "stage" not in told:
             return False
         name = str(told["stage"])
-        self._stages[name] = stage_of(told)
+        before = self._stages.get(name, {}).get("share", 0.0)
+        self._stages[name] = stage = stage_of(told)
+        # Spark tells of more tasks as it goes on: what was done stays done.
+        stage["share"] = max(before, min(1.0, stage["done"] / stage["total"]) if stage["total"] else 0.0)
         return True
 
 

@@ -10,7 +10,7 @@ from failures.insights.places import RunFolder
 from failures.insights.readiness import readiness
 from failures.insights.reaping import reap
 from failures.insights.starting import start_waiting
-from failures.models import InsightTable, PipelineRun, PipelineTrigger
+from failures.models import InsightTable, PipelineRun, PipelineState, PipelineTrigger
 
 log = structlog.get_logger(__name__)
 
@@ -44,10 +44,14 @@ def is_due(now: datetime) -> bool:
     due = due_at(now)
     if due is None or PipelineRun.objects.filter(open=True).exists():
         return False
-    last = PipelineRun.objects.filter(trigger=PipelineTrigger.NIGHTLY).order_by("-asked_at").first()
-    if last is None:
-        return PipelineRun.objects.exists() or now - due < FIRST
-    return last.asked_at < due
+    runs = PipelineRun.objects.order_by("-asked_at")
+    last = runs.filter(trigger=PipelineTrigger.NIGHTLY).first()
+    if last is not None and last.asked_at >= due:
+        return False
+    # A whole one that somebody asked for since did the night's work.
+    if runs.filter(asked_at__gte=due, state=PipelineState.DONE, jobs=[], since=None, until=None).exists():
+        return False
+    return runs.exists() or now - due < FIRST
 
 
 def forget_old(now: datetime) -> int:

@@ -96,14 +96,15 @@ class PipelineRun(models.Model):
 
     @property
     def percent(self) -> int:
-        """Of its stages; one that tells how far it is counts in part. An open one is never at 100."""
+        """Of its stages; one that tells how far it is (`share`, never less than before) counts in part. An open one is
+        never at 100."""
         if not self.stages:
             return 0
         parts = 0.0
         for stage in self.stages:
             if stage.get("state") in ("done", "failed", "skipped"):
                 parts += 1
-            elif stage.get("total"):
-                parts += min(1.0, stage.get("done", 0) / stage["total"])
+            else:
+                parts += stage.get("share", 0.0)
         percent = int(100 * parts / len(self.stages))
         return min(percent, 99) if self.open else percent

@@ -105,7 +105,10 @@ def _days_chart() -> SafeString | None:
 
 
 def _plan_chart() -> SafeString | None:
-    rows = RetentionPlan.objects.filter(setting_key="").order_by("day")[:DAYS]
+    """None where nothing goes."""
+    rows = list(RetentionPlan.objects.filter(setting_key="").order_by("day")[:DAYS])
+    if not any(row.rows_going for row in rows):
+        return None
     bars = []
     for row in rows:
         text = ngettext("%(day)s: %(n)s row goes (%(size)s)", "%(day)s: %(n)s rows go (%(size)s)", row.rows_going)
@@ -115,7 +118,7 @@ def _plan_chart() -> SafeString | None:
             "size": size(row.bytes_going),
         }
         bars.append(Bar(date_format(row.day, "j M"), row.rows_going, about, link("retention")))
-    return bar_chart(bars, _("What retention is going to delete"), calm=True) if bars else None
+    return bar_chart(bars, _("What retention is going to delete"), calm=True)
 
 
 @require_safe

@@ -54,8 +54,16 @@ def test_it_runs_once_a_night_and_later_where_nothing_ran_then(settings: Any) ->
 def test_one_that_goes_on_by_hand_is_waited_for() -> None:
     run = run_row("running", hours=0, trigger="page", asked_at=NIGHT, host="elsewhere", heartbeat_at=NIGHT)
     assert not is_due(NIGHT + timedelta(minutes=1))
-    PipelineRun.objects.filter(pk=run.pk).update(state="done", open=None, ended_at=NIGHT)
+    PipelineRun.objects.filter(pk=run.pk).update(state="failed", open=None, ended_at=NIGHT)
     assert is_due(NIGHT + timedelta(minutes=1))
+
+
+def test_a_whole_run_that_somebody_asked_for_since_is_the_one_of_the_night() -> None:
+    part = run_row("done", hours=0, trigger="terminal", asked_at=NIGHT + timedelta(hours=1), jobs=["odd_servers"])
+    assert is_due(NIGHT + timedelta(hours=2))
+    PipelineRun.objects.filter(pk=part.pk).update(jobs=[])
+    assert not is_due(NIGHT + timedelta(hours=2))
+    assert is_due(NIGHT + timedelta(hours=24))
 
 
 def test_nothing_begins_where_it_is_switched_off(settings: Any) -> None:
