@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Of the JVM: with what it needs beside its heap, and Python, below the 4 GB that the whole may take.
 HEAP = "2400m"
 CORES = 2
+JAVA_OPTIONS = "-XX:+UseParallelGC"  # as failures.insights.submitting has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ def run(archive: Path, folder: Path, name: str, new_blocks: Mapping[str, Sequenc
     (place / "plan.json").write_text(json.dumps(plan), "utf-8")
     submit = Path(sys.executable).with_name("spark-submit")
     command = [str(submit), "--master", f"local[{CORES}]", "--driver-memory", HEAP, "--conf", "spark.ui.enabled=false"]
+    command += ["--conf", f"spark.driver.defaultJavaOptions={JAVA_OPTIONS}"]
     command += ["--conf", f"spark.local.dir={place / 'spill'}", str(ROOT / "pipeline" / "application.py")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     environment |= {"PYSPARK_DRIVER_PYTHON": sys.executable}

@@ -15,7 +15,7 @@ from pipeline.jobs.failure_days import day_counts, failure_days
 from pipeline.jobs.failure_trends import failure_trends, of_hours
 from pipeline.jobs.moments import day_of, moment
 from pipeline.jobs.odd_servers import odd_servers
-from pipeline.jobs.poison_profile import described, endings, poison_counts, poison_profile
+from pipeline.jobs.poison_profile import MOST_HELD, described, endings, poison_counts, poison_profile
 from pipeline.jobs.replay_success import replay_success
 from pipeline.jobs.retention_plan import Facts, projected, retention_plan
 from pipeline.plan import instant
@@ -63,7 +63,9 @@ def _days(run: Run, protocols: DataFrame, first: date | None) -> None:
 
 
 def counts(run: Run) -> DataFrame:
-    return newest_days(run.derived.rows("day_counts", DAY_COUNTS))
+    parts = run.derived.parts("day_counts")
+    rows = run.derived.rows("day_counts", DAY_COUNTS, parts)
+    return newest_days(rows) if len(parts) > 1 else rows.drop(PART)
 
 
 def newest_days(rows: DataFrame) -> DataFrame:
@@ -164,7 +166,8 @@ def poison(run: Run) -> bool:
     run.derived.merge("poison_counts", {ROWS: (POISON_COUNTS, poison_sums)})
     ended = endings(run.new("letters"), run.new("recovered"))
     before = (span[0] - timedelta(hours=POISON_HOURS), span[1])
-    run.derived.add("poison_counts", poison_counts(described(ended, run.of("protocols", [before]))))
+    held = run.rows_of_new("letters", "recovered") <= MOST_HELD
+    run.derived.add("poison_counts", poison_counts(described(ended, run.of("protocols", [before]), held=held)))
     run.write("poison_profile", poison_profile(run.derived.rows("poison_counts", POISON_COUNTS)))
     return True
 

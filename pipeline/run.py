@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType, TimestampType
 
-from pipeline.archive import Archive
+from pipeline.archive import Archive, Manifest
 from pipeline.derived import Derived
 from pipeline.jobs.failure_trends import hours
 from pipeline.jobs.shapes import told
@@ -77,17 +77,28 @@ class Run:
 
     def span_of_new(self, *kinds: str) -> Stretch | None:
         """From the first to the last occurrence in the new blocks, as their manifests tell."""
-        every = [
+        ends = [
+            end
+            for each in self._manifests_of_new(kinds)
+            for end in (each.occurred_min, each.occurred_max)
+            if end is not None
+        ]
+        if not ends:
+            return None
+        first, last = (datetime.fromisoformat(end) for end in (min(ends), max(ends)))
+        return first, last + timedelta(microseconds=1)
+
+    def rows_of_new(self, *kinds: str) -> int:
+        """In the files of the new blocks."""
+        return sum(each.rows for each in self._manifests_of_new(kinds))
+
+    def _manifests_of_new(self, kinds: Sequence[str]) -> list[Manifest]:
+        return [
             manifest
             for kind in kinds
             for manifest in self.archive.manifests(kind).values()
             if {manifest.block, *manifest.replaces} & set(self.new_blocks.get(kind, ()))
         ]
-        ends = [end for each in every for end in (each.occurred_min, each.occurred_max) if end is not None]
-        if not ends:
-            return None
-        first, last = (datetime.fromisoformat(end) for end in (min(ends), max(ends)))
-        return first, last + timedelta(microseconds=1)
 
     # -- what is touched ----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,8 @@ ALWAYS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    # Files are named one by one: looking at some hundred of them takes less than a job that does so.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     # A file that cannot be read is told of by its name, never left out in silence (`pipeline.archive.quarantine`).
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",

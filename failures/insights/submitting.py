@@ -23,6 +23,8 @@ from failures.insights.readiness import submit_program
 LOOK_SECONDS = 0.5
 # Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its heap.
 HEAP_SHARE = 0.6
+# All at once and then none: pages of a large run are too big for the usual collector, which moves them again and again.
+JAVA_OPTIONS = "-XX:+UseParallelGC"
 # By it `./ma down` finds what is left of this installation.
 KEPT = ("MA_RUN_FOLDER",)
 # It dies with the runner, also where that one is killed: prctl(PR_SET_PDEATHSIG, SIGKILL), then the program itself.
@@ -114,7 +116,7 @@ def _configuration(folder: RunFolder, master: str) -> list[tuple[str, str]]:
     if is_local(master):
         # What a killed one leaves goes with the folder of its run.
         values += [("spark.local.dir", str(folder.path / "spark")), ("spark.driver.host", "127.0.0.1")]
-        values += [("spark.driver.bindAddress", "127.0.0.1")]
+        values += [("spark.driver.bindAddress", "127.0.0.1"), ("spark.driver.defaultJavaOptions", JAVA_OPTIONS)]
     return values
 
 

@@ -36,22 +36,32 @@ def lives(activations: DataFrame, runs: DataFrame, settings: DataFrame) -> DataF
 
 
 def trips_of_runs(protocols: DataFrame, lives: DataFrame, *, some_once: bool) -> DataFrame:
-    """See `first_trips`. `protocols` must hold all of `lives`. `some_once`: whether messages count once in any."""
+    """See `first_trips`; activation and server are told by 64 bits of them (`_short`). `protocols` must hold all of
+    `lives`. `some_once`: whether messages count once in any."""
     narrow = protocols.select(
-        "activation", "server", "epoch", "occurred_at", "number", "exception_type", "temporary", "counted",
-        "successes_before", *(("message_key", "message_key_weak", "attempt") if some_once else ()),
+        _short("activation"), _short("server"), "epoch", "occurred_at", "number", _short("exception_type"), "temporary",
+        "counted", "successes_before",
+        *(("message_key", "message_key_weak", "attempt") if some_once else ()),
     )  # fmt: skip
     if not some_once:
-        return first_trips(effects(narrow.join(lives.select("activation"), "activation", "left_semi")))
-    each = effects(narrow.join(lives.where(~F.col("once")).select("activation"), "activation", "left_semi"))
-    once = effects(narrow.join(lives.where(F.col("once")).select("activation"), "activation", "left_semi"))
+        return first_trips(effects(_of(narrow, lives)))
+    each, once = (effects(_of(narrow, lives.where(some))) for some in (~F.col("once"), F.col("once")))
     return first_trips(each).unionByName(first_trips(without_repeats(once)))
+
+
+def _of(protocols: DataFrame, lives: DataFrame) -> DataFrame:
+    return protocols.join(lives.select(_short("activation")), "activation", "left_semi")
+
+
+def _short(name: str) -> Column:
+    """64 bits of a text that has only to be told from others: millions of rows are sorted by it."""
+    return F.when(F.col(name).isNotNull(), F.xxhash64(name)).alias(name)
 
 
 def steps(trips: DataFrame, lives: DataFrame, recovered: DataFrame) -> DataFrame:
     """Per activation, M and mode where it would have been switched off. any: the first server that gives it up does so;
     many: the second one, or the only one there was. `recovered` must hold what happened up to FALSE_MINUTES later."""
-    successes = recovered.select("activation", F.col("occurred_at").alias("event_at"))
+    successes = recovered.select(_short("activation"), F.col("occurred_at").alias("event_at"))
     answered = with_next(trips, successes, ["activation"], "at", "recovered_at")
     false = F.least("again_at", "recovered_at") <= F.col("at") + F.expr(f"INTERVAL {FALSE_MINUTES} MINUTES")
     given_up = (
@@ -59,7 +69,8 @@ def steps(trips: DataFrame, lives: DataFrame, recovered: DataFrame) -> DataFrame
         .withColumn("m", F.explode(F.sequence("from_m", "to_m")))
         .groupBy("activation", "m")
         .agg(F.sort_array(F.collect_list(F.struct("after", "server", "at", "false_trip")), asc=False).alias("given_up"))
-        .join(lives, "activation")
+        .withColumnRenamed("activation", "_life")
+        .join(lives.withColumn("_life", _short("activation")), "_life")
     )
     first = F.get("given_up", F.lit(0))
     other = F.get(F.filter("given_up", lambda one: one["server"] != first["server"]), F.lit(0))

@@ -5,7 +5,7 @@ from datetime import date
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from pipeline.jobs.failure_trends import messages
+from pipeline.jobs.failure_trends import counted
 from pipeline.jobs.moments import day_of, moment
 from pipeline.jobs.shapes import shaped
 from pipeline.results import DAY_COUNTS, FAILURE_DAYS
@@ -15,10 +15,8 @@ NAME = ("setting_key", "fingerprint")
 
 def day_counts(protocols: DataFrame, zone: str) -> DataFrame:
     """`protocols` must hold all of each day that they touch."""
-    grouped = protocols.groupBy(day_of(moment(), zone).alias("day"), *NAME).agg(
-        F.count(F.lit(1)).alias("count"), messages().alias("messages")
-    )
-    return shaped(grouped, DAY_COUNTS)
+    found = counted(protocols, day_of(moment(), zone), NAME)
+    return shaped(found.withColumnRenamed("period", "day"), DAY_COUNTS)
 
 
 def failure_days(counts: DataFrame, first: date | None, today: date) -> DataFrame:

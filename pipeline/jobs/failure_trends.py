@@ -1,5 +1,7 @@
 """What failed how often: by hour, setting, server and fingerprint."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -19,19 +21,31 @@ def of_hours(protocols: DataFrame, hours: DataFrame) -> DataFrame:
     return placed.join(F.broadcast(hours), placed["_hour"] == hours["hour"], "left_semi").drop("_hour")
 
 
-def messages() -> Column:
-    """How many messages: by 64 bits of their keys, so that what is shuffled stays narrow. A standalone run has none."""
-    return F.count_distinct(F.when(F.col("message_key") != "", F.xxhash64("message_key")))
+def counted(protocols: DataFrame, period: Column, names: Sequence[str]) -> DataFrame:
+    """Columns `period`, `names`, count, temporary, first_at, last_at and messages: how many of them; a standalone run
+    has none. Shuffled are 64 bits of the names and of the keys of messages in their place."""
+    name, at = F.xxhash64(*names), moment()
+    message = F.when(F.col("message_key") != "", F.xxhash64("message_key"))
+    narrow = protocols.select(
+        period.alias("period"), name.alias("_name"), message.alias("_message"), "temporary", at.alias("_at")
+    )
+    each = narrow.groupBy("period", "_name", "_message").agg(
+        F.count(F.lit(1)).alias("count"),
+        F.count_if("temporary").alias("temporary"),
+        F.min("_at").alias("first_at"),
+        F.max("_at").alias("last_at"),
+    )
+    summed = each.groupBy("period", "_name").agg(
+        F.sum("count").alias("count"),
+        F.sum("temporary").alias("temporary"),
+        F.min("first_at").alias("first_at"),
+        F.max("last_at").alias("last_at"),
+        F.count("_message").alias("messages"),
+    )
+    return summed.join(protocols.select(*names).distinct().withColumn("_name", name), "_name")
 
 
 def failure_trends(protocols: DataFrame) -> DataFrame:
     """`protocols` must hold all of each hour that they touch."""
-    at = moment()
-    grouped = protocols.groupBy(hour_of(at).alias("hour"), "setting_key", "server", "fingerprint").agg(
-        F.count(F.lit(1)).alias("count"),
-        F.count_if("temporary").alias("temporary"),
-        F.min(at).alias("first_at"),
-        F.max(at).alias("last_at"),
-        messages().alias("messages"),
-    )
-    return shaped(grouped, FAILURE_TRENDS)
+    found = counted(protocols, hour_of(moment()), ("setting_key", "server", "fingerprint"))
+    return shaped(found.withColumnRenamed("period", "hour"), FAILURE_TRENDS)

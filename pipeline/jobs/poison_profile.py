@@ -14,6 +14,8 @@ LONGEST_NAME = 300  # of a property; the MA's table holds no longer one
 MOST_MARKS = 20
 ENOUGH_DEAD = 5
 LEAST_LIFT = 1.2
+# Endings that a process may hold: some 200 MB.
+MOST_HELD = 2_000_000
 SIZE = "body_size"
 ALL = ""  # as property: every ending of the setting
 _MESSAGE = ("setting_key", "message_key")
@@ -31,16 +33,17 @@ def endings(letters: DataFrame, recovered: DataFrame) -> DataFrame:
     )
 
 
-def described(endings: DataFrame, protocols: DataFrame) -> DataFrame:
+def described(endings: DataFrame, protocols: DataFrame, *, held: bool = False) -> DataFrame:
     """With `properties` and `body_size` as the latest protocol of the message has them: of both kinds from the same
-    source, so that no difference of the sources separates them. A message without a protocol is left out."""
+    source, so that no difference of the sources separates them. A message without a protocol is left out. Messages are
+    told by 64 bits of their keys. `held`: every task holds all endings, so that few protocols are shuffled."""
+    message = F.xxhash64(*_MESSAGE).alias("_message")
+    ended = endings.select(message, "setting_key", "dead", "recovered")
     told = protocols.where(F.col("message_key") != "").select(
-        *_MESSAGE, F.struct("occurred_at", "number", "properties", SIZE).alias("told")
+        message, F.struct("occurred_at", "number", "properties", SIZE).alias("told")
     )
-    joined = told.join(endings, list(_MESSAGE)).groupBy(*_MESSAGE)
-    latest = joined.agg(
-        F.max("told").alias("told"), F.first("dead").alias("dead"), F.first("recovered").alias("recovered")
-    )
+    joined = told.join(F.broadcast(ended) if held else ended, "_message").groupBy("_message")
+    latest = joined.agg(F.max("told").alias("told"), *(F.first(name).alias(name) for name in ended.columns[1:]))
     return latest.select("setting_key", "dead", "recovered", "told.properties", f"told.{SIZE}")
 
 
@@ -50,17 +53,23 @@ def poison_counts(described: DataFrame) -> DataFrame:
     sized = F.create_map(F.lit(SIZE), F.col(SIZE).cast("string"))
     pairs = F.concat(F.map_entries(sized), F.coalesce(F.map_entries(read), F.array()), F.array(_pair(ALL, "")))
     marks = described.select("setting_key", "dead", "recovered", F.explode(pairs).alias("pair"))
-    bucket = value_bucket(F.col("pair.value")).alias("value_bucket")
-    counted = (
-        marks.where(F.col("pair.value").isNotNull() & (F.length("pair.key") <= LONGEST_NAME))
-        .groupBy("setting_key", F.col("pair.key").alias("property"), bucket)
-        .agg(F.sum("dead").alias("dead"), F.sum("recovered").alias("recovered"))
+    known = marks.where(F.col("pair.value").isNotNull() & (F.length("pair.key") <= LONGEST_NAME))
+    # By value before its bucket is told: most endings have a value that others have too.
+    by_value = _summed(
+        known.withColumn("property", F.col("pair.key")).withColumn("value", F.col("pair.value")), "value"
     )
+    counted = _summed(by_value.withColumn("value_bucket", value_bucket(F.col("value"))), "value_bucket")
     frequent = Window.partitionBy("setting_key", "property").orderBy(
         F.desc(F.col("dead") + F.col("recovered")), "value_bucket"
     )
     most = counted.withColumn("place", F.row_number().over(frequent)).where(F.col("place") <= MOST_VALUES)
     return shaped(most, POISON_COUNTS)
+
+
+def _summed(rows: DataFrame, by: str) -> DataFrame:
+    return rows.groupBy("setting_key", "property", by).agg(
+        F.sum("dead").alias("dead"), F.sum("recovered").alias("recovered")
+    )
 
 
 def _pair(name: str, value: str) -> Column:
@@ -81,9 +90,7 @@ def poison_profile(counts: DataFrame) -> DataFrame:
     """`support`: the part of the setting's endings that have it. `lift`: how many times as often as the setting's
     others on the whole they are dead. (R. Agrawal and others, Mining Association Rules, SIGMOD 1993, for the support
     and confidence of a rule; S. Brin and others, Dynamic Itemset Counting, SIGMOD 1997, for the lift.)"""
-    summed = counts.groupBy("setting_key", "property", "value_bucket").agg(
-        F.sum("dead").alias("dead"), F.sum("recovered").alias("recovered")
-    )
+    summed = _summed(counts, "value_bucket")
     everything = summed.where(F.col("property") == ALL).select(
         "setting_key", F.col("dead").alias("all_dead"), (F.col("dead") + F.col("recovered")).alias("all")
     )
