@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from threading import RLock
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -19,22 +20,33 @@ ARCHIVED_AT = "archived_at"
 
 class Archive:
     """Manifests are read once per kind and kept: what is committed while a job runs is not in it. `forget` reads them
-    anew. `quarantined`: files that cannot be read and were moved aside, as a report tells of them."""
+    anew, `note` adds one that was committed by this program, of which several threads may write. `quarantined`: files
+    that cannot be read and were moved aside, as a report tells of them."""
 
     def __init__(self, session: SparkSession, url: str) -> None:
         self.session, self.files = session, Files(session, url)
         self.quarantined: list[dict[str, object]] = []
         self._manifests: dict[str, dict[int, Manifest]] = {}
+        self._lock = RLock()
 
     def manifests(self, kind: str) -> dict[int, Manifest]:
         """The current ones, by their blocks. Raises ArchiveError, naming what cannot be read."""
-        if kind not in self._manifests:
-            self._manifests[kind] = manifests.current(manifests.read_all(self.files, kind).values())
-        return self._manifests[kind]
+        with self._lock:
+            if kind not in self._manifests:
+                self._manifests[kind] = manifests.current(manifests.read_all(self.files, kind).values())
+            return self._manifests[kind]
 
     def forget(self, kind: str | None = None) -> None:
-        for each in list(self._manifests) if kind is None else [kind]:
-            self._manifests.pop(each, None)
+        with self._lock:
+            for each in list(self._manifests) if kind is None else [kind]:
+                self._manifests.pop(each, None)
+
+    def note(self, manifest: Manifest) -> None:
+        with self._lock:
+            known = self._manifests.get(manifest.kind)
+            if known is not None:
+                left = {number: each for number, each in known.items() if number not in manifest.replaces}
+                self._manifests[manifest.kind] = left | {manifest.block: manifest}
 
     def rows(
         self,

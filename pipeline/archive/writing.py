@@ -61,7 +61,7 @@ def write(session: SparkSession, block: Block, rows: DataFrame, archive: Archive
     except (PySparkException, Py4JError, ArchiveError) as error:
         _clear(archive, folder)
         raise ArchiveError(f"block {block['number']} of {kind.name}: {reason(error)}") from error
-    archive.forget(kind.name)
+    archive.note(done)
     return done
 
 
