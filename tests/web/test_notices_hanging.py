@@ -27,8 +27,8 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture
 def hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Takes connections and answers nothing; a sender waits a tenth of a second for it."""
-    monkeypatch.setattr(webhook, "ANSWER_SECONDS", 0.1)
+    """Takes connections and answers nothing; a sender waits two seconds for it, within which others answer."""
+    monkeypatch.setattr(webhook, "ANSWER_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
 
