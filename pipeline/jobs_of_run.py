@@ -70,8 +70,8 @@ def counts(run: Run) -> DataFrame:
 
 def newest_days(rows: DataFrame) -> DataFrame:
     """A day as the last part that counted it says."""
-    last = Window.partitionBy("day")
-    return rows.withColumn("_last", F.max(PART).over(last)).where(F.col(PART) == F.col("_last")).drop("_last", PART)
+    last = rows.groupBy("day").agg(F.max(PART).alias(PART))
+    return rows.join(F.broadcast(last), ["day", PART], "left_semi").drop(PART)
 
 
 def health(run: Run) -> bool:

@@ -1,6 +1,6 @@
 """The same by day, in a named time zone, with what each day is beside the one before."""
 
-from datetime import date
+from datetime import date, timedelta
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -26,17 +26,23 @@ def failure_days(counts: DataFrame, first: date | None, today: date) -> DataFram
     and not on this day, which must be over: before `today`. `rank`: place in the day's list over all settings, by
     count; of one that is gone its place the day before.
     """
+    recent = counts
+    if first is not None:
+        # What is said of a day needs the day before, and whether there was any other.
+        recent = counts.where(F.col("day") >= F.lit(first - timedelta(days=1)))
     name = Window.partitionBy(*NAME).orderBy("day")
     placed = (
-        counts.withColumn("rank", F.row_number().over(Window.partitionBy("day").orderBy(F.desc("count"), *NAME)))
+        recent.withColumn("rank", F.row_number().over(Window.partitionBy("day").orderBy(F.desc("count"), *NAME)))
         .withColumn("_before", F.lag("day").over(name))
         .withColumn("_after", F.lead("day").over(name))
     )
+    is_first = F.col("_before").isNull()
+    if first is not None:
+        placed = placed.join(counts.groupBy(*NAME).agg(F.min("day").alias("_began")), list(NAME))
+        is_first = F.col("day") == F.col("_began")
     seen = placed.withColumn(
         "standing",
-        F.when(F.col("_before").isNull(), "new")
-        .when(F.col("_before") == F.date_sub("day", 1), "same")
-        .otherwise("returned"),
+        F.when(is_first, "new").when(F.col("_before") == F.date_sub("day", 1), "same").otherwise("returned"),
     )
     next_day = F.date_add("day", 1)
     ended = F.col("_after").isNull() | (F.col("_after") > next_day)

@@ -95,6 +95,15 @@ def test_a_fingerprint_is_new_the_same_gone_or_returned(session: SparkSession) -
     assertDataFrameEqual(days, session.createDataFrame(wanted, FAILURE_DAYS))
 
 
+def test_days_from_one_on_are_told_as_among_all_days(session: SparkSession) -> None:
+    counts = session.createDataFrame(COUNTS, DAY_COUNTS)
+    every = failure_days(counts, None, day(6)).collect()
+
+    for number in range(1, 7):
+        some = failure_days(counts, day(number), day(6)).collect()
+        assert sorted(some) == sorted(row for row in every if row["day"] >= day(number))
+
+
 def test_nothing_is_gone_on_a_day_that_is_not_over(session: SparkSession) -> None:
     counts = session.createDataFrame(COUNTS, DAY_COUNTS)
 
