@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +10,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from pipeline.archive.problems import ArchiveError
+
+# A file of this machine needs no JVM to be read: there are thousands of manifests after some years.
+LOCAL = "file:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,12 @@ class Files:
                 yield entry
 
     def read(self, path: str) -> str:
+        if self.root.startswith(LOCAL):
+            try:
+                return Path(self.url(path).removeprefix(LOCAL)).read_text("utf-8")
+            except (OSError, ValueError) as error:
+                raise ArchiveError(f"{self.url(path)}: {error}") from error
+
         def act() -> str:
             stream = self._system.open(self._path(path))
             try:

@@ -3,13 +3,17 @@ one replaces it, by its number."""
 
 import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from pipeline.archive.files import Files
 from pipeline.archive.problems import ArchiveError
 
 FORMAT = 1
+# Over a network each takes its time.
+AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +98,10 @@ def _read(files: Files, path: str) -> Manifest:
 def read_all(files: Files, kind: str) -> dict[int, Manifest]:
     """All of a kind, also those that are replaced. Raises ArchiveError, naming the file."""
     names = [each.name for each in files.list(f"manifest/{kind}") if each.name.endswith(".json")]
-    found = [_read(files, f"manifest/{kind}/{name}") for name in sorted(names) if not name.startswith(".")]
-    return {manifest.block: manifest for manifest in found}
+    paths = [f"manifest/{kind}/{name}" for name in sorted(names) if not name.startswith(".")]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(partial(_read, files), paths)
+        return {manifest.block: manifest for manifest in found}
 
 
 def current(manifests: Iterable[Manifest]) -> dict[int, Manifest]:
