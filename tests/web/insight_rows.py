@@ -33,7 +33,7 @@ def run_row(state: str = "done", *, hours: float = 1, **more: Any) -> PipelineRu
     done = {"state": "done", "done": 0, "total": 0, "rows": 1200, "seconds": 2.5, "error": ""}
     stages: list[dict[str, Any]] = [{"stage": name, **done} for name in STAGES]
     if state == "running":
-        stages[2] |= {"state": "running", "done": 3, "total": 8}
+        stages[2] |= {"state": "running", "done": 3, "total": 8, "share": 0.375}
         stages[3] |= {"state": "waiting"}
     row = {
         "state": state, "open": True if opened else None, "trigger": "nightly", "asked_at": at, "started_at": at,
