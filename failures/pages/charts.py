@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-WIDTH, HEIGHT, FOOT, HEAD, LEFT = 640, 160, 18, 10, 4
+from agents.pages.amounts import number
+
+WIDTH, HEIGHT, FOOT, HEAD, LEFT = 640, 160, 18, 16, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,8 @@ class Bar:
 
 
 def bar_chart(bars: Sequence[Bar], title: str, *, calm: bool = False) -> SafeString:
-    """One bar each, from left to right; what is not nothing is seen. Every bar with an address is a link. `calm`: of
-    nothing bad."""
+    """One bar each, from left to right; what is not nothing is seen. Every bar with an address is a link. The highest
+    tells its value, which is the scale of the others. `calm`: of nothing bad."""
     most = max((bar.value for bar in bars), default=0) or 1
     step = (WIDTH - 2 * LEFT) / max(1, len(bars))
     every = max(1, round(70 / step))
@@ -33,9 +35,19 @@ def bar_chart(bars: Sequence[Bar], title: str, *, calm: bool = False) -> SafeStr
     )
     return format_html(
         '<svg class="chart{}" role="group" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMid meet">'
-        '<line x1="0" y1="{}" x2="{}" y2="{}"/>{}</svg>',
+        '<line x1="0" y1="{}" x2="{}" y2="{}"/>{}{}</svg>',
         " calm" if calm else "", title, WIDTH, HEIGHT + FOOT + HEAD, HEIGHT + HEAD, WIDTH, HEIGHT + HEAD, drawn,
+        _scale(bars, step),
     )  # fmt: skip
+
+
+def _scale(bars: Sequence[Bar], step: float) -> SafeString:
+    highest = max(range(len(bars)), key=lambda index: bars[index].value, default=None)
+    if highest is None or not bars[highest].value:
+        return SafeString("")
+    middle = LEFT + (highest + 0.4) * step
+    value = number(bars[highest].value, 1)
+    return format_html('<text x="{}" y="{}" text-anchor="middle">{}</text>', _at(middle), HEAD - 4, value)
 
 
 def _bar(bar: Bar, x: float, step: float, most: float, labelled: bool) -> SafeString:
