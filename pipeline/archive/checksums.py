@@ -11,13 +11,14 @@ SHIFT = 24
 
 
 def digests(columns: Sequence[str], prefix: str) -> list[Column]:
-    """Two aggregates, `<prefix>_xor` and `<prefix>_sum`; `told` makes a text of both."""
+    """Two aggregates, `<prefix>_xor` and `<prefix>_sum`; `told` makes a text of both. Written as SQL: part by part
+    hundreds of calls to the JVM would make them, for each block anew."""
     # Which column a value is in counts: neighbours that change places are another row.
-    placed = [F.when(F.col(name).isNotNull(), F.struct(F.lit(at), F.col(name))) for at, name in enumerate(columns)]
-    hashed = F.xxhash64(*placed)
+    placed = (f"CASE WHEN `{name}` IS NOT NULL THEN struct({at}, `{name}`) END" for at, name in enumerate(columns))
+    hashed = f"xxhash64({', '.join(placed)})"
     return [
-        F.coalesce(F.bit_xor(hashed), F.lit(0)).alias(f"{prefix}_xor"),
-        F.coalesce(F.sum(F.shiftrightunsigned(hashed, SHIFT)), F.lit(0)).alias(f"{prefix}_sum"),
+        F.expr(f"coalesce(bit_xor({hashed}), 0L)").alias(f"{prefix}_xor"),
+        F.expr(f"coalesce(sum(shiftrightunsigned({hashed}, {SHIFT})), 0L)").alias(f"{prefix}_sum"),
     ]
 
 

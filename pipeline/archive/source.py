@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, DoubleType, LongType, TimestampType
 
 from pipeline.archive.masking import masked
@@ -61,7 +60,9 @@ class Source:
         ] or ["1 = 1"]
         read = session.read.jdbc(self.url, f"({statement}) rows_of_block", predicates=predicates,
                                  properties=self._properties(kind))  # fmt: skip
-        rows = read.select(*(F.col(each.name).cast(each.dataType).alias(each.name) for each in kind.schema))
+        rows = read.selectExpr(
+            *(f"CAST(`{each.name}` AS {each.dataType.simpleString()}) AS `{each.name}`" for each in kind.schema)
+        )
         return masked(rows, self.masks) if kind.name == LETTERS.name else rows
 
     def _literal(self, instant: str) -> str:
