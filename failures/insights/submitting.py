@@ -1,11 +1,13 @@
 """The Spark application of a run: how it is started, in a process group of its own, and watched until it ends."""
 
 import os
+import re
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +27,7 @@ LOOK_SECONDS = 0.5
 HEAP_SHARE = 0.6
 # All at once and then none: pages of a large run are too big for the usual collector, which moves them again and again.
 JAVA_OPTIONS = "-XX:+UseParallelGC"
+COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 # By it `./ma down` finds what is left of this installation.
 KEPT = ("MA_RUN_FOLDER",)
 # It dies with the runner, also where that one is killed: prctl(PR_SET_PDEATHSIG, SIGKILL), then the program itself.
@@ -116,8 +119,19 @@ def _configuration(folder: RunFolder, master: str) -> list[tuple[str, str]]:
     if is_local(master):
         # What a killed one leaves goes with the folder of its run.
         values += [("spark.local.dir", str(folder.path / "spark")), ("spark.driver.host", "127.0.0.1")]
-        values += [("spark.driver.bindAddress", "127.0.0.1"), ("spark.driver.defaultJavaOptions", JAVA_OPTIONS)]
+        values += [("spark.driver.bindAddress", "127.0.0.1")]
+        if not _chosen_collector():
+            values += [("spark.driver.defaultJavaOptions", JAVA_OPTIONS)]
     return values
+
+
+def _chosen_collector() -> bool:
+    """Whether somebody has chosen one for this host: a JVM that is told of two does not start."""
+    told = [os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")]
+    if settings.MA_PIPELINE_PROPERTIES:
+        with suppress(OSError):
+            told.append(Path(settings.MA_PIPELINE_PROPERTIES).read_text("utf-8", "replace"))
+    return any(COLLECTOR.search(text) for text in told)
 
 
 def is_local(master: str) -> bool:
