@@ -127,7 +127,8 @@ def _configuration(folder: RunFolder, master: str) -> list[tuple[str, str]]:
 
 def _chosen_collector() -> bool:
     """Whether somebody has chosen one for this host: a JVM that is told of two does not start."""
-    told = [os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")]
+    known = processes.environment()
+    told = [known.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")]
     if settings.MA_PIPELINE_PROPERTIES:
         with suppress(OSError):
             told.append(Path(settings.MA_PIPELINE_PROPERTIES).read_text("utf-8", "replace"))
