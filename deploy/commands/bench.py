@@ -8,14 +8,14 @@ from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.problem import Problem
 
-# What it is set beside is installed when it is asked for.
-PIPELINE = "pipeline"
+# What these need, and what they are set beside, is installed when it is asked for.
+OF_THE_PIPELINE = ("archive", "pipeline")
 
 
 def run(config: Config, arguments: Sequence[str]) -> int:
     if not python_packages.PYTHON.exists():
         raise Problem("nothing is installed yet: ./ma up")
-    if arguments[:1] == [PIPELINE]:
+    if arguments and arguments[0] in OF_THE_PIPELINE:
         _install(config)
     command = [str(python_packages.PYTHON), "-m", "bench", *arguments]
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode

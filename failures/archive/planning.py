@@ -10,8 +10,8 @@ from django.db import connection, transaction
 from django.db.models import Max, Min, Q
 
 from agents.models import LaunchSetting
-from failures.archive import anew as anew_asked
 from failures.archive import compaction, is_on, settling
+from failures.archive.anew import asked
 from failures.archive.cutting import Cut, cut, day_of
 from failures.archive.kinds import ArchivedKind, iso, kinds
 from failures.models.archive import IN_LINE, ArchiveBlock, BlockState
@@ -37,7 +37,7 @@ def plan(now: datetime) -> Plan:
         settling.settle(kind, now)
         compaction.plan_kind(kind.name, now)
     blocks = ArchiveBlock.objects.order_by("kind", "number")
-    requests = anew_asked.asked()
+    requests = asked()
     return {
         "archive": settings.MA_ARCHIVE_URL,
         "source": source(),

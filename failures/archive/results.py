@@ -63,7 +63,7 @@ def _verified(verified: Report, now: datetime) -> bool:
     if verified["ok"] or not verified["extra"]:
         # What is missing came after it was read: it becomes a block of its own (`settling`).
         # Also of a damaged one whose files came back: it is looked at where a person asked for it.
-        restored = bool(blocks.filter(state=BlockState.DAMAGED).exists())
+        restored = blocks.filter(state=BlockState.DAMAGED).exists()
         open_still = blocks.filter(state__in=[BlockState.WRITTEN, BlockState.DAMAGED])
         open_still.update(state=BlockState.VERIFIED, verified_at=now)
         blocks.update(problem=problem)

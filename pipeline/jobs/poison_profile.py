@@ -9,6 +9,7 @@ from pipeline.results import POISON_COUNTS, POISON_PROFILE
 # Of one property of a setting, kept by each run: the most frequent ones. Ids, different in each message, are none.
 MOST_VALUES = 200
 MOST_TEXT = 60  # characters of a value
+LONGEST_VALUE = 300  # of it is looked at
 LONGEST_NAME = 300  # of a property; the MA's table holds no longer one
 # Of one setting, shown: those with at least so many dead letters, and so much more often dead than others.
 MOST_MARKS = 20
@@ -55,9 +56,8 @@ def poison_counts(described: DataFrame) -> DataFrame:
     marks = described.select("setting_key", "dead", "recovered", F.explode(pairs).alias("pair"))
     known = marks.where(F.col("pair.value").isNotNull() & (F.length("pair.key") <= LONGEST_NAME))
     # By value before its bucket is told: most endings have a value that others have too.
-    by_value = _summed(
-        known.withColumn("property", F.col("pair.key")).withColumn("value", F.col("pair.value")), "value"
-    )
+    value = F.substring("pair.value", 1, LONGEST_VALUE)
+    by_value = _summed(known.withColumn("property", F.col("pair.key")).withColumn("value", value), "value")
     counted = _summed(by_value.withColumn("value_bucket", value_bucket(F.col("value"))), "value_bucket")
     frequent = Window.partitionBy("setting_key", "property").orderBy(
         F.desc(F.col("dead") + F.col("recovered")), "value_bucket"

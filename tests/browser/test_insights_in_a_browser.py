@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from deploy.config import REPOSITORY
-from failures.models import PipelineRun
+from failures.models import BreakerSuggestion, InsightTable, PipelineRun, RetentionPlan
 from tests.browser.driver import Browser, wait_for
 from tests.web.factories import World
 from tests.web.insight_rows import found, run_row
@@ -52,6 +52,11 @@ def test_every_state_of_the_page(live_server: Any, world: World, opened: Callabl
     pictures(browser, f"{page}runs/{done.pk}/", "run", {"en": "Rows of results", "ru": "Строк результатов"})
     pictures(browser, f"{page}tables/activation_health/", "table", {"en": "Health of", "ru": "Здоровье"})
     pictures(browser, f"{live_server.url}/settings/orders-export/", "setting", {"en": "suggests", "ru": "предлагает"})
+    BreakerSuggestion.objects.all().delete()
+    InsightTable.objects.filter(name="breaker_suggestions").delete()
+    RetentionPlan.objects.update(rows_going=0)
+    pictures(browser, page, "nothing-goes", {"en": "within the next 30", "ru": "В ближайшие 30 дней"})
+    assert "В архиве ещё нет данных" in browser.run(TEXT)
     failed = run_row("failed", hours=0.5)
     pictures(browser, page, "failed", {"en": "The last run failed", "ru": "Последний запуск не удался"})
     pictures(browser, f"{page}runs/{failed.pk}/", "failed-run", {"en": "no such day", "ru": "no such day"})
