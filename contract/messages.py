@@ -1,10 +1,11 @@
-"""What a KMA and the MA say to each other, version 2. JSON by `contract.wire`; instants in UTC, durations in seconds.
+"""What a KMA and the MA say to each other, version 3. JSON by `contract.wire`; instants in UTC, durations in seconds.
 
-A *fact* (Protocol, Recovered, LetterOutcome, Closing) is stored whatever its epoch. A *claim to the present*
+A *fact* (Protocol, Recovered, LetterOutcome, Closing, AcknowledgementOpened, AcknowledgementEnded) is stored whatever
+its epoch. A *claim to the present*
 (RunReport, Interruption) of an old epoch has no effect. Both are answered 2xx.
 
-Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; all of them have defaults. An MA understands
-its own version and the one before: the MA is upgraded first.
+Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; version 3 the mode CLIENT with its records and
+answers. New fields have defaults. An MA understands its own version and the one before: the MA is upgraded first.
 """
 
 from collections.abc import Mapping
@@ -14,9 +15,10 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from contract.acknowledging import Action, EndState
 from contract.errors import UnsupportedVersion
 
-VERSION = 2
+VERSION = 3
 OLDEST_VERSION = VERSION - 1
 MAX_RECORDS = 500
 MAX_BATCH_BYTES = 16 * 1024 * 1024
@@ -35,6 +37,7 @@ class Mode(Enum):
 
     TRANSACTED = "TRANSACTED"
     AUTO = "AUTO"
+    CLIENT = "CLIENT"
 
 
 class AgentKind(Enum):
@@ -66,6 +69,10 @@ class DesiredRun:
     (0 = no limit). `try_one_first`: one message at a time until the first success, and a counted failure before it
     trips. `restart_seconds`: a standalone agent that raised is started again after so long (0 = its run has failed).
     `lease_seconds`: a standalone agent stops when the MA has not answered for so long (0 = it goes on).
+
+    CLIENT: `acknowledgement_timeout_seconds` begins when a handling returned unanswered (0 = none); a message overrides
+    it by its integer property `acknowledgement_property`, in seconds. `acknowledgement_secret`: hexadecimal, of this
+    run, for its acknowledgement ids. The two destinations get a small event for each commit or rollback ("" = none).
     """
 
     activation: UUID
@@ -93,6 +100,11 @@ class DesiredRun:
     limit_messages: int = 0
     restart_seconds: float = 0.0
     lease_seconds: float = 0.0
+    acknowledgement_timeout_seconds: float = 0.0
+    acknowledgement_property: str = "JBXAcknowledgmentTimeout"
+    committed_destination: str = ""
+    rolled_back_destination: str = ""
+    acknowledgement_secret: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +117,23 @@ class DesiredState:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """How somebody answered a delivery of the mode CLIENT."""
+
+    acknowledgement: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
 class HeartbeatReply:
-    """`desired` is None when the KMA already has `desired_version`."""
+    """`desired` is None when the KMA already has `desired_version`. `answers`: every one for this server that is
+    pending, again and again until its AcknowledgementEnded is stored."""
 
     now: datetime
     desired_version: str
     desired: DesiredState | None = None
     version: int = VERSION
+    answers: tuple[Answer, ...] = ()
 
 
 # -- heartbeat: KMA -> MA -----------------------------------------------------------------------------------------
@@ -292,7 +314,33 @@ class Interruption:
     evidence: tuple[UUID, ...] = ()
 
 
-Content = Protocol | Recovered | LetterOutcome | Closing | Interruption
+@dataclass(frozen=True, slots=True)
+class AcknowledgementOpened:
+    """A handling returned without an answer: its delivery stays open and waits for one, until `due_at` (None: without
+    end) which is `timeout_seconds` (0 = none) after `occurred_at`. `jms_message_id`: the producer's, as text."""
+
+    run: RecordRun
+    acknowledgement: str
+    message: MessageIdentity
+    jms_message_id: str
+    occurred_at: datetime
+    due_at: datetime | None = None
+    timeout_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgementEnded:
+    """A delivery waits for no answer any more. It comes without an AcknowledgementOpened where the MA passed an answer
+    on that this server can do nothing with."""
+
+    run: RecordRun
+    acknowledgement: str
+    state: EndState
+    reason: str
+    occurred_at: datetime
+
+
+Content = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
 
 KINDS: dict[str, type[Content]] = {
     "protocol": Protocol,
@@ -300,6 +348,8 @@ KINDS: dict[str, type[Content]] = {
     "letter_outcome": LetterOutcome,
     "closing": Closing,
     "interruption": Interruption,
+    "acknowledgement_opened": AcknowledgementOpened,
+    "acknowledgement_ended": AcknowledgementEnded,
 }
 KIND_OF: dict[type[Content], str] = {kind: name for name, kind in KINDS.items()}
 

@@ -17,6 +17,8 @@ from contract.messages import (
     KINDS,
     MAX_EVIDENCE,
     MAX_TRACEBACK,
+    AcknowledgementEnded,
+    AcknowledgementOpened,
     Closing,
     Interruption,
     LetterOutcome,
@@ -38,7 +40,7 @@ BIGGEST_COUNT = 2**31 - 1
 LONGEST_FINGERPRINT = 64
 
 RunKey = tuple[uuid.UUID, int]
-RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption
+RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
 ReadRecord = tuple[Record, RunRecord]
 
 
