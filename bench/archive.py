@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench import Line, Measure, site
-from bench.pipeline_spark import CORES, HEAP, ROOT, Memory
+from bench.pipeline_spark import submitted
 
 GOAL = 0.5
 PIECE = 1 << 22  # bytes that pyarrow reads at a time
@@ -75,21 +75,15 @@ def _product(folder: Path, rows: int) -> tuple[float, float]:
     }
     plan["blocks"] = [block for block in plan["blocks"] if block["kind"] == "protocols"]
     (folder / "plan.json").write_text(json.dumps(plan), "utf-8")
-    submit, jars = Path(sys.executable).with_name("spark-submit"), settings.MA_PIPELINE_DRIVERS
-    command = [str(submit), "--master", f"local[{CORES}]", "--driver-memory", HEAP, "--conf", "spark.ui.enabled=false"]
-    command += ["--jars", ",".join(jars), "--driver-class-path", os.pathsep.join(jars)]
-    command += [str(ROOT / "pipeline" / "application.py"), "--plan", str(folder / "plan.json")]
-    environment = {**os.environ, **planning.environment(), "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    with (folder / "spark.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
-        watch = Memory(process.pid)
-        code = process.wait()
-    seconds, peak = time.perf_counter() - began, watch.end()
-    report = json.loads((folder / "report.json").read_text("utf-8")) if not code else {"archive": {}}
+    jars = settings.MA_PIPELINE_DRIVERS
+    options = ["--jars", ",".join(jars), "--driver-class-path", os.pathsep.join(jars)]
+    _, peak = submitted(folder, options, planning.environment(), "the archive")
+    seconds = time.perf_counter() - began
+    report = json.loads((folder / "report.json").read_text("utf-8"))
     written = sum(each["rows"] for each in report["archive"].get("written", ()))
     wrong = [each for each in report["archive"].get("verified", ()) if not each["ok"]]
     if written != rows or wrong:
-        raise RuntimeError(f"{written} of {rows} rows, {wrong}:\n{(folder / 'spark.log').read_text('utf-8')[-3000:]}")
+        raise RuntimeError(f"{written} of {rows} rows, {wrong}:\n{(folder / 'log').read_text('utf-8')[-3000:]}")
     return seconds, peak
 
 

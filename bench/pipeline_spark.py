@@ -40,27 +40,31 @@ def run(archive: Path, folder: Path, name: str, new_blocks: Mapping[str, Sequenc
         "retention": {"silent_days": 90}, "database_bytes": 10_000_000_000,
     }  # fmt: skip
     (place / "plan.json").write_text(json.dumps(plan), "utf-8")
-    submit = Path(sys.executable).with_name("spark-submit")
-    command = [str(submit), "--master", f"local[{CORES}]", "--driver-memory", HEAP, "--conf", "spark.ui.enabled=false"]
-    command += ["--conf", f"spark.driver.defaultJavaOptions={JAVA_OPTIONS}"]
-    command += ["--conf", f"spark.local.dir={place / 'spill'}", str(ROOT / "pipeline" / "application.py")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
-    environment |= {"PYSPARK_DRIVER_PYTHON": sys.executable}
-    began = time.monotonic()
-    with (place / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--plan", str(place / "plan.json")], env=environment, stdout=log, stderr=log, cwd=place
-        )
-        watch = Memory(process.pid)
-        code = process.wait()
-    seconds = time.monotonic() - began
-    peak = watch.end()
-    if code:
-        raise RuntimeError(f"{name} ended with {code}:\n{(place / 'log').read_text('utf-8')[-3000:]}")
+    seconds, peak = submitted(place, ["--conf", f"spark.local.dir={place / 'spill'}"], {}, name)
     report = json.loads((place / "report.json").read_text("utf-8"))
     if failed := [stage for stage in report["stages"] if stage["state"] == "failed"]:
         raise RuntimeError(f"{name}: {failed}")
     return Ran(seconds, peak, report, place / "results")
+
+
+def submitted(place: Path, options: Sequence[str], more: Mapping[str, str], name: str) -> tuple[float, float]:
+    """Runs the application by the plan in `place` to its end: seconds, and MB at the peak. Raises RuntimeError with the
+    end of its log where it fails."""
+    submit = Path(sys.executable).with_name("spark-submit")
+    command = [str(submit), "--master", f"local[{CORES}]", "--driver-memory", HEAP, "--conf", "spark.ui.enabled=false"]
+    command += ["--conf", f"spark.driver.defaultJavaOptions={JAVA_OPTIONS}", *options]
+    command += [str(ROOT / "pipeline" / "application.py"), "--plan", str(place / "plan.json")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    environment |= {"PYSPARK_DRIVER_PYTHON": sys.executable, **more}
+    began = time.monotonic()
+    with (place / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=place)
+        watch = Memory(process.pid)
+        code = process.wait()
+    seconds, peak = time.monotonic() - began, watch.end()
+    if code:
+        raise RuntimeError(f"{name} ended with {code}:\n{(place / 'log').read_text('utf-8')[-3000:]}")
+    return seconds, peak
 
 
 class Memory:
