@@ -3,40 +3,19 @@ rows of the same table."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Event, Thread
-
-import requests
 
 from bench import Delay, Line, Measure, percentile_95
 from bench.protocols import Here
 from bench.protocols_rows import SETTINGS, TABLE, WELL, make
-from bench.protocols_sent import BATCH, Sender, send, senders, web
+from bench.protocols_sent import BATCH, senders, web
+from bench.protocols_steady import steady
 from deploy.ports import free_ports
 
 GOAL = 0.5
 GOAL_OF_INTAKE = 0.2  # seconds
 PER_SECOND = 500
 MOST_SECONDS = 600
-
-
-@dataclass
-class Steady:
-    """Sends batches at a steady rate until it is told to stop."""
-
-    url: str
-    sender: Sender
-    stop: Event = field(default_factory=Event)
-    seconds: list[float] = field(default_factory=list)
-
-    def run(self) -> None:
-        pause, began = BATCH / PER_SECOND, time.perf_counter()
-        with requests.Session() as session:
-            for number, body in enumerate(self.sender.batches):
-                if self.stop.wait(max(0.0, began + number * pause - time.perf_counter())):
-                    return
-                self.seconds.append(send(session, self.url, self.sender.token, body))
 
 
 def measure(here: Here) -> Sequence[Line]:
@@ -46,12 +25,9 @@ def measure(here: Here) -> Sequence[Line]:
         make(here.rows)
     going = here.rows * WELL // SETTINGS
     with web(free_ports(1)[0]) as url:
-        steady = Steady(url, senders(PER_SECOND * MOST_SECONDS // 10, ["steady"])[0])
-        thread = Thread(target=steady.run)
-        thread.start()
-        deleted, lasted = _retention()
-        steady.stop.set()
-        thread.join()
+        sender = senders(PER_SECOND * MOST_SECONDS // 10, ["steady"])[0]
+        with steady(url, sender, PER_SECOND) as seconds:
+            deleted, lasted = _retention()
     if deleted < going:
         raise RuntimeError(f"{deleted} of {going} were deleted")
     left = FailureProtocol.objects.filter(setting_id__lte=WELL).count()
@@ -66,9 +42,9 @@ def measure(here: Here) -> Sequence[Line]:
             unit="/s",
         ),
         Delay(
-            name=f"{name}, a batch of {BATCH} taken in meanwhile ({len(steady.seconds)} of them)",
-            product=percentile_95(steady.seconds),
-            reference=min(steady.seconds),
+            name=f"{name}, a batch of {BATCH} taken in meanwhile ({len(seconds)} of them)",
+            product=percentile_95(seconds),
+            reference=min(seconds),
             goal=GOAL_OF_INTAKE,
         ),
     ]
