@@ -39,6 +39,9 @@ class Result:
 # Two that write one cache at the same time lose it.
 PYTEST = ("pytest", "-p", "no:cacheprovider")
 
+# The first one ends by itself, the second one after its hours.
+CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py")
+
 EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
     Stage("mypy", ("mypy",)),
@@ -60,7 +63,7 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
     """Everything; with arguments only pytest with these; campaigns of hours with --long."""
     given = tuple(argument for argument in arguments if argument != "--long")
     if "--long" in arguments:
-        command = ("pytest", "--timeout=0", *(given or ("tests/acceptance/test_kills.py",)))
+        command = ("pytest", "--timeout=0", *(given or CAMPAIGNS))
         return (Stage("campaigns", command, {"MA_TEST_LONG": "1"}),)
     if given:
         return (Stage("tests", ("pytest", *given)),)

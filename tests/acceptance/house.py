@@ -174,7 +174,7 @@ class House:
         known = self.facts["broker"]["accounts"][name]
         return Account(self.facts["broker"][protocol], known["user"], known["password"])
 
-    def publish(self, address: str, bodies: Sequence[dict[str, Any]], properties: dict[str, str] | None = None) -> None:
+    def publish(self, address: str, bodies: Sequence[Any], properties: dict[str, str] | None = None) -> None:
         """Persistent JSON texts over STOMP, as the demo sends them; on the broker's disk when this returns."""
         publisher = StompPublisher(self.account("publisher", "stomp"))
         try:

@@ -1,15 +1,13 @@
 """`kill -9` of everything in the middle of the main job. At-least-once: counted, and nothing is lost or told twice."""
 
-import contextlib
 import json
-import os
 import random
-import signal
 from collections import Counter
 
 from broker.errors import BrokerError
 from tests.acceptance import campaign, scripted
 from tests.acceptance.house import House
+from tests.acceptance.killing import kill_a_child, kill_a_process, let_go_on
 
 MESSAGES = 2000
 POISONED = frozenset(n for n in range(MESSAGES) if n % 50 == 7)
@@ -44,30 +42,11 @@ def _kill_in_the_middle(house: House, key: str, chance: random.Random) -> None:
     victims = chance.sample(VICTIMS, len(VICTIMS))
     moments = sorted(chance.randrange(50, MESSAGES - 300) for _ in victims)
     for victim, moment in zip(victims, moments, strict=True):
-        _let_go_on(house, key, moment)
+        let_go_on(house, key, moment)
         if victim == "child":
-            _kill_a_child(house, chance)
+            kill_a_child(house, chance)
         else:
-            _kill_a_process(house, victim)
-
-
-def _let_go_on(house: House, key: str, moment: int) -> None:
-    house.until(f"it goes on to {moment}", lambda: len(house.truth(key)) >= moment)
-
-
-def _kill_a_process(house: House, victim: str) -> None:
-    house.until(f"{victim} is back", lambda: bool(house.pid(victim)))
-    house.kill(victim)
-
-
-def _kill_a_child(house: House, chance: random.Random) -> None:
-    house.until("an agent process runs", lambda: bool(_children(house)))
-    with contextlib.suppress(ProcessLookupError):  # it ended by itself in this moment, with its KMA
-        os.kill(chance.choice(_children(house)), signal.SIGKILL)
-
-
-def _children(house: House) -> list[int]:
-    return [pid for server in house.servers for pid in house.agent_processes(server)]
+            kill_a_process(house, victim)
 
 
 def _ended(house: House, key: str) -> bool:

@@ -49,7 +49,8 @@ def test_arguments_go_to_pytest_alone() -> None:
 
 def test_long_campaigns_have_no_time_limit() -> None:
     (stage,) = stages(("--long",))
-    assert stage.command == ("pytest", "--timeout=0", "tests/acceptance/test_kills.py")
+    by_mode, until_the_hours_are_over = "tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py"
+    assert stage.command == ("pytest", "--timeout=0", by_mode, until_the_hours_are_over)
     assert stage.settings == {"MA_TEST_LONG": "1"}
 
 

@@ -1,0 +1,64 @@
+"""The table as docs/acknowledgement.md shows it."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from contract.outcomes import Breaker
+from tests.kma.cells.table import ROWS, SILENT, WAYS, End, Row, Way
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "acknowledgement.md"
+PLACE = re.compile(r"(<!-- table of cells -->\n).*?(<!-- end of the table -->)", re.DOTALL)
+HEAD = (
+    "| the handling, or what happens to it | mode | the message | attempts counted | what it sent | record | breaker |"
+)
+COUNTED = {Breaker.RESET: "to 0", Breaker.COUNT: "counts", Breaker.IGNORE: "–", None: "either"}
+
+
+def table() -> str:
+    rule = "| " + " | ".join(["---"] * HEAD.count(" | ") + ["---"]) + " |"
+    return "\n".join(["", HEAD, rule, *map(_row, ROWS), "", ""])
+
+
+def written(text: str) -> str:
+    """The document with the table as it is now."""
+    return PLACE.sub(lambda found: found[1] + table() + found[2], text)
+
+
+def _row(row: Row) -> str:
+    outcome, _, kind = row.record.partition(": ")
+    record = f"protocol `{outcome}`, `{kind}`" if kind else f"*{outcome}*" if outcome else "–"
+    cells = (
+        row.event.value,
+        _ways(row.ways),
+        " or ".join(end.where.value for end in row.ends),
+        " or ".join(map(_count, row.ends)),
+        " or ".join(_sent(end, row.ways) for end in row.ends),
+        record,
+        COUNTED[row.breaker],
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _ways(ways: Sequence[Way]) -> str:
+    if set(ways) == set(WAYS):
+        return "all"
+    silent, sending = [f"`{way.mode.value}`" for way in ways if not way.sends], [way for way in ways if way.sends]
+    told = [", ".join(silent)] if silent else []
+    if sending:
+        told.append("sending: " + ", ".join(f"`{way.mode.value}`" for way in sending))
+    if set(ways) == set(SILENT):
+        return "all that send nothing"
+    if set(ways) == set(WAYS) - set(SILENT):
+        return "all that send"
+    return "; ".join(told)
+
+
+def _count(end: End) -> str:
+    return " or ".join(map(str, end.counts)) or "–"
+
+
+def _sent(end: End, ways: Sequence[Way]) -> str:
+    if not any(way.sends for way in ways):
+        return "–"
+    return "sent" if end.sent else "nothing"

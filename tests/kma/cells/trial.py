@@ -1,0 +1,133 @@
+"""One cell on a broker: a setting with one message, a place for what the agent sends, and what became of both."""
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from broker.port import Settle
+from broker.waiting import deliver_all_now
+from contract.messages import BreakerCounts, DesiredRun, Mode
+from contract.outcomes import Breaker
+from tests.broker.houses import House
+from tests.kma.cells.table import Cell, Event, Where
+from tests.kma.fakes import SAMPLES, eventually
+from tests.kma.queues import of, publish, script
+
+MODULES = ("tests.kma.cells.agents", *SAMPLES)
+ATTEMPTS = 2
+MINUTE = 60_000  # ms: what failed stays where it is, until it is asked for
+LIMIT = 0.4  # seconds
+# What the breaker had counted before, and has afterwards.
+BEFORE = BreakerCounts("ValueError", 1, 1)
+AFTER = {Breaker.RESET: 0, Breaker.IGNORE: 1, Breaker.COUNT: 2}
+
+WAIT = {"do": "wait"}
+STEPS = {
+    Event.RAISES: {"do": "raise", "type": "KeyError"},
+    Event.RAISES_LAST: {"do": "raise", "type": "KeyError"},
+    Event.TEMPORARY: {"do": "temporary"},
+    Event.INVALID: {"do": "invalid"},
+    Event.CHILD_DIES: {"do": "exit", "code": 3},
+    Event.OVER_LIMIT: WAIT,
+    Event.SEND_REFUSED: {"do": "send", "destination": "nobody.made.this"},
+    Event.STOPPED: WAIT,
+    Event.CONNECTION_LOST: WAIT,
+    Event.KMA_KILLED: WAIT,
+    Event.BROKER_KILLED: WAIT,
+}
+
+
+class Trial:
+    def __init__(self, house: House, cell: Cell, folder: Path) -> None:
+        """The message is published, and has failed before where the event says so."""
+        self.house = house
+        self.cell = cell
+        self.truth, self.gate = folder / "truth", folder / "gate"
+        self.setting = house.setting(attempts=ATTEMPTS, delay=MINUTE)
+        self.target = house.setting()
+        self.identity = f"ID:{self.setting.key}"
+        publish(house, self.setting, script(self._steps(), self.identity))
+        if cell.event in (Event.RETURNS_AGAIN, Event.RAISES_LAST):
+            self._fail_once()
+
+    def _steps(self) -> list[dict[str, Any]]:
+        sends = [{"do": "send", "destination": self.target.address, "body": "sent"}] if self.cell.way.sends else []
+        return [*sends, STEPS.get(self.cell.event, {"do": "ok"})]
+
+    def _fail_once(self) -> None:
+        consumer, owner = self.house.consume(self.setting)
+        consumer.settle([(owner.got().tag, Settle.FAIL)])
+        consumer.stop()
+        eventually(lambda: self.house.figures(self.setting).scheduled == 1, "a failed attempt")
+        deliver_all_now(self.house.management, self.setting.key)
+
+    @property
+    def desired(self) -> DesiredRun:
+        limit = LIMIT if self.cell.event is Event.OVER_LIMIT else 0.0
+        transacted = self.cell.way.mode is Mode.TRANSACTED
+        return of(
+            self.setting,
+            activation=uuid4(),
+            agent="test.cell",
+            mode=self.cell.way.mode,
+            max_attempts=ATTEMPTS,
+            limit_messages=1,
+            grace_seconds=0.3,
+            carried_counts=BEFORE,
+            handling_timeout_seconds=0.0 if transacted else limit,
+            transaction_timeout_seconds=limit if transacted else 0.0,
+            parameters={"truth_file": str(self.truth), "gate": str(self.gate)},
+        )
+
+    @property
+    def begun(self) -> bool:
+        return self.truth.exists()
+
+    # -- what became of it --------------------------------------------------------------------------------------------
+
+    def judge_message(self) -> None:
+        """No run may be at work."""
+        ends = {end.where: end for end in self.cell.row.ends}
+        eventually(lambda: self._where() in ends, f"end as {[each.value for each in ends]}: {self._figures()}")
+        where = self._where()
+        assert where is not None
+        end = ends[where]
+        assert self.house.figures(self.target).messages == (1 if end.sent and self.cell.way.sends else 0), "sent"
+        if where in (Where.AT_ONCE, Where.DELAYED):
+            assert self._count(where) in end.counts
+
+    def judge_records(self, records: dict[str, list[dict[str, Any]]]) -> None:
+        """`records`: contents by kind, of this run and all that it will ever tell."""
+        told = [f"{one['outcome']}: {one['exception_type']}" for one in records["protocol"]]
+        told += ["recovered"] * len(records["recovered"])
+        assert told == ([self.cell.row.record] if self.cell.row.record else [])
+        (closing,) = records["closing"]
+        if self.cell.row.breaker is not None:
+            assert closing["counts"]["any"] == AFTER[self.cell.row.breaker]
+
+    def _figures(self) -> tuple[Any, int]:
+        return self.house.figures(self.setting), len(self.house.dead(self.setting))
+
+    def _where(self) -> Where | None:
+        """None while the broker is at it."""
+        figures, dead = self._figures()
+        if figures.delivering:
+            return None
+        found = {
+            (0, 0, 0): Where.GONE,
+            (1, 0, 0): Where.AT_ONCE,
+            (1, 1, 0): Where.DELAYED,
+            (0, 0, 1): Where.DEAD,
+        }  # fmt: skip
+        return found.get((figures.messages, figures.scheduled, dead))
+
+    def _count(self, where: Where) -> int:
+        if where is Where.DELAYED:
+            deliver_all_now(self.house.management, self.setting.key)
+        consumer, owner = self.house.consume(self.setting)
+        try:
+            got = owner.got()
+        finally:
+            consumer.stop()
+        assert got.message.message_id is not None and got.message.message_id.value == self.identity
+        return got.count
