@@ -1,8 +1,7 @@
 """What a KMA and the MA say to each other, version 3. JSON by `contract.wire`; instants in UTC, durations in seconds.
 
 A *fact* (Protocol, Recovered, LetterOutcome, Closing, AcknowledgementOpened, AcknowledgementEnded) is stored whatever
-its epoch. A *claim to the present*
-(RunReport, Interruption) of an old epoch has no effect. Both are answered 2xx.
+its epoch. A *claim to the present* (RunReport, Interruption) of an old epoch has no effect. Both are answered 2xx.
 
 Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; version 3 the mode CLIENT with its records and
 answers. New fields have defaults. An MA understands its own version and the one before: the MA is upgraded first.
@@ -15,8 +14,23 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from contract.acknowledging import Action, EndState
+from contract.acknowledging import Action
 from contract.errors import UnsupportedVersion
+from contract.records import KIND_OF as KIND_OF
+from contract.records import KINDS as KINDS
+from contract.records import NO_COUNTS
+from contract.records import AcknowledgementEnded as AcknowledgementEnded
+from contract.records import AcknowledgementOpened as AcknowledgementOpened
+from contract.records import BreakerCounts as BreakerCounts
+from contract.records import Closing as Closing
+from contract.records import Content as Content
+from contract.records import Interruption as Interruption
+from contract.records import LetterOutcome as LetterOutcome
+from contract.records import MessageIdentity as MessageIdentity
+from contract.records import Protocol as Protocol
+from contract.records import RecordRun as RecordRun
+from contract.records import Recovered as Recovered
+from contract.records import RunState as RunState
 
 VERSION = 3
 OLDEST_VERSION = VERSION - 1
@@ -45,17 +59,6 @@ class AgentKind(Enum):
 
     MESSAGE = "message"
     STANDALONE = "standalone"
-
-
-class RunState(Enum):
-    """A run as its KMA sees it. `interrupted`: its breaker tripped; it is not taken up again under this epoch."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    DRAINING = "draining"
-    FINISHED = "finished"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
 
 
 # -- desired state: MA -> KMA -------------------------------------------------------------------------------------
@@ -140,16 +143,6 @@ class HeartbeatReply:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakerCounts:
-    """`contract.breaker.Counts` on the wire; `marks` only of a setting where each message counts once."""
-
-    same_type: str = ""
-    same: int = 0
-    any: int = 0
-    marks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class RunReport:
     """Totals since this run (activation and epoch) started on this server."""
 
@@ -163,7 +156,7 @@ class RunReport:
     restarts: int = 0
     in_progress: int = 0
     connected: bool = False
-    counts: BreakerCounts = BreakerCounts()
+    counts: BreakerCounts = NO_COUNTS
     problem: str = ""
 
 
@@ -205,153 +198,6 @@ class Heartbeat:
 
 
 # -- records: KMA -> spool -> MA ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RecordRun:
-    """The run that a record speaks of."""
-
-    setting: str
-    activation: UUID
-    epoch: int
-    server: str
-    agent: str
-    agent_version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MessageIdentity:
-    """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter `letter_id`
-    (the broker's id there) it was. Empty for what is not known or for a standalone agent."""
-
-    key: str = ""
-    weak: bool = False
-    queue: str = ""
-    destination: str = ""
-    delivery_count: int = 0
-    attempt: int = 1
-    body_digest: str = ""
-    body_size: int = 0
-    properties: Mapping[str, Any] = field(default_factory=dict)
-    given_back: bool = False
-    letter_queue: str = ""
-    letter_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Protocol:
-    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification.
-    `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody could measure it."""
-
-    run: RecordRun
-    message: MessageIdentity
-    outcome: str
-    exception_type: str
-    exception_text: str
-    traceback: str
-    fingerprint: str
-    place: str
-    occurred_at: datetime
-    temporary: bool = False
-    counted: bool = True
-    last_attempt: bool = False
-    successes_before: int = 0
-    process_id: int = 0
-    duration_seconds: float = 0.0
-    traceparent: str = ""
-    memory_peak_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """A redelivered message was handled well."""
-
-    run: RecordRun
-    message: MessageIdentity
-    occurred_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class LetterOutcome:
-    """A message that was given back from a dead-letter queue was handled (`handled`) or failed again (`failed`)."""
-
-    run: RecordRun
-    message: MessageIdentity
-    result: str
-    occurred_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """The last record of a run in its spool: `records` were spooled for it before this one. `counts`: with which the
-    breaker of the run ended (None: not told), for the next activation of a DELAYED setting."""
-
-    run: RecordRun
-    state: RunState
-    records: int
-    handled: int
-    failed: int
-    temporary: int
-    restarts: int
-    occurred_at: datetime
-    reason: str = ""
-    counts: BreakerCounts | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Interruption:
-    """The KMA gave the run up: its breaker, with the limit `m`, tripped for `reason` (contract.breaker.TripReason).
-
-    `evidence`: ids of the protocols that counted, oldest first, at most MAX_EVIDENCE. It is spooled with the last of
-    them; handlers at hand may still add protocols before the closing record.
-    """
-
-    run: RecordRun
-    counts: BreakerCounts
-    occurred_at: datetime
-    reason: str = ""
-    m: int = 0
-    evidence: tuple[UUID, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AcknowledgementOpened:
-    """A handling returned without an answer: its delivery stays open and waits for one, until `due_at` (None: without
-    end) which is `timeout_seconds` (0 = none) after `occurred_at`. `jms_message_id`: the producer's, as text."""
-
-    run: RecordRun
-    acknowledgement: str
-    message: MessageIdentity
-    jms_message_id: str
-    occurred_at: datetime
-    due_at: datetime | None = None
-    timeout_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class AcknowledgementEnded:
-    """A delivery waits for no answer any more. It comes without an AcknowledgementOpened where the MA passed an answer
-    on that this server can do nothing with."""
-
-    run: RecordRun
-    acknowledgement: str
-    state: EndState
-    reason: str
-    occurred_at: datetime
-
-
-Content = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
-
-KINDS: dict[str, type[Content]] = {
-    "protocol": Protocol,
-    "recovered": Recovered,
-    "letter_outcome": LetterOutcome,
-    "closing": Closing,
-    "interruption": Interruption,
-    "acknowledgement_opened": AcknowledgementOpened,
-    "acknowledgement_ended": AcknowledgementEnded,
-}
-KIND_OF: dict[type[Content], str] = {kind: name for name, kind in KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)

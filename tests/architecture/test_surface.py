@@ -16,6 +16,7 @@ from contract import messages, wire
 from tests.architecture.approval import assert_approved
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+MODULES = ("contract.messages", "contract.records")
 METHODS = ("get", "post", "put", "patch", "delete")
 # Django's own six addresses of each kind of row.
 OF_ROWS = re.compile(r"^(agents|auth|django_celery_beat|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$")
@@ -62,7 +63,7 @@ def test_the_addresses_of_the_site_are_as_approved() -> None:
 def test_the_wire_records_are_as_approved() -> None:
     lines = []
     for name, kind in sorted(vars(messages).items()):
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ == messages.__name__:
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ in MODULES:
             hints = typing.get_type_hints(kind)
             for field in dataclasses.fields(kind):
                 lines.append(f"{name}.{field.name}: {_type(hints[field.name])}{_default(field)}")
@@ -70,8 +71,10 @@ def test_the_wire_records_are_as_approved() -> None:
 
 
 def _type(hint: Any) -> str:
-    return str(hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else hint).replace(
-        "contract.messages.", ""
+    return (
+        str(hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else hint)
+        .replace("contract.messages.", "")
+        .replace("contract.records.", "")
     )
 
 

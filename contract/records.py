@@ -1,0 +1,181 @@
+"""What a KMA's records say: their contents by kind. Version and how they travel: contract.messages."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from contract.acknowledging import EndState
+
+
+class RunState(Enum):
+    """A run as its KMA sees it. `interrupted`: its breaker tripped; it is not taken up again under this epoch."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    FINISHED = "finished"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerCounts:
+    """`contract.breaker.Counts` on the wire; `marks` only of a setting where each message counts once."""
+
+    same_type: str = ""
+    same: int = 0
+    any: int = 0
+    marks: tuple[str, ...] = ()
+
+
+NO_COUNTS = BreakerCounts()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRun:
+    """The run that a record speaks of."""
+
+    setting: str
+    activation: UUID
+    epoch: int
+    server: str
+    agent: str
+    agent_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageIdentity:
+    """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter `letter_id`
+    (the broker's id there) it was. Empty for what is not known or for a standalone agent."""
+
+    key: str = ""
+    weak: bool = False
+    queue: str = ""
+    destination: str = ""
+    delivery_count: int = 0
+    attempt: int = 1
+    body_digest: str = ""
+    body_size: int = 0
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    given_back: bool = False
+    letter_queue: str = ""
+    letter_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification.
+    `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody could measure it."""
+
+    run: RecordRun
+    message: MessageIdentity
+    outcome: str
+    exception_type: str
+    exception_text: str
+    traceback: str
+    fingerprint: str
+    place: str
+    occurred_at: datetime
+    temporary: bool = False
+    counted: bool = True
+    last_attempt: bool = False
+    successes_before: int = 0
+    process_id: int = 0
+    duration_seconds: float = 0.0
+    traceparent: str = ""
+    memory_peak_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """A redelivered message was handled well."""
+
+    run: RecordRun
+    message: MessageIdentity
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LetterOutcome:
+    """A message that was given back from a dead-letter queue was handled (`handled`) or failed again (`failed`)."""
+
+    run: RecordRun
+    message: MessageIdentity
+    result: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The last record of a run in its spool: `records` were spooled for it before this one. `counts`: with which the
+    breaker of the run ended (None: not told), for the next activation of a DELAYED setting."""
+
+    run: RecordRun
+    state: RunState
+    records: int
+    handled: int
+    failed: int
+    temporary: int
+    restarts: int
+    occurred_at: datetime
+    reason: str = ""
+    counts: BreakerCounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """The KMA gave the run up: its breaker, with the limit `m`, tripped for `reason` (contract.breaker.TripReason).
+
+    `evidence`: ids of the protocols that counted, oldest first, at most MAX_EVIDENCE. It is spooled with the last of
+    them; handlers at hand may still add protocols before the closing record.
+    """
+
+    run: RecordRun
+    counts: BreakerCounts
+    occurred_at: datetime
+    reason: str = ""
+    m: int = 0
+    evidence: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgementOpened:
+    """A handling returned without an answer: its delivery stays open and waits for one, until `due_at` (None: without
+    end) which is `timeout_seconds` (0 = none) after `occurred_at`. `jms_message_id`: the producer's, as text."""
+
+    run: RecordRun
+    acknowledgement: str
+    message: MessageIdentity
+    jms_message_id: str
+    occurred_at: datetime
+    due_at: datetime | None = None
+    timeout_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgementEnded:
+    """A delivery waits for no answer any more. It comes without an AcknowledgementOpened where the MA passed an answer
+    on that this server can do nothing with."""
+
+    run: RecordRun
+    acknowledgement: str
+    state: EndState
+    reason: str
+    occurred_at: datetime
+
+
+Content = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
+
+KINDS: dict[str, type[Content]] = {
+    "protocol": Protocol,
+    "recovered": Recovered,
+    "letter_outcome": LetterOutcome,
+    "closing": Closing,
+    "interruption": Interruption,
+    "acknowledgement_opened": AcknowledgementOpened,
+    "acknowledgement_ended": AcknowledgementEnded,
+}
+KIND_OF: dict[type[Content], str] = {kind: name for name, kind in KINDS.items()}
