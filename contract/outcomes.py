@@ -19,6 +19,7 @@ class Outcome(Enum):
     GIVEN_BACK = "given_back"
     CONNECTION_LOST = "connection_lost"
     KMA_DIED = "kma_died"
+    NOTED = "noted"  # no ending, but worth a protocol: something of the message could not be heeded
 
 
 class Attempt(Enum):
@@ -69,6 +70,7 @@ RULES: dict[Outcome, Rule] = {
     Outcome.GIVEN_BACK: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False),
     Outcome.CONNECTION_LOST: Rule(Attempt.BROKER_DECIDES, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False),
     Outcome.KMA_DIED: Rule(Attempt.BY_JOURNAL, Breaker.IGNORE, Settlement.UNSETTLED, protocol=True),
+    Outcome.NOTED: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=True),
 }
 
 

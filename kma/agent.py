@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from contract.acknowledging import END_OF, parse_action
 from kma import registry
 
 if TYPE_CHECKING:
@@ -44,6 +45,15 @@ class AgentStopped(BaseException):
 
 class SendRefused(RuntimeError):
     """The broker does not take what a standalone agent sends: no such address, or no right to send there."""
+
+
+class AcknowledgementRefused(RuntimeError):
+    """A delivery could not be answered so: it was answered otherwise, expired, went with its connection, or there is
+    none of this id. `state` is how it ended (`committed`, `rolled_back`, `expired`, `lost`), empty if nobody knows."""
+
+    def __init__(self, reason: str, state: str = "") -> None:
+        super().__init__(reason)
+        self.state = state
 
 
 class Agent:
@@ -145,11 +155,12 @@ class Message:
 class Context:
     """What an agent may do besides computing. One object per message, or per run of a standalone agent."""
 
-    __slots__ = ("_job", "_log", "_message", "_sends")
+    __slots__ = ("_acknowledgement", "_job", "_log", "_message", "_sends")
 
-    def __init__(self, job: "Job", message: Message | None = None) -> None:
+    def __init__(self, job: "Job", message: Message | None = None, acknowledgement: str = "") -> None:
         self._job = job
         self._message = message
+        self._acknowledgement = acknowledgement
         self._log: Any = None
         self._sends: list[tuple[str, bytes]] = []
 
@@ -185,6 +196,37 @@ class Context:
             self._log = agent_logger(self._job, self._message.key if self._message is not None else "")
         return self._log
 
+    @property
+    def acknowledgement_id(self) -> str:
+        """In the mode CLIENT the name by which this delivery is answered, here or by anybody whom it is given to. Empty
+        in the other modes."""
+        return self._acknowledgement
+
+    def acknowledge(self, acknowledgement_id: str, action: str, *, timeout: float = 60.0) -> str:
+        """Answers a delivery of the mode CLIENT: this one, or any whose id somebody passed on, also of another server.
+        Answers how it ended: `committed` or `rolled_back`, once the broker has confirmed it.
+
+        `action` is COMMIT (or JBXCommit) or ROLLBACK (or JBXRollback), in any letter case. Committing this delivery
+        sends what was sent so far within the same transaction; rolling it back drops that. Raises ValueError for
+        another action, AcknowledgementRefused when it ended otherwise, and TemporaryUnavailable when there is no word
+        of it after `timeout` seconds: then asking the same again is safe, here or elsewhere.
+        """
+        from kma.asking import Question
+
+        chosen = parse_action(action)
+        if self._job.ask is None:
+            raise RuntimeError("a standalone agent answers through the MA's REST interface")
+        own = acknowledgement_id == self._acknowledgement != ""
+        sends = tuple(self._sends) if own else ()
+        reply = self._job.ask(Question(acknowledgement_id, chosen, timeout, sends))
+        if reply.taken and own:
+            del self._sends[: len(sends)]
+        if reply.temporary:
+            raise TemporaryUnavailable(reply.reason)
+        if reply.state != END_OF[chosen].value:
+            raise AcknowledgementRefused(reply.reason, reply.state)
+        return reply.state
+
     def send(
         self,
         destination: str,
@@ -199,20 +241,31 @@ class Context:
         ttl: timedelta | None = None,
         durable: bool = True,
         created_at: datetime | None = None,
+        acknowledgement_timeout: int | None = None,
     ) -> None:
         """Sends when `run_agent` has returned: all that was sent and the acceptance of the message are one
-        transaction. Nothing is sent when it raises. A standalone agent has no message and no transaction: each message
-        is on disk at the broker when `send` returns, whatever happens to the run later; it raises TemporaryUnavailable
-        while the broker is away (the message may have been taken), SendRefused when the broker will not have it.
+        transaction. Nothing is sent when it raises.
+
+        In the mode CLIENT a commit from within the handling takes what was sent before it into its transaction; the
+        rest is on disk at the broker before the delivery waits for its answer.
+
+        A standalone agent has no message and no transaction: each message is on disk at the broker when `send` returns,
+        whatever happens to the run later; it raises TemporaryUnavailable while the broker is away (the message may have
+        been taken), SendRefused when the broker will not have it.
 
         str becomes a text, bytes a bytes, a mapping a map, a list a stream message. Persistent unless `durable` is
-        False. Raises TypeError or ValueError for what AMQP cannot carry.
+        False. `acknowledgement_timeout`: seconds, more than 0, that a setting of the mode CLIENT which gets the message
+        waits for its answer (the property of that name, as this setting calls it). Raises TypeError or ValueError for
+        what AMQP cannot carry.
         """
-        from kma.outgoing import encoded_message
+        from kma.outgoing import encoded_message, seconds_property
 
+        more = {}
+        if acknowledgement_timeout is not None:
+            more[self._job.acknowledgement_property] = seconds_property(acknowledgement_timeout)
         encoded = encoded_message(
             body,
-            properties or {},
+            {**(properties or {}), **more},
             message_id=message_id,
             correlation_id=correlation_id,
             reply_to=reply_to,

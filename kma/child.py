@@ -14,11 +14,12 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from contract.outcomes import Outcome
 from kma import frames
+from kma.asking import Asking, Incoming
 from kma.failure import describe
 from kma.handling import Handler
 from kma.job import Job
@@ -28,7 +29,6 @@ from kma.patience import may_end_this_process
 
 _PR_SET_PDEATHSIG = 1
 _PAGE = resource.getpagesize()
-_CHUNK = 256 * 1024
 _DONE = frames.frame(frames.DONE)
 # Seconds. Quick handlings are told together: waking the parent for each costs more than the handling.
 _TELL_AFTER = 0.005
@@ -71,12 +71,15 @@ class Child:
         self._memory = -1
         self._untold = False
         self._told_at = 0.0
+        # Frames until the parent closes its end or dies; it hears of what was done before this waits for more.
+        self._incoming = Incoming(link, self._tell_untold)
+        self._ahead: deque[frames.Frame] = deque()  # came before their turn
+        self._asking = Asking(link, self._incoming, self._ahead)
         for file in (link.fileno(), journal.file):
             os.set_inheritable(file, False)  # not for what user code starts
 
     def run(self) -> int:
-        received = self._frames()
-        job = self._job(received)
+        job = self._job()
         if job is None:
             return 0
         try:
@@ -84,27 +87,24 @@ class Child:
         except BaseException as error:
             return self._give_up(error)
         self._link.sendall(frames.frame(frames.READY))
-        return self._work(received, handler, job)
+        return self._work(handler, job)
 
-    def _frames(self) -> Iterator[frames.Frame]:
-        """Frames until the parent closes its end or dies; it hears of what was done before this waits for more."""
-        reader = frames.Frames()
-        while data := self._link.recv(_CHUNK):
-            yield from reader.feed(data)
-            if self._untold:
-                self._tell()
+    def _tell_untold(self) -> None:
+        if self._untold:
+            self._tell()
 
     def _tell(self) -> None:
         self._untold = False
         self._told_at = time.monotonic()
         self._link.sendall(_DONE)
 
-    def _job(self, received: Iterator[frames.Frame]) -> Job | None:
-        for kind, _slot, _number, content in received:
+    def _job(self) -> Job | None:
+        while (received := self._incoming.next()) is not None:
+            kind, _slot, _number, content = received
             if kind == frames.JOB:
                 values = json.loads(content)
                 values["modules"] = tuple(values["modules"])
-                return replace(Job(**values), stopping=self._journal.asked_to_stop)
+                return replace(Job(**values), stopping=self._journal.asked_to_stop, ask=self._asking.ask)
         return None
 
     def _handler(self, job: Job) -> Handler:
@@ -113,21 +113,24 @@ class Child:
             self._memory = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         return Handler(registered, job)
 
-    def _work(self, received: Iterator[frames.Frame], handler: Handler, job: Job) -> int:
+    def _work(self, handler: Handler, job: Job) -> int:
         begin, finish, send = self._journal.begin, self._journal.finish, self._link.sendall
         retiring = halted = False
-        ahead: deque[frames.Frame] = deque()
-        while (received_frame := self._next(received, ahead, halted)) is not None:
-            kind, slot, attempt, encoded = received_frame
+        asking = self._asking
+        while (received := self._next(halted)) is not None:
+            kind, slot, attempt, content = received
             if kind == frames.GO_ON:
                 halted = False
                 continue
             if retiring or not begin(slot, self._pid):
                 send(frames.frame(frames.SKIPPED, slot))
                 continue
-            handled = handler.handle(encoded, attempt)
+            acknowledgement, encoded = frames.read_message(kind, content)
+            asking.begin(slot)
+            handled = handler.handle(encoded, attempt, acknowledgement)
             if os.getpid() != self._pid:
                 os._exit(0)  # user code forked and came back twice: the twin must not go on with the next message
+            asking.end()
             failed = handled.outcome is not Outcome.RETURNED
             if not failed:
                 # Before the answer: an answer that the parent never reads leaves no false `kma died`.
@@ -149,14 +152,16 @@ class Child:
                 halted = True
         return 0
 
-    def _next(self, received: Iterator[frames.Frame], ahead: deque[frames.Frame], halted: bool) -> frames.Frame | None:
-        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept in `ahead`."""
-        if not halted:
-            return ahead.popleft() if ahead else next(received, None)
-        for frame in received:
-            if frame[0] == frames.GO_ON:
+    def _next(self, halted: bool) -> frames.Frame | None:
+        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept for later."""
+        if not halted and self._ahead:
+            return self._ahead.popleft()
+        while (frame := self._incoming.next()) is not None:
+            if frame[0] == frames.ACKNOWLEDGED:
+                continue  # who asked waits no longer
+            if not halted or frame[0] == frames.GO_ON:
                 return frame
-            ahead.append(frame)
+            self._ahead.append(frame)
         return None
 
     def _is_too_large(self, job: Job) -> bool:

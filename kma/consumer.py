@@ -8,21 +8,23 @@ import os
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from broker.amqp_codec import decode
 from broker.port import Consumer, Delivery, Outgoing
-from contract.messages import DesiredRun, Mode
+from contract.messages import Answer, DesiredRun, Mode
 from contract.outcomes import Outcome
 from kma.allowance import Allowance
+from kma.departures import Departures
 from kma.failure import failure
 from kma.handling import Handled
 from kma.identity import identify
-from kma.inbox import Change, Inbox, Lost, Opened, Settled, Stop
+from kma.inbox import Change, Inbox, Lost, Opened, Sent, Settled, Stop, Told
 from kma.journal import Journal
-from kma.pool import Pool
+from kma.open_deliveries import OpenDeliveries
+from kma.pool import Asked, Pool
 from kma.seat import Ended
 from kma.settling import SEND_REFUSED, Settling
 from kma.spool import Spool
@@ -56,6 +58,8 @@ class Consuming:
         spool: Spool,
         inbox: Inbox,
         connect: Callable[[], Consumer],
+        elsewhere: Callable[[Asked], None],
+        departures: Departures,
         log: Any,
     ) -> None:
         self._settling = settling
@@ -66,6 +70,9 @@ class Consuming:
         self._connect = connect
         self._log = log
         self.allowance = Allowance(desired, settling.handled + settling.failed + settling.temporary)
+        self._open = OpenDeliveries(
+            settling, departures, lambda *transaction: self._transact(*transaction), pool.reply, elsewhere, log
+        )
         self._granted = 0
         self._consumer: Consumer | None = None
         self._waiting: deque[Work] = deque()
@@ -82,12 +89,12 @@ class Consuming:
     @property
     def drained(self) -> bool:
         """Nothing is at hand any more and every ending is stored and settled."""
-        return self._pool.holding == 0 and not self._committing and not self._settling.batch
+        return not (self._pool.holding or self._committing or self._settling.batch or self._open.busy)
 
     @property
     def finished(self) -> bool:
         """The run has handled as many messages as it shall."""
-        return self.allowance.reached and self.drained
+        return self.allowance.reached and self.drained and not self._open.waiting
 
     @property
     def problem(self) -> str:
@@ -97,14 +104,17 @@ class Consuming:
 
     def step(self, wish: Callable[[Wish], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""
-        ended = self._pool.collect(0.0 if self._inbox.pending else TICK)
+        ended = self._pool.collect(0.0 if self._inbox.pending else min(TICK, self._open.patience()))
         for event in self._inbox.drain():
             if isinstance(event, (Stop, Change)):
                 wish(event)
             else:
                 self._take(event)
+        while self._pool.asked:
+            self._open.asked(self._pool.asked.popleft())
         for one in ended:
             self._ended(one)
+        self._open.expire()
         if self._settling.counting.reason and not self.stopping:
             # Before a slot is released: a child that failed goes on with what it has left when its slot is free.
             self.begin_stop()
@@ -115,7 +125,7 @@ class Consuming:
 
     def begin_stop(self) -> None:
         """Takes nothing more; what no child has begun is given back when the link is closed."""
-        self.stopping = True
+        self.stopping = self._open.stopping = True
         self._journal.ask_to_stop()
         self._grant(0)
         self._waiting.clear()
@@ -124,6 +134,12 @@ class Consuming:
     def force(self) -> None:
         """The grace period is over: messages at hand are given back too, without an attempt (spec 2, "stop")."""
         self._pool.kill_all()
+
+    def end_open(self) -> None:
+        """What waits for an answer is given back with the link: first the MA is to know."""
+        self._open.lost("The run ended while it waited; the message comes back.")
+        if self._settling.batch:
+            self._store_and_settle()
 
     def close_link(self) -> None:
         """Flushes settlements; the broker gives every unsettled message to another consumer at once."""
@@ -134,7 +150,7 @@ class Consuming:
 
     # -- what came in ---------------------------------------------------------------------------------------------
 
-    def _take(self, event: Delivery | Opened | Lost | Settled) -> None:
+    def _take(self, event: Delivery | Opened | Lost | Settled | Answer | Sent | Told) -> None:
         if isinstance(event, Delivery):
             if not self.stopping and self._consumer is not None:
                 self._receive(event)
@@ -142,6 +158,12 @@ class Consuming:
             self._committed(event)
         elif isinstance(event, Opened):
             self.connected, self.link_problem = True, ""
+        elif isinstance(event, Answer):
+            self._open.answered(event)
+        elif isinstance(event, Sent):
+            self._open.sent(event)
+        elif isinstance(event, Told):
+            self._pool.reply(event.asked, event.reply)
         else:
             self.link_problem = f"broker: {event.reason}"
             self._log.warning("link lost", reason=event.reason, permanent=event.permanent)
@@ -152,6 +174,7 @@ class Consuming:
         record = self._record_prefix + self._record.to_bytes(8, "big")
         work = self._settling.receive(delivery.tag, delivery.encoded, self._life, record)
         if work is not None:
+            self._open.admit(work)
             self._waiting.append(work)
         else:
             key = identify(delivery.encoded).key.text
@@ -167,6 +190,7 @@ class Consuming:
         for ended in self._committing.values():
             self._pool.release(ended.work.slot)
         self._committing.clear()
+        self._open.lost("The connection was lost while it waited; the message comes back.")
         self._pool.recall()
 
     # -- what ended -----------------------------------------------------------------------------------------------
@@ -174,6 +198,9 @@ class Consuming:
     def _ended(self, ended: Ended) -> None:
         work, handled = ended.work, ended.handled
         self.allowance.ended += handled.outcome is not Outcome.GIVEN_BACK
+        if work.acknowledgement:
+            self._open.ended(ended)
+            return
         gone = work.life != self._life
         if handled.outcome is Outcome.RETURNED and not gone:
             if handled.sends:
@@ -201,16 +228,20 @@ class Consuming:
         """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was sent, the
         message comes back. Killed after: its record of a recovery is lost, no message is."""
         work = ended.work
-        assert self._consumer is not None
         self._committing[work.tag] = ended
-        sends = [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
-        self._consumer.settle_with_sends(work.tag, sends)
+        self._transact(
+            work.tag, [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
+        )
+
+    def _transact(self, tag: int, sends: Sequence[Outgoing]) -> None:
+        assert self._consumer is not None
+        self._consumer.settle_with_sends(tag, sends)
 
     def _committed(self, event: Settled) -> None:
         ended = self._committing.pop(event.tag, None)
         if ended is None:
-            return
-        if event.problem is None:
+            self._open.confirmed(event.tag, event.problem)
+        elif event.problem is None:
             self._settling.succeeded(ended.work, datetime.now(UTC), accepted=True)
         else:
             self._failed(ended, Handled(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False)
@@ -232,7 +263,13 @@ class Consuming:
                 return
             try:
                 progress = self._settling.progress(self._pool.restarts)
-                self._spool.append(batch.records, attempts=batch.attempts, forget=batch.forget, progress=progress)
+                self._spool.append(
+                    batch.records,
+                    attempts=batch.attempts,
+                    forget=batch.forget,
+                    progress=progress,
+                    committing=batch.committing,
+                )
             except sqlite3.Error as error:
                 # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
                 self.store_problem = f"the spool cannot be written: {error}"
@@ -243,6 +280,8 @@ class Consuming:
         self._settling.take_batch()
         if batch.settlements and self._consumer is not None:
             self._consumer.settle(batch.settlements)
+        for call in batch.after:
+            call()
         self.write_totals()
         for slot in batch.slots:
             self._pool.release(slot)
@@ -263,14 +302,17 @@ class Consuming:
             blocked = self._spool.full or bool(self.store_problem)
             if waiting and not blocked:
                 self._offer(waiting)
-            self._grant(0 if blocked else self.allowance.credit(on_trial=self._settling.counting.on_trial))
+            on_trial = self._settling.counting.on_trial
+            credit = self.allowance.credit(on_trial=on_trial)
+            self._grant(0 if blocked else self._open.widened(credit, on_trial=on_trial))
         # First this, then a look at `pending` in the next step: see Inbox.
         self._inbox.hungry = not waiting
 
     def _offer(self, waiting: deque[Work]) -> None:
         self._pool.depth = self.allowance.window.depth
         on_trial = self._settling.counting.on_trial
-        number = self.allowance.begin(self._pool.holding, len(self._committing), on_trial=on_trial)
+        under_way = len(self._committing) + self._open.waiting
+        number = self.allowance.begin(self._pool.holding, under_way, on_trial=on_trial)
         some = waiting if number is None else deque(waiting.popleft() for _ in range(min(number, len(waiting))))
         self._pool.offer(some)
         if some is not waiting:

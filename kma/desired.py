@@ -24,6 +24,9 @@ LIVE = frozenset(
         "try_one_first",
         "limit_messages",
         "lease_seconds",
+        "acknowledgement_timeout_seconds",
+        "committed_destination",
+        "rolled_back_destination",
     }
 )
 

@@ -15,11 +15,12 @@ from kma.handling import Handled
 HEAD = struct.Struct("<IBHI")
 
 # Parent to child. After a failure a child begins nothing before GO_ON: the parent may find that the breaker trips.
-JOB, MESSAGE, GO_ON = 1, 2, 3
+# OPEN_MESSAGE begins with its acknowledgement id. ACKNOWLEDGED replies to ACKNOWLEDGE, see kma/asking.py.
+JOB, MESSAGE, GO_ON, OPEN_MESSAGE, ACKNOWLEDGED = 1, 2, 3, 4, 5
 # Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the child
 # cannot work at all. RETIRING says that the child takes no more: it wants to be replaced. DONE names no slot: which
 # handlings succeeded stands in the journal, it only makes the parent look.
-READY, DONE, DONE_WITH_SENDS, FAILED, SKIPPED, PROBLEM, RETIRING = 10, 11, 12, 13, 14, 15, 16
+READY, DONE, DONE_WITH_SENDS, FAILED, SKIPPED, PROBLEM, RETIRING, ACKNOWLEDGE = 10, 11, 12, 13, 14, 15, 16, 17
 
 Frame = tuple[int, int, int, bytes]
 
@@ -30,6 +31,20 @@ def frame(kind: int, slot: int = 0, number: int = 0, content: bytes = b"") -> by
 
 def json_frame(kind: int, value: Any, slot: int = 0) -> bytes:
     return frame(kind, slot, 0, json.dumps(value).encode())
+
+
+def message_frame(slot: int, attempt: int, encoded: bytes, acknowledgement: str = "") -> bytes:
+    if not acknowledgement:
+        return frame(MESSAGE, slot, attempt, encoded)
+    return frame(OPEN_MESSAGE, slot, attempt, bytes((len(acknowledgement),)) + acknowledgement.encode() + encoded)
+
+
+def read_message(kind: int, content: bytes) -> tuple[str, bytes]:
+    """Acknowledgement id (empty but in the mode CLIENT) and encoded message."""
+    if kind == MESSAGE:
+        return "", content
+    end = 1 + content[0]
+    return content[1:end].decode(), content[end:]
 
 
 class Frames:
@@ -57,13 +72,13 @@ def handled_frame(slot: int, handled: Handled) -> bytes:
     """How a handling ended, for the parent: one that failed, or sent something."""
     if handled.failure is not None:
         return json_frame(FAILED, {"outcome": handled.outcome.value, **handled.failure.as_json()}, slot)
-    return frame(DONE_WITH_SENDS, slot, 0, b"".join(_sends(handled.sends)))
+    return frame(DONE_WITH_SENDS, slot, 0, b"".join(sends_bytes(handled.sends)))
 
 
 def read_handled(kind: int, content: bytes) -> Handled:
     """The inverse of `handled_frame`, from a frame's kind and content."""
     if kind == DONE_WITH_SENDS:
-        return Handled(Outcome.RETURNED, None, tuple(_read_sends(content)))
+        return Handled(Outcome.RETURNED, None, tuple(read_sends(content)))
     details = json.loads(content)
     outcome = Outcome(details.pop("outcome"))
     return Handled(outcome, Failure(**details))
@@ -72,13 +87,13 @@ def read_handled(kind: int, content: bytes) -> Handled:
 _LENGTHS = struct.Struct("<HI")
 
 
-def _sends(sends: tuple[tuple[str, bytes], ...]) -> Iterator[bytes]:
+def sends_bytes(sends: tuple[tuple[str, bytes], ...]) -> Iterator[bytes]:
     for destination, encoded in sends:
         name = destination.encode()
         yield _LENGTHS.pack(len(name), len(encoded)) + name + encoded
 
 
-def _read_sends(content: bytes) -> Iterator[tuple[str, bytes]]:
+def read_sends(content: bytes) -> Iterator[tuple[str, bytes]]:
     at = 0
     while at < len(content):
         name, size = _LENGTHS.unpack_from(content, at)

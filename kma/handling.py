@@ -44,11 +44,11 @@ class Handler:
     def renew(self) -> None:
         self._run = self._create().run_agent
 
-    def handle(self, encoded: bytes, attempt: int) -> Handled:
+    def handle(self, encoded: bytes, attempt: int, acknowledgement: str = "") -> Handled:
         """How the handling ended. Only what kills the process does not come back from here."""
         try:
             message = Message(Received(encoded, self._job.destination), attempt)
-            context = Context(self._job, message)
+            context = Context(self._job, message, acknowledgement)
             self._run(message, context)
             return Handled(Outcome.RETURNED, None, tuple(context._sends)) if context._sends else RETURNED
         except BaseException as error:

@@ -19,6 +19,7 @@ from contract.connections import connection_name
 from contract.messages import DesiredRun, DesiredState, Heartbeat, HeartbeatReply
 from kma import __version__, desired, offer
 from kma.config import Config
+from kma.elsewhere import AnswersElsewhere
 from kma.keeper import Keeper
 from kma.lease import boottime_ns
 from kma.ledger import Ledger
@@ -54,6 +55,8 @@ class Host:
         journals = config.data / "journal"
         journals.mkdir(mode=0o700, exist_ok=True)
         recover_all(journals, self._spool, ledger)
+        endpoint = Endpoint(config.ma_url, config.server, config.token)
+        self._answers = AnswersElsewhere(lambda: MaClient(endpoint))
         around = Surroundings(
             config.server,
             self._spool,
@@ -64,9 +67,9 @@ class Host:
             config.log_level,
             lambda: self._reporter.wake(),
             lambda: AmqpPublisher(config.account),
+            self._answers.ask,
         )
         self._keeper = Keeper(around, lambda: offer.look(config.agents))
-        endpoint = Endpoint(config.ma_url, config.server, config.token)
         self._client = MaClient(endpoint)
         self._report_client = MaClient(endpoint)
         self._reporter = Reporter(self._report_client, self._spool, config.server)
@@ -103,6 +106,7 @@ class Host:
         self._keeper.step()
         self._reporter.stop(drain_seconds=_DRAIN_SECONDS)
         self._beat()
+        self._answers.close()
         self._client.close()
         self._report_client.close()
         self._file.close()
@@ -157,6 +161,7 @@ class Host:
             desired.store(self._desired_path, wish)
             self._take(wish)
             self._keeper.step()
+        self._keeper.pass_on(reply.answers)
         # After the wish: a run that is not wanted any more must not begin because its lease goes on.
         self._keeper.answered(sent_ns)
 

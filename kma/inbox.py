@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from broker.port import Delivery
-from contract.messages import DesiredRun
+from contract.messages import Answer, DesiredRun
+
+if TYPE_CHECKING:
+    from kma.asking import Reply
+    from kma.pool import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,25 @@ class Change:
     desired: DesiredRun
 
 
-Event = Delivery | Opened | Lost | Settled | Stop | Change
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What the handling of this acknowledgement id sent is at the broker, or `problem` says why not. `temporary`: it
+    may work later; a part may have been sent."""
+
+    acknowledgement: str
+    problem: str = ""
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The MA's word on an answer to a delivery of another run, for the agent that asked."""
+
+    asked: "Asked"
+    reply: "Reply"
+
+
+Event = Delivery | Opened | Lost | Settled | Stop | Change | Answer | Sent | Told
 
 
 class Inbox:

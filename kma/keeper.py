@@ -1,10 +1,11 @@
 """Desired runs -> running consumers. Its step is called often, does what can be done now and never waits."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from contract.messages import AgentKind, BreakerCounts, DesiredRun, DesiredState, RecordRun, RunReport, RunState
+from contract.acknowledging import read_id
+from contract.messages import AgentKind, Answer, BreakerCounts, DesiredRun, DesiredState, RecordRun, RunReport, RunState
 from contract.wire import load
 from kma.counting import final_counts
 from kma.desired import changed, needs_restart
@@ -12,6 +13,7 @@ from kma.journal import Totals
 from kma.ledger import StoredRun, run_key
 from kma.logs import logger
 from kma.offer import Offer
+from kma.open_recovery import end_unknown
 from kma.recovery import recover
 from kma.run import Run, Surroundings, close_run
 from kma.standalone_run import StandaloneRun
@@ -40,6 +42,7 @@ class Keeper:
         self._told = False  # before the first desired state nothing is known of what is not wanted
         self._ending = False
         self._answered_ns = 0
+        self._late: set[str] = set()  # answers that came too late, and were told so
         self._runs: dict[str, Run] = {}
         self._crashes: dict[str, Crash] = {}
         self._unfit: dict[str, str] = {}
@@ -65,6 +68,21 @@ class Keeper:
         self._answered_ns = sent_ns
         for run in self._runs.values():
             self._renew(run)
+
+    def pass_on(self, answers: Iterable[Answer]) -> None:
+        """Answers to deliveries of the mode CLIENT, to their runs. One whose run is not alive has come too late."""
+        for answer in answers:
+            try:
+                parts = read_id(answer.acknowledgement)
+            except ValueError as error:
+                self._log.error("answer to nothing", acknowledgement=answer.acknowledgement, problem=str(error))
+                continue
+            run = self._runs.get(run_key(parts.activation, parts.epoch))
+            if run is not None and run.alive:
+                run.pass_on(answer)
+            elif answer.acknowledgement not in self._late:
+                end_unknown(self._around.spool, self._around.ledger, answer.acknowledgement, parts)
+                self._late.add(answer.acknowledgement)
 
     def step(self) -> None:
         self._bury()

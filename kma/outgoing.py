@@ -50,6 +50,13 @@ def encoded_message(
     )
 
 
+def seconds_property(value: int) -> Typed:
+    """A number of seconds as JMS's int. Raises ValueError for what is no positive one."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
+        raise ValueError(f"{value!r} is no number of seconds, whole and more than 0")
+    return Typed("int", value)
+
+
 def typed(value: Any) -> Typed:
     """The AMQP value of a Python one. A `Typed` is kept; int is a long, float a double, a naive datetime is refused."""
     if isinstance(value, Typed):

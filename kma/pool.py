@@ -9,9 +9,11 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from contract.outcomes import Outcome
 from kma import frames
+from kma.asking import Question, Reply, read_question, reply_frame
 from kma.failure import failure
 from kma.handling import Handled
 from kma.journal import ANSWERING, STARTED, Journal
@@ -26,6 +28,17 @@ SLOTS_PER_CHILD = 2 * MOST_DEPTH
 _QUICK = 0.2  # seconds since the last ending, within which quick successes may be untold
 
 _READ, _DIED, _WAKE = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of an agent, which waits in its process for the reply. `slot`: of the handling that asks."""
+
+    seat: Seat
+    pid: int
+    slot: int
+    number: int
+    question: Question
 
 
 class Pool:
@@ -43,6 +56,7 @@ class Pool:
         self._ended_at = 0.0
         self.depth = LEAST_DEPTH
         self.back: deque[Work] = deque()  # messages that no child began: the run hands them out again
+        self.asked: deque[Asked] = deque()  # the run replies, sooner or later
         self.restarts = 0
         self.problem = ""
 
@@ -131,7 +145,7 @@ class Pool:
         data, content = work.journalled()
         self._journal.claim(slot, work.record, work.attempt, work.count, work.tag, data, content)
         seat.held.append(work)
-        seat.unsent.append(frames.frame(frames.MESSAGE, slot, work.attempt, work.encoded))
+        seat.unsent.append(frames.message_frame(slot, work.attempt, work.encoded, work.acknowledgement))
 
     def _send(self, seat: Seat) -> None:
         assert seat.process is not None
@@ -166,7 +180,7 @@ class Pool:
         return ended
 
     def _answers(self, seat: Seat, found: list[frames.Frame]) -> Iterator[Ended]:
-        for kind, slot, _, content in found:
+        for kind, slot, number, content in found:
             yield from seat.finished()  # what succeeded before it ends before it
             if kind == frames.DONE:
                 continue
@@ -181,6 +195,9 @@ class Pool:
                 self._retire(seat)
             elif kind == frames.SKIPPED:
                 self._skipped(seat, slot)
+            elif kind == frames.ACKNOWLEDGE:
+                if seat.process is not None:
+                    self.asked.append(Asked(seat, seat.process.pid, slot, number, read_question(content)))
             else:
                 work = seat.take(slot)
                 if work is not None:
@@ -191,6 +208,13 @@ class Pool:
                         seat.halted_by = slot
                     pid = seat.process.pid if seat.process is not None else 0
                     yield Ended(work, frames.read_handled(kind, content), pid, seconds)
+
+    def reply(self, asked: Asked, reply: Reply) -> None:
+        """To the process that asked, if it is still there."""
+        process = asked.seat.process
+        if process is not None and process.pid == asked.pid and not asked.seat.leaving:
+            asked.seat.unsent.append(reply_frame(asked.number, reply))
+            self._send(asked.seat)
 
     def _skipped(self, seat: Seat, slot: int) -> None:
         work = seat.take(slot)

@@ -16,11 +16,12 @@ from contract.messages import (
     Recovered,
     RunState,
 )
-from contract.outcomes import RULES, Attempt, Breaker, Outcome, is_last
+from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, is_last
 from kma.failure import Failure
 from kma.journal import Totals
 
 HANDLED, FAILED = "handled", "failed"
+RAISED_LATER, NOTE, OPENED = 4, 5, 6  # numbers of records of a delivery of the mode CLIENT
 INTERRUPTION = 7  # number of the record that follows from a failure's protocol when it trips the breaker
 
 
@@ -54,7 +55,7 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
         fingerprint=failure.fingerprint,
         place=failure.place,
         occurred_at=ending.at,
-        temporary=ending.outcome is Outcome.TEMPORARY,
+        temporary=ending.outcome in (Outcome.TEMPORARY, Outcome.NOTED),
         counted=rule.breaker is Breaker.COUNT,
         last_attempt=_was_last(rule.attempt, ending),
         successes_before=ending.successes_before,
@@ -67,7 +68,7 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
 
 def _was_last(attempt: Attempt, ending: Ending) -> bool:
     """Whether the message is dead with this. After the death of a KMA it is not yet: who gets it next rejects it."""
-    if attempt is Attempt.BY_JOURNAL:
+    if attempt in (Attempt.BY_JOURNAL, Attempt.NONE):
         return False
     return attempt is Attempt.LAST or is_last(ending.attempt, ending.max_attempts)
 
@@ -84,7 +85,8 @@ def after_failure(run: RecordRun, message: MessageIdentity, ending: Ending) -> I
     """The protocol, and the letter's outcome if the message was given back."""
     yield protocol(run, message, ending)
     if message.given_back:
-        yield LetterOutcome(run, message, FAILED, ending.at)
+        accepted = RULES[ending.outcome].settlement is Settlement.ACCEPT
+        yield LetterOutcome(run, message, HANDLED if accepted else FAILED, ending.at)
 
 
 def closing(

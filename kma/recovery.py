@@ -17,6 +17,7 @@ from kma.journal import IDENTITY, Journal, JournalDamaged, Start, Totals
 from kma.known import case
 from kma.ledger import Ledger, Progress, run_key
 from kma.logs import logger
+from kma.open_recovery import end_left_open
 from kma.records import Ending, after_failure, derived_id
 from kma.spool import New, Spool
 from kma.standalone_recovery import DIED_TEXT as STANDALONE_DIED
@@ -28,7 +29,9 @@ DIED_TEXT = "The KMA ended while this message was being handled."
 
 def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
     """Every journal in the folder; answers how many handlings had not ended. No run may be alive."""
-    return sum(recover(path, spool, ledger) for path in sorted(folder.glob("*.journal")))
+    died = sum(recover(path, spool, ledger) for path in sorted(folder.glob("*.journal")))
+    end_left_open(spool, ledger)
+    return died
 
 
 def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
@@ -80,6 +83,7 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     )
     progress = Progress(key, run.setting, totals, carried, stored.interrupted)
     spool.append(records, attempts=attempts, progress=progress)
+    end_left_open(spool, ledger, key)
     if standalone:
         close_ended(journal, about, run, key, spool, ledger)
     path.unlink()

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import requests
 
+from contract.acknowledging import Action, AnswerReply
 from contract.errors import ContractError
 from contract.messages import MAX_RECORDS, Heartbeat, HeartbeatReply, RecordBatch, RecordReceipt
 from contract.wire import dump, load
@@ -24,7 +25,7 @@ HEARTBEAT_SECONDS = 10.0  # for the answer to a heartbeat: runs must be seen to 
 BATCH_BYTES = 4 * 1024 * 1024  # before gzip
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 LONGEST_ASKED_PAUSE = 300.0  # of what the MA asks for by Retry-After
-Answer = TypeVar("Answer", HeartbeatReply, RecordReceipt)
+Answer = TypeVar("Answer", HeartbeatReply, RecordReceipt, AnswerReply)
 _TRIES_OF_ONE = 3  # of a single record that the MA answers with 4xx, before it is put aside
 
 
@@ -41,11 +42,12 @@ class NotAllowed(Exception):
 
 
 class Rejected(Exception):
-    """The MA understood and will not take this. `too_large`: 413."""
+    """The MA understood and will not take this. `too_large`: 413. `body`: its JSON, {} where there is none."""
 
-    def __init__(self, status: int, problem: str) -> None:
+    def __init__(self, status: int, problem: str, body: dict[str, Any]) -> None:
         super().__init__(f"{status}: {problem}")
         self.too_large = status == 413
+        self.body = body
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,11 @@ class MaClient:
     def deliver(self, batch: RecordBatch) -> RecordReceipt:
         return _read(RecordReceipt, self._post("protocols", dump(batch), ANSWER_SECONDS, compress=True))
 
+    def acknowledge(self, acknowledgement: str, action: Action) -> AnswerReply:
+        """Also of another server's delivery. The MA lets this wait for some seconds."""
+        body = {"acknowledgement": acknowledgement, "action": action.value}
+        return _read(AnswerReply, self._post("acknowledgements", body, ANSWER_SECONDS))
+
     def close(self) -> None:
         self._session.close()
 
@@ -106,24 +113,24 @@ class MaClient:
             raise NotAllowed(f"{status}: {text}")
         if status in (408, 429) or status >= 500 or 300 <= status < 400:
             raise Unanswered(f"the MA answers {status}", asked_pause(answer.headers.get("Retry-After")))
-        if status == 400 and _word(answer) == "unsupported_version":
+        if status == 400 and _body(answer).get("error") == "unsupported_version":
             # Not the records' fault: they wait for the MA to be upgraded.
             raise Unanswered("the MA speaks another version: upgrade the older of the two", LONGEST_PAUSE)
         if status >= 400:
-            raise Rejected(status, text)
+            raise Rejected(status, text, _body(answer))
         try:
             return answer.json()
         except ValueError as error:
             raise Unanswered("the MA's answer is no JSON: is MA_URL the MA?") from error
 
 
-def _word(answer: requests.Response) -> str:
-    """The stable word of a refusal; empty where there is none."""
+def _body(answer: requests.Response) -> dict[str, Any]:
+    """Of a refusal, with a stable word as `error`; {} where there is none."""
     try:
         body = answer.json()
     except ValueError:
-        return ""
-    return str(body.get("error", "")) if isinstance(body, dict) else ""
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _read(kind: type[Answer], data: Any) -> Answer:

@@ -10,12 +10,14 @@ from uuid import uuid4
 
 from broker.errors import BrokerUnavailable
 from broker.port import Consumer, ConsumerEvents, Publisher
-from contract.messages import DesiredRun, RecordRun, RunReport, RunState
+from contract.messages import Answer, DesiredRun, RecordRun, RunReport, RunState
 from contract.wire import dump
 from kma.consumer import Consuming, Wish, limit_seconds
 from kma.counting import final_counts, first_carried, told_counts
+from kma.departures import Departures
+from kma.elsewhere import Elsewhere, nowhere
 from kma.frames import JOB, json_frame
-from kma.inbox import Change, Inbox, Stop
+from kma.inbox import Change, Inbox, Stop, Told
 from kma.journal import Journal
 from kma.known import KnownAttempts
 from kma.ledger import Ledger, run_key
@@ -37,7 +39,8 @@ def no_publisher() -> Publisher:
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all runs of one container share. `report_now`: a record that must not wait for its turn was stored.
-    `publisher` is for what standalone agents send."""
+    `publisher` is for what standalone agents send, and message agents beside a transaction; `elsewhere` passes answers
+    to deliveries of other runs to the MA."""
 
     server: str
     spool: Spool
@@ -48,6 +51,7 @@ class Surroundings:
     log_level: str = "INFO"
     report_now: Callable[[], None] = lambda: None
     publisher: Callable[[], Publisher] = no_publisher
+    elsewhere: Elsewhere = nowhere
 
 
 class Run:
@@ -101,6 +105,10 @@ class Run:
         self.desired = desired
         self._inbox.put(Change(desired))
 
+    def pass_on(self, answer: Answer) -> None:
+        """Somebody has answered a delivery of this run; told again and again, it counts once."""
+        self._inbox.put(answer)
+
     @property
     def alive(self) -> bool:
         return self._thread.is_alive()
@@ -148,6 +156,7 @@ class Run:
         journal = Journal.create(self.journal_path, about, SLOTS_PER_CHILD * desired.concurrency)
         pool = Pool(desired.concurrency, journal, self._job(), limit_seconds(desired), self._inbox.descriptor)
         pool.restarts = self._restarts
+        departures = Departures(self._around.publisher, self._inbox.put, self._log)
         consuming = Consuming(
             desired,
             self._settling,
@@ -156,14 +165,18 @@ class Run:
             self._around.spool,
             self._inbox,
             lambda: self._around.connect(self.desired, self._inbox),
+            lambda asked: self._around.elsewhere(asked.question, lambda reply: self._inbox.put(Told(asked, reply))),
+            departures,
             self._log,
         )
         consuming.write_totals()
         try:
             self._work(consuming, pool)
         finally:
+            consuming.end_open()
             consuming.close_link()
             pool.close()
+            departures.close()
             left = bool(self._settling.batch)
             consuming.write_totals()
             journal.close()
@@ -184,6 +197,7 @@ class Run:
                 "isolate": desired.isolate,
                 "memory_bytes": desired.child_memory_mb * 1024 * 1024,
                 "log_level": self._around.log_level,
+                "acknowledgement_property": desired.acknowledgement_property,
             },
         )
 

@@ -2,8 +2,8 @@
 settlements and counts. Nothing is stored or settled here: a `Batch` says what must be, in which order.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from kma.identity import delivery_count
 from kma.journal import Totals
 from kma.known import KnownAttempts
 from kma.ledger import Carried, Progress, run_key
-from kma.records import INTERRUPTION, Ending, after_failure, after_success, derived_id
+from kma.records import INTERRUPTION, Ending, after_failure, after_success, derived_id, protocol
 from kma.spool import New
 from kma.work import Work
 
@@ -26,20 +26,23 @@ SEND_REFUSED = "send refused"
 
 @dataclass(slots=True)
 class Batch:
-    """To the disk first (`records`, `attempts`, `forget`), then to the broker (`settlements`), then free the slots."""
+    """To the disk first (`records`, `attempts`, `forget`, and `committing`: ids of deliveries whose commit is next),
+    then to the broker (`settlements`), then what comes `after`, then free the slots."""
 
     records: list[New] = field(default_factory=list)
     attempts: list[tuple[str, str, int]] = field(default_factory=list)
     forget: list[tuple[str, str]] = field(default_factory=list)
     settlements: list[tuple[int, Settle]] = field(default_factory=list)
     slots: list[int] = field(default_factory=list)
+    committing: list[str] = field(default_factory=list)
+    after: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def must_be_stored(self) -> bool:
-        return bool(self.records or self.attempts or self.forget)
+        return bool(self.records or self.attempts or self.forget or self.committing)
 
     def __bool__(self) -> bool:
-        return bool(self.settlements or self.slots or self.must_be_stored)
+        return bool(self.settlements or self.slots or self.after or self.must_be_stored)
 
 
 class Settling:
@@ -48,7 +51,7 @@ class Settling:
     def __init__(
         self, run: RecordRun, desired: DesiredRun, totals: Totals, carried: Carried, known: KnownAttempts
     ) -> None:
-        self._run = run
+        self.run = run
         self._key = run_key(run.activation, run.epoch)
         self._known = known
         self.desired = desired
@@ -68,7 +71,7 @@ class Settling:
 
     def progress(self, restarts: int) -> Progress:
         counting = self.counting
-        return Progress(self._key, self._run.setting, self.totals(restarts), counting.carried(), counting.reason)
+        return Progress(self._key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason)
 
     def take_batch(self) -> Batch:
         batch, self.batch = self.batch, Batch()
@@ -93,19 +96,65 @@ class Settling:
         self.handled += 1
         self.counting.succeeded()
         if work.needs_record:
-            self._add(work, after_success(self._run, self._message(work), at))
+            self._add(work, after_success(self.run, self.message(work), at))
         self._forget(work.encoded)
         if not accepted:
             self._settle(work.tag, Settle.ACCEPT)
-        self.batch.slots.append(work.slot)
+        self.free(work)
 
-    def failed_with(self, work: Work, handled: Handled, *, pid: int, seconds: float, at: datetime, gone: bool) -> None:
-        """`gone`: the delivery went with its connection; the exception happened all the same."""
+    def free(self, work: Work) -> None:
+        """Its handling is over: the slot is free once what follows from it is stored."""
+        if work.slot >= 0:
+            self.batch.slots.append(work.slot)
+            work.slot = -1
+
+    def failed_with(
+        self,
+        work: Work,
+        handled: Handled,
+        *,
+        pid: int,
+        seconds: float,
+        at: datetime,
+        gone: bool,
+        still_handled: bool = False,
+    ) -> None:
+        """`gone`: the delivery went with its connection; the exception happened all the same. `still_handled`: it was
+        rolled back before its handling is over."""
         rule = RULES[handled.outcome]
-        failure = handled.failure or Failure(handled.outcome.value, "")
-        ending = Ending(
+        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at)
+        if handled.outcome is Outcome.TEMPORARY:
+            self.temporary += 1
+        else:
+            self.failed += 1
+        message = self.message(work)
+        self._add(work, after_failure(self.run, message, ending))
+        record = UUID(bytes=work.record)
+        assert ending.failure is not None
+        interruption = self.counting.failed(handled.outcome, ending.failure.exception_type, record, at, message)
+        if interruption is not None:
+            self.batch.records.append(New(self._key, interruption, derived_id(record, INTERRUPTION)))
+        if not still_handled:
+            self.free(work)
+        if rule.settlement is Settlement.ACCEPT:
+            self._forget(work.encoded)  # a commit has accepted it before
+        elif not gone:
+            self._settle_failed(work, rule.settlement)
+
+    def note(self, work: Work, handled: Handled, number: int, *, pid: int, seconds: float, at: datetime) -> None:
+        """A protocol that counts for nothing: what failed here has its own, or nothing failed. `number` of the record
+        among those of this handling."""
+        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at)
+        content = replace(protocol(self.run, self.message(work), ending), counted=False, last_attempt=False)
+        self.batch.records.append(New(self._key, content, derived_id(UUID(bytes=work.record), number)))
+
+    def add(self, record: UUID, content: Content) -> None:
+        self.batch.records.append(New(self._key, content, record))
+
+    def _ending(self, work: Work, handled: Handled, *, pid: int, seconds: float, at: datetime) -> Ending:
+        return Ending(
             outcome=handled.outcome,
-            failure=failure,
+            failure=handled.failure or Failure(handled.outcome.value, ""),
             attempt=work.attempt,
             max_attempts=self.desired.max_attempts,
             successes_before=self.counting.successes,
@@ -114,19 +163,6 @@ class Settling:
             at=at,
             traceparent=work.identified.traceparent,
         )
-        if handled.outcome is Outcome.TEMPORARY:
-            self.temporary += 1
-        else:
-            self.failed += 1
-        message = self._message(work)
-        self._add(work, after_failure(self._run, message, ending))
-        record = UUID(bytes=work.record)
-        interruption = self.counting.failed(handled.outcome, failure.exception_type, record, at, message)
-        if interruption is not None:
-            self.batch.records.append(New(self._key, interruption, derived_id(record, INTERRUPTION)))
-        self.batch.slots.append(work.slot)
-        if not gone:
-            self._settle_failed(work, rule.settlement)
 
     def _settle_failed(self, work: Work, settlement: Settlement) -> None:
         """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end."""
@@ -151,7 +187,7 @@ class Settling:
         if case is not None:
             self.batch.forget.append((self.desired.setting, case))
 
-    def _message(self, work: Work) -> MessageIdentity:
+    def message(self, work: Work) -> MessageIdentity:
         return work.identified.record(
             queue=self.desired.queue, destination=self.desired.destination, count=work.count, attempt=work.attempt
         )

@@ -20,6 +20,7 @@ from uuid import UUID
 from contract.messages import KIND_OF, Content, Record, SpoolReport
 from contract.wire import dump
 from kma.ledger import Progress, write_progress
+from kma.open_rows import SELECT_OPEN, Open, note_open
 from kma.spool_file import SpoolFile
 
 _KEEP_TAKEN = 20_000  # ids remembered after their rows are gone
@@ -81,9 +82,10 @@ class Spool:
         attempts: Iterable[tuple[str, str, int]] = (),
         forget: Iterable[tuple[str, str]] = (),
         progress: Progress | None = None,
+        committing: Iterable[str] = (),
     ) -> None:
         """One transaction: the records in this order, known attempts (setting, message key, attempts made) to remember
-        or to forget, and how far the run has come with them."""
+        or to forget, how far the run has come with them, and which open deliveries are to be committed next."""
         now = time.time()
         rows = [(str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), now) for new in records]
         with self._file.transaction() as connection:
@@ -94,6 +96,7 @@ class Spool:
                 [(*known, now) for known in attempts],
             )
             connection.executemany("DELETE FROM attempts WHERE setting = ? AND message = ?", list(forget))
+            note_open(connection, records, committing)
             if progress is not None:
                 write_progress(connection, progress)
         self._grow(sum(size > 0 for size in sizes), sum(sizes))
@@ -171,6 +174,11 @@ class Spool:
         """Attempts that this server knows of, by message key."""
         with self._file.reading() as connection:
             return dict(connection.execute("SELECT message, made FROM attempts WHERE setting = ?", (setting,)))
+
+    def open_acknowledgements(self) -> list[Open]:
+        """Deliveries that wait for an answer, by the records of this server."""
+        with self._file.reading() as connection:
+            return [Open(*row) for row in connection.execute(SELECT_OPEN)]
 
     def _grow(self, rows: int, size: int) -> None:
         # After the commit only: a transaction that failed has changed nothing.

@@ -23,6 +23,8 @@ CREATE TABLE IF NOT EXISTS settings (setting TEXT PRIMARY KEY, state TEXT NOT NU
 CREATE TABLE IF NOT EXISTS attempts (
     setting TEXT NOT NULL, message TEXT NOT NULL, made INTEGER NOT NULL, seen_at REAL NOT NULL,
     PRIMARY KEY (setting, message)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS open_acknowledgements (
+    acknowledgement TEXT PRIMARY KEY, run TEXT NOT NULL, committing INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 """
 
 

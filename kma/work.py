@@ -1,17 +1,23 @@
 """One delivery on its way through a run."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from broker.amqp_codec import decode, encode
+from broker.port import NULL, BodyKind
 from kma.identity import NO_MESSAGE, Identified, identify, may_be_given_back
 from kma.journal import ENCODED, IDENTITY, ROOM
 
 
 class Work:
     """`count`: attempts made before by the broker's count; `attempt` the one that begins; `record` the id of the
-    protocol if it fails; `life` the connection that delivered it."""
+    protocol if it fails; `life` the connection that delivered it; `slot` of the journal, -1 for none;
+    `acknowledgement` its id in the mode CLIENT, else empty."""
 
-    __slots__ = ("_identified", "_masked", "attempt", "count", "encoded", "life", "record", "slot", "tag")
+    __slots__ = (
+        *("_identified", "_masked", "acknowledgement", "attempt", "count", "encoded", "life", "record", "slot"),
+        "tag",
+    )
 
     def __init__(
         self, tag: int, encoded: bytes, count: int, attempt: int, record: bytes, life: int, masked: tuple[str, ...]
@@ -23,6 +29,7 @@ class Work:
         self.record = record
         self.life = life
         self.slot = -1
+        self.acknowledgement = ""
         self._masked = masked
         self._identified: Identified | None = None
 
@@ -37,6 +44,12 @@ class Work:
         """Whether its success is worth a record. False for nearly all, and cheap."""
         return self.attempt > 1 or (may_be_given_back(self.encoded) and self.identified.given_back)
 
+    def lighten(self) -> None:
+        """It will wait for long: a large body need not. Who it is stays the same."""
+        if len(self.encoded) > ROOM:
+            self._identified = self.identified
+            self.encoded = encode(replace(decode(self.encoded), body=NULL, body_kind=BodyKind.VALUE))
+
     def journalled(self) -> tuple[bytes, int]:
         """What the journal keeps: the message itself, or who it is when it is too large for a slot."""
         if len(self.encoded) <= ROOM:
@@ -47,6 +60,7 @@ class Work:
 def without_message(record: bytes) -> Work:
     """One run of a standalone agent."""
     work = Work(0, b"", 0, 1, record, 0, ())
+    work.slot = 0  # of the one in its journal
     work._identified = NO_MESSAGE
     return work
 

@@ -17,6 +17,7 @@ OUTCOMES = {
     Outcome.UNANSWERED: _("not acknowledged in time"),
     Outcome.RAISED_AFTER_COMMIT: _("raised after commit"),
     Outcome.KMA_DIED: _("KMA died"),
+    Outcome.NOTED: _("only noted"),
 }
 assert set(OUTCOMES) == {outcome for outcome, rule in RULES.items() if rule.protocol}
 

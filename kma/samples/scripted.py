@@ -11,12 +11,15 @@ The body is JSON: one step, or a list of steps that are done in this order. A st
     {"do": "sleep", "seconds": 2.5}
     {"do": "allocate", "mb": 100}                         holds so much memory until the process ends
     {"do": "send", "destination": "demo.invoices", "count": 3, "body": "…"}
+    {"do": "acknowledge", "action": "COMMIT", "id": "…"}  in the mode CLIENT; its own delivery where no `id` is given
 
 `"first": k` in a step means: only on the first k deliveries (attempts); later the step is skipped. Anything else is an
 InvalidMessage. `text`, `code` (1), `signal` (SIGKILL), `count` (1) and `body` may be left out.
 
 The parameter `truth_file` of the setting names a file to which each attempt that began adds one line of JSON, before
-anything is done: {"key", "id", "attempt", "redelivered", "pid", "at", "note"}; `note` is the first step's `note`.
+anything is done: {"key", "id", "attempt", "redelivered", "pid", "at", "note"}; `note` is the first step's `note`. In
+the mode CLIENT there is also `acknowledgement`, the delivery's id, and each `acknowledge` adds a line {"answered",
+"state"}; `state` is how it ended, or why it was refused.
 """
 
 import builtins
@@ -27,7 +30,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kma.agent import Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+from kma.agent import AcknowledgementRefused, Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
 
 Step = Mapping[str, Any]
 _MEGABYTE = 1024 * 1024
@@ -42,13 +45,13 @@ class Scripted(Agent):
     def run_agent(self, message: Message, context: Context) -> None:
         truth = context.parameters.get("truth_file")
         if truth:
-            write_truth(str(truth), message)
+            write_truth(str(truth), message, context.acknowledgement_id)
         for step in steps_of(message.json()):
             if message.attempt <= number_of(step, "first", message.attempt):
                 act(step)(step, context)
 
 
-def write_truth(path: str, message: Message) -> None:
+def write_truth(path: str, message: Message, acknowledgement: str = "") -> None:
     """One write with O_APPEND: lines of several processes never mix, and a kill leaves whole lines."""
     line = {
         "key": message.key,
@@ -59,6 +62,12 @@ def write_truth(path: str, message: Message) -> None:
         "at": time.time(),
         "note": _note(message.body),
     }
+    if acknowledgement:
+        line["acknowledgement"] = acknowledgement
+    _write(path, line)
+
+
+def _write(path: str, line: Mapping[str, Any]) -> None:
     file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.write(file, json.dumps(line).encode() + b"\n")
@@ -150,6 +159,16 @@ def _send(step: Step, context: Context) -> None:
         context.send(str(step.get("destination", "")), str(step.get("body", "")), {"index": index})
 
 
+def _acknowledge(step: Step, context: Context) -> None:
+    named = str(step.get("id") or context.acknowledgement_id)
+    try:
+        state = context.acknowledge(named, str(step.get("action", "COMMIT")), timeout=number_of(step, "timeout", 20))
+    except AcknowledgementRefused as refused:
+        state = f"refused: {refused}"
+    if truth := context.parameters.get("truth_file"):
+        _write(str(truth), {"answered": named, "state": state})
+
+
 _ACTS: dict[str, Callable[[Step, Context], None]] = {
     "ok": _ok,
     "raise": _raise,
@@ -160,4 +179,5 @@ _ACTS: dict[str, Callable[[Step, Context], None]] = {
     "sleep": _sleep,
     "allocate": _allocate,
     "send": _send,
+    "acknowledge": _acknowledge,
 }

@@ -131,3 +131,36 @@ def test_large_results_go_with_their_message(house: House) -> None:
     assert owner.answer() == (got.tag, None)
     lengths = [len(message.body.value) for message in house.look(target.address, target.key)]
     assert lengths == [3_000_000, 5]
+
+
+def test_an_acceptance_alone_is_confirmed_in_any_order_of_the_outstanding(house: House) -> None:
+    setting = house.setting()
+    consumer, owner = house.consume(setting)
+    house.publish(setting.address, "a", "b", "c")
+    first, second, third = owner.got(), owner.got(), owner.got()
+    consumer.settle_with_sends(second.tag, [])
+    assert owner.answer() == (second.tag, None)
+    consumer.settle_with_sends(third.tag, [])
+    consumer.settle([(first.tag, Settle.FAIL)])
+    assert owner.answer() == (third.tag, None)
+    again = owner.got()
+    assert (again.text, again.count) == ("a", 1)
+    consumer.settle_with_sends(again.tag, [])
+    assert owner.answer() == (again.tag, None)
+    eventually(lambda: house.figures(setting).messages == 0)
+
+
+def test_a_broker_that_dies_answers_for_no_acceptance_and_gives_the_message_again(house: House) -> None:
+    setting = house.setting()
+    consumer, owner = house.consume(setting)
+    house.publish(setting.address, "a")
+    held = owner.got()
+    house.kill()
+    owner.wait("lost")
+    consumer.settle_with_sends(held.tag, [])
+    house.restart()
+    again = owner.got()
+    assert again.text == "a" and again.tag != held.tag
+    consumer.settle_with_sends(held.tag, [])
+    consumer.settle_with_sends(again.tag, [])
+    assert owner.answer() == (again.tag, None), "what was held before has no answer"

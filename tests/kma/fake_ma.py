@@ -27,6 +27,9 @@ class FakeMa:
         self.largest = 500
         self.token = "kma_secret"
         self.down = False
+        self.pending: dict[str, str] = {}  # answers that people gave: acknowledgement id -> action
+        self.asked: list[dict[str, Any]] = []
+        self.replies: list[tuple[int, Any]] = []  # to answers that agents give, one each
         self._lock = threading.Lock()
         ma = self
 
@@ -85,8 +88,12 @@ class FakeMa:
     def _decide(self, request: BaseHTTPRequestHandler, body: Any) -> tuple[int, dict[str, str], Any]:
         if self.down:
             return 503, {}, {}
-        if request.headers["Authorization"] != f"Bearer {self.token}" or body["server"] != self.server:
+        if request.headers["Authorization"] != f"Bearer {self.token}" or body.get("server", self.server) != self.server:
             return 403, {}, {"detail": "no"}
+        if request.path == "/api/v1/acknowledgements/":
+            self.asked.append(body)
+            status, content = self.replies.pop(0)
+            return status, {}, content
         if request.path == "/api/v1/heartbeat/":
             return 200, {}, self._heartbeat(body)
         if self.answers:
@@ -103,6 +110,7 @@ class FakeMa:
             "now": body["sent_at"],
             "desired_version": self.desired.version,
             "desired": None if known else dump(self.desired),
+            "answers": [{"acknowledgement": one, "action": action} for one, action in self.pending.items()],
         }
 
     def _store(self, body: Any) -> Any:
@@ -115,6 +123,8 @@ class FakeMa:
             if record not in refused:
                 assert record["id"] not in self.records, "stored twice"
                 self.records[record["id"]] = record
+                if record["kind"] == "acknowledgement_ended":
+                    self.pending.pop(record["content"]["acknowledgement"], None)
         if fresh:
             self.marks[body["spool"]] = mark = fresh[-1]["number"]
         return {

@@ -11,9 +11,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from broker.amqp_codec import decode, encode
+from broker.errors import BrokerError
 from broker.port import ConsumerEvents, Delivery, Outgoing, Settle
 from contract.messages import DesiredRun, Mode
 from contract.typed import Typed
+from kma.asking import Question, Reply
 from kma.identity import delivery_count
 from kma.ledger import Ledger
 from kma.outgoing import encoded_message
@@ -109,6 +111,21 @@ class FakeLink:
                 self.events.delivered(Delivery(self._tag, encoded))
 
 
+class FakePublisher:
+    """A `Publisher` that fails with the stage's `refuse_published`."""
+
+    def __init__(self, stage: "Stage") -> None:
+        self._stage = stage
+
+    def publish(self, messages: Sequence[Outgoing]) -> None:
+        if self._stage.refuse_published is not None:
+            raise self._stage.refuse_published
+        self._stage.published.extend(messages)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class Stage:
     """A run with real children on a fake link, in a folder of its own."""
 
@@ -122,8 +139,20 @@ class Stage:
         self.links: list[FakeLink] = []
         self.broker_attempts = desired.pop("broker_attempts", 0)
         self._messages = messages
+        self.published: list[Outgoing] = []
+        self.refuse_published: BrokerError | None = None
+        self.elsewhere: list[tuple[Question, Callable[[Reply], None]]] = []
         connect = desired.pop("connect", self._connect)
-        self.around = Surroundings("srv-1", self.spool, self.ledger, folder, modules, connect)
+        self.around = Surroundings(
+            "srv-1",
+            self.spool,
+            self.ledger,
+            folder,
+            modules,
+            connect,
+            publisher=desired.pop("publisher", lambda: FakePublisher(self)),
+            elsewhere=lambda *asked: self.elsewhere.append(asked),
+        )
         self.desired = wanted(**desired)
         self.run = Run(self.desired, "1", self.around)
 

@@ -119,7 +119,7 @@ def test_in_transacted_mode_the_transaction_timeout_is_the_limit_of_a_handling(s
     assert one.records("protocol")[0]["outcome"] == "timed_out"
 
 
-@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("mode", [Mode.TRANSACTED, Mode.AUTO])
 def test_what_an_agent_sends_goes_out_in_one_transaction_with_the_acceptance(stage: Make, mode: Mode) -> None:
     script = {"do": "send", "destination": "demo.invoices", "count": 2, "body": "hello"}
     one = stage([message(script)], mode=mode)

@@ -27,6 +27,7 @@ TABLE = {
     "given_back": ("none", "ignore", "unsettled", False),
     "connection_lost": ("broker", "ignore", "unsettled", False),
     "kma_died": ("journal", "ignore", "unsettled", True),
+    "noted": ("none", "ignore", "unsettled", True),
 }
 
 

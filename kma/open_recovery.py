@@ -1,0 +1,53 @@
+"""Deliveries that waited for an answer when their run went without a word: they are lost, and the MA is told so."""
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid5
+
+from contract.acknowledging import EndState, IdParts
+from contract.messages import AcknowledgementEnded, RecordRun
+from contract.wire import load
+from kma.ledger import Ledger, run_key
+from kma.spool import New, Spool
+
+WENT = "The container ended while it waited; the message comes back."
+WENT_COMMITTING = "The container ended while it was being committed: it is committed, or the message comes back."
+NOT_OPEN = "It is not open on this server: it was answered within its handling, or went with its connection."
+
+_ENDINGS = UUID("6f1d7c1e-52a4-4a0e-9d0c-2b7a3a1f5c11")
+
+
+def ended_id(acknowledgement: str) -> UUID:
+    """Of the one AcknowledgementEnded that a server ever stores of a delivery."""
+    return uuid5(_ENDINGS, acknowledgement)
+
+
+def end_left_open(spool: Spool, ledger: Ledger, run: str = "") -> int:
+    """Writes the ends of what an earlier life left open, of one run (its key) or of all; answers how many. None of
+    these runs may be alive. Killed in between and done again, nothing is written twice: a row goes with its record."""
+    left = [row for row in spool.open_acknowledgements() if not run or row.run == run]
+    records = []
+    for row in left:
+        stored = ledger.run(row.run)
+        assert stored is not None  # a run with something open has sent no closing record, so its row is kept
+        reason = WENT_COMMITTING if row.committing else WENT
+        about = load(RecordRun, stored.about["run"])
+        records.append(_ended(row.run, about, row.acknowledgement, reason))
+    if records:
+        spool.append(records)
+    return len(records)
+
+
+def end_unknown(spool: Spool, ledger: Ledger, acknowledgement: str, parts: IdParts) -> None:
+    """An answer for a run that is not alive here."""
+    key = run_key(parts.activation, parts.epoch)
+    stored = ledger.run(key)
+    if stored is not None:
+        about = load(RecordRun, stored.about["run"])
+    else:
+        about = RecordRun("", parts.activation, parts.epoch, parts.server, "")
+    spool.append([_ended(key, about, acknowledgement, NOT_OPEN)])
+
+
+def _ended(key: str, run: RecordRun, acknowledgement: str, reason: str) -> New:
+    content = AcknowledgementEnded(run, acknowledgement, EndState.LOST, reason, datetime.now(UTC))
+    return New(key, content, ended_id(acknowledgement))
