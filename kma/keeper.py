@@ -1,10 +1,11 @@
 """Desired runs -> running consumers. Its step is called often, does what can be done now and never waits."""
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from contract.acknowledging import read_id
+from contract.acknowledging import IdParts, read_id
 from contract.messages import AgentKind, Answer, BreakerCounts, DesiredRun, DesiredState, RecordRun, RunReport, RunState
 from contract.wire import load
 from kma.counting import final_counts
@@ -42,7 +43,6 @@ class Keeper:
         self._told = False  # before the first desired state nothing is known of what is not wanted
         self._ending = False
         self._answered_ns = 0
-        self._late: set[str] = set()  # answers that came too late, and were told so
         self._runs: dict[str, Run] = {}
         self._crashes: dict[str, Crash] = {}
         self._unfit: dict[str, str] = {}
@@ -80,9 +80,14 @@ class Keeper:
             run = self._runs.get(run_key(parts.activation, parts.epoch))
             if run is not None and run.alive:
                 run.pass_on(answer)
-            elif answer.acknowledgement not in self._late:
-                end_unknown(self._around.spool, self._around.ledger, answer.acknowledgement, parts)
-                self._late.add(answer.acknowledgement)
+            else:
+                self._too_late(answer.acknowledgement, parts)
+
+    def _too_late(self, acknowledgement: str, parts: IdParts) -> None:
+        try:
+            end_unknown(self._around.spool, self._around.ledger, acknowledgement, parts)
+        except sqlite3.Error as error:
+            self._log.error("the end of a delivery cannot be stored", error=str(error))  # the MA will ask again
 
     def step(self) -> None:
         self._bury()

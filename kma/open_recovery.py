@@ -38,7 +38,9 @@ def end_left_open(spool: Spool, ledger: Ledger, run: str = "") -> int:
 
 
 def end_unknown(spool: Spool, ledger: Ledger, acknowledgement: str, parts: IdParts) -> None:
-    """An answer for a run that is not alive here."""
+    """An answer for a run that is not alive here: told once, however often the MA passes it on."""
+    if spool.knows(ended_id(acknowledgement)):
+        return
     key = run_key(parts.activation, parts.epoch)
     stored = ledger.run(key)
     if stored is not None:

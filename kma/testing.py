@@ -4,6 +4,9 @@ result = run_agent(Orders, as_json({"order": 7}))
 assert result.outcome is Outcome.RETURNED
 assert result.sent[0].destination == "shop.invoices"
 
+waiting = run_agent(Payment, as_json({"order": 7}), client=True)
+assert waiting.answer is None  # a handling of the mode CLIENT that returned unanswered
+
 assert run_standalone(NightlyReport, parameters={"day": "2026-11-20"}).ok
 """
 
@@ -11,20 +14,24 @@ import json
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from contract.acknowledging import END_OF, Action
 from contract.outcomes import Outcome
 from kma import registry
 from kma.agent import Message
+from kma.asking import Question, Reply
 from kma.failure import Failure
-from kma.handling import Handler
+from kma.handling import Handled, Handler
 from kma.job import Job
 from kma.outgoing import encoded_message
 from kma.received import Received
 from kma.standalone import StandaloneContext, Stopper, run_once
 
-__all__ = ["Outcome", "Result", "Sent", "as_json", "run_agent", "run_standalone"]
+__all__ = ["ACKNOWLEDGEMENT", "Action", "Outcome", "Result", "Sent", "as_json", "run_agent", "run_standalone"]
+
+ACKNOWLEDGEMENT = "acknowledgement-of-the-test"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +47,16 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`failure` is what the protocol would say (type, text, traceback, place), None when the agent returned."""
+    """`failure` is what the protocol would say (type, text, traceback, place), None when the agent returned.
+
+    In the mode CLIENT `answer` is how the agent answered its own delivery, None for not at all, and `answers` are all
+    that it gave, as (acknowledgement id, action)."""
 
     outcome: Outcome
     failure: Failure | None
     sent: tuple[Sent, ...]
+    answer: Action | None = None
+    answers: tuple[tuple[str, Action], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -61,19 +73,22 @@ def run_agent(
     parameters: Mapping[str, Any] | None = None,
     destination: str = "test.destination",
     stopping: bool = False,
+    client: bool = False,
     **message: Any,
 ) -> Result:
     """One handling of one message by a new agent object. `agent` is a class, a function or a registered name.
 
     `body` as for `context.send`; a dict or list that is meant as JSON goes through `as_json`. `message` takes what
-    `context.send` takes (message_id, correlation_id, …); `encoded` is a whole AMQP message instead.
+    `context.send` takes (message_id, correlation_id, …); `encoded` is a whole AMQP message instead. `client`: the mode
+    CLIENT, in which the delivery has the id ACKNOWLEDGEMENT; every answer succeeds, the first to each id.
     """
     registered = _registered(agent)
-    job = _job(registered, parameters, lambda: stopping, destination)
+    desk = _Desk()
+    job = replace(_job(registered, parameters, lambda: stopping, destination), ask=desk.ask)
     if encoded is None:
         encoded = encoded_message(body, properties or {}, **message)
-    handled = Handler(registered, job).handle(encoded, attempt)
-    return Result(handled.outcome, handled.failure, _sent(handled.sends))
+    handled = Handler(registered, job).handle(encoded, attempt, ACKNOWLEDGEMENT if client else "")
+    return desk.result(handled)
 
 
 def run_standalone(
@@ -94,6 +109,34 @@ def run_standalone(
     with _alarm(stop_after, asked, stopper):
         handled = run_once(lambda: registered, context, stopper)
     return Result(handled.outcome, handled.failure, _sent(sends))
+
+
+class _Desk:
+    """Takes every answer, the first to each delivery."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Action] = {}
+        self._committed: tuple[tuple[str, bytes], ...] = ()
+
+    def ask(self, question: Question) -> Reply:
+        action = self._answers.get(question.acknowledgement)
+        if action is not None:
+            state = END_OF[action].value
+            return Reply(state, f"It is {state} already.")
+        self._answers[question.acknowledgement] = question.action
+        if question.action is Action.COMMIT:
+            self._committed += question.sends
+        return Reply(END_OF[question.action].value, taken=True)
+
+    def result(self, handled: Handled) -> Result:
+        own = self._answers.get(ACKNOWLEDGEMENT)
+        outcome = handled.outcome
+        if own is Action.ROLLBACK:
+            outcome = Outcome.ROLLED_BACK
+        elif own is Action.COMMIT and handled.failure is not None:
+            outcome = Outcome.RAISED_AFTER_COMMIT
+        sent = _sent((*self._committed, *handled.sends))
+        return Result(outcome, handled.failure, sent, own, tuple(self._answers.items()))
 
 
 class _Asked:

@@ -45,6 +45,7 @@ class FakeLink:
         self.settled: list[tuple[bytes, Settle]] = []
         self.sent: list[Outgoing] = []
         self.refuse_sends = ""
+        self.held: list[tuple[int, Sequence[Outgoing]]] | None = None  # a list: transactions wait for `let_go`
         self.credit = 0
         self.stopped = False
         self._tag = 0
@@ -73,6 +74,9 @@ class FakeLink:
         self._pump()
 
     def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+        if self.held is not None:
+            self.held.append((tag, sends))
+            return
         if self.refuse_sends:
             self.events.settled(tag, self.refuse_sends)
             return
@@ -81,6 +85,11 @@ class FakeLink:
             self.sent.extend(sends)
         self.events.settled(tag, None)
         self._pump()
+
+    def let_go(self) -> None:
+        held, self.held = self.held or [], None
+        for tag, sends in held:
+            self.settle_with_sends(tag, sends)
 
     def stop(self, timeout: float = 10.0) -> None:
         self.stopped = True

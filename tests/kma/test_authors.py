@@ -13,9 +13,18 @@ from broker.port import BodyKind
 from broker.port import Message as AmqpMessage
 from contract.typed import Typed
 from kma import registry
-from kma.agent import Agent, AgentStopped, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+from kma.agent import (
+    AcknowledgementRefused,
+    Agent,
+    AgentStopped,
+    Context,
+    InvalidMessage,
+    Message,
+    TemporaryUnavailable,
+    agent,
+)
 from kma.outgoing import encoded_message
-from kma.testing import Outcome, as_json, run_agent
+from kma.testing import ACKNOWLEDGEMENT, Action, Outcome, as_json, run_agent
 
 
 def seen(body: Any = "", encoded: bytes | None = None, attempt: int = 1, **fields: Any) -> Message:
@@ -199,3 +208,56 @@ def test_parameters_and_names_of_the_run_are_in_the_context() -> None:
 
 def test_as_json_is_what_json_reads() -> None:
     assert seen(as_json({"a": "ü"})).json() == {"a": "ü"} == json.loads(as_json({"a": "ü"}))
+
+
+def test_the_harness_takes_answers_of_the_mode_client() -> None:
+    def commit(message: Message, context: Context) -> None:
+        assert context.acknowledgement_id == ACKNOWLEDGEMENT
+        context.send("shop.done", "before")
+        assert context.acknowledge(context.acknowledgement_id, "jbxCommit") == "committed"
+        context.send("shop.done", "after")
+        assert context.acknowledge("of-another", "ROLLBACK") == "rolled_back"
+        with pytest.raises(AcknowledgementRefused) as refused:
+            context.acknowledge(ACKNOWLEDGEMENT, "ROLLBACK")
+        assert refused.value.state == "committed"
+        if message.body:
+            raise KeyError
+
+    done = run_agent(commit, client=True)
+    assert (done.ok, done.answer, [sent.message.body for sent in done.sent]) == (
+        True,
+        Action.COMMIT,
+        ["before", "after"],
+    )
+    assert done.answers == ((ACKNOWLEDGEMENT, Action.COMMIT), ("of-another", Action.ROLLBACK))
+    assert run_agent(commit, "x", client=True).outcome is Outcome.RAISED_AFTER_COMMIT
+
+    def roll_back(message: Message, context: Context) -> None:
+        context.send("shop.done", "before")
+        context.acknowledge(context.acknowledgement_id, "ROLLBACK")
+
+    undone = run_agent(roll_back, client=True)
+    assert (undone.outcome, undone.answer, undone.sent) == (Outcome.ROLLED_BACK, Action.ROLLBACK, ())
+    unanswered = run_agent(lambda message, context: None, client=True)
+    assert (unanswered.ok, unanswered.answer) == (True, None)
+    assert run_agent(lambda message, context: context.log.info(context.acknowledgement_id or "none")).ok
+
+
+def test_another_action_is_refused_with_what_there_is() -> None:
+    def answer(message: Message, context: Context) -> None:
+        context.acknowledge(context.acknowledgement_id, "ACCEPT")
+
+    failed = run_agent(answer, client=True)
+    assert failed.failure is not None and failed.answer is None
+    assert failed.failure.text == "'ACCEPT' is no action: COMMIT (JBXCommit) or ROLLBACK (JBXRollback)"
+
+
+def test_a_send_brings_the_time_to_answer_as_an_integer_property() -> None:
+    sent = run_agent(lambda message, context: context.send("a", "b", acknowledgement_timeout=30)).sent[0]
+    assert sent.message.properties == {"JBXAcknowledgmentTimeout": 30}
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, "7", 2**31])
+def test_a_time_to_answer_is_a_whole_number_of_seconds(value: Any) -> None:
+    failed = run_agent(lambda message, context: context.send("a", "b", acknowledgement_timeout=value)).failure
+    assert failed is not None and failed.exception_type == "ValueError" and "more than 0" in failed.text

@@ -1,5 +1,6 @@
 """docs/agents.md: the code that a newcomer copies is run as it stands there."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from kma import registry
+from kma.testing import ACKNOWLEDGEMENT, Action, as_json, run_agent
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
@@ -17,7 +21,7 @@ def files(tmp_path: Path) -> Path:
     blocks = dict(BLOCK.findall((REPOSITORY / "docs" / "agents.md").read_text(encoding="utf-8")))
     assert set(blocks) == {
         *("shop_agents.py", "test_shop_agents.py", "send_order.py"),
-        *("shop_report.py", "test_shop_report.py"),
+        *("shop_report.py", "test_shop_report.py", "shop_payments.py"),
     }
     for name, text in blocks.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -39,6 +43,18 @@ def test_the_agent_is_offered_with_name_and_summary(files: Path) -> None:
     done = subprocess.run(command, cwd=files, env=environment, capture_output=True, text=True, check=True)
     assert '"name": "shop.prices"' in done.stdout and "Prices an order and sends an invoice." in done.stdout
     assert '"name": "shop.report", "kind": "standalone"' in done.stdout
+
+
+def test_the_agents_that_answer_later_do_as_the_page_says(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_AGENTS", {})
+    monkeypatch.syspath_prepend(str(files))
+    importlib.import_module("shop_payments")
+    free = run_agent("shop.payments", as_json({"total": 0}), client=True)
+    assert (free.answer, free.sent[0].destination) == (Action.COMMIT, "shop.paid")
+    asked = run_agent("shop.payments", as_json({"total": 7}), client=True)
+    assert (asked.answer, asked.sent[0].json()["answer"]) == (None, ACKNOWLEDGEMENT)
+    word = run_agent("shop.bank-words", as_json({"answer": "an-id", "paid": False}))
+    assert word.answers == (("an-id", Action.ROLLBACK),)
 
 
 def test_the_publisher_at_least_compiles(files: Path) -> None:

@@ -1,6 +1,8 @@
 """The mode CLIENT through real child processes: answers from within, from elsewhere, none at all."""
 
 import json
+import os
+import signal
 import time
 from datetime import datetime
 from pathlib import Path
@@ -284,6 +286,82 @@ def test_an_answer_to_a_delivery_that_is_not_open_is_told_lost_once(client: Make
     assert sorted(state for state, _ in ended(one, 2)) == ["committed", "lost"]
     time.sleep(0.3)
     assert len(one.records("acknowledgement_ended")) == 2
+
+
+def held(one: Stage, *scripts: Any) -> None:
+    """Begins handlings whose commits are under way."""
+    one.link.held = []
+    one.link.put(*map(message, scripts))
+    eventually(lambda: len(one.link.held or ()) == len(scripts), "a transaction")
+
+
+def test_a_connection_lost_during_a_commit_leaves_it_in_doubt_and_says_so(client: Make) -> None:
+    one = client([], max_attempts=1)
+    held(one, [{**COMMIT, "first": 1}, OK])
+    one.link.lose()
+    eventually(lambda: bool(answers(one)), "the answer")
+    assert "it is committed, or the message comes back" in answers(one)[0]
+    eventually(lambda: len(one.link.held or ()) == 2, "the second commit")
+    one.link.held = one.link.held[1:] if one.link.held else []
+    one.link.let_go()
+    one.settled(1)
+    assert one.records() == []
+
+
+def test_a_process_that_dies_while_its_commit_is_under_way_does_not_undo_it(client: Make) -> None:
+    one = client([], max_attempts=1)
+    held(one, COMMIT)
+    os.kill(truth(one)[0]["pid"], signal.SIGKILL)
+    time.sleep(0.3)
+    assert one.records() == [], "first the broker's word"
+    one.link.let_go()
+    eventually(lambda: bool(one.records("protocol")), "the protocol")
+    (protocol,) = one.records("protocol")
+    assert (protocol["outcome"], protocol["exception_type"]) == ("raised_after_commit", "signal:SIGKILL")
+    assert one.link.outcomes() == {Settle.ACCEPT: 1}
+
+
+def test_a_process_that_dies_while_its_commit_is_refused_fails_once(client: Make) -> None:
+    one = client([], max_attempts=1)
+    held(one, COMMIT)
+    os.kill(truth(one)[0]["pid"], signal.SIGKILL)
+    time.sleep(0.3)
+    one.link.refuse_sends = "disk full"
+    one.link.let_go()
+    one.settled(1)
+    assert [protocol["outcome"] for protocol in one.records("protocol")] == ["child_died"]
+    assert one.link.outcomes() == {Settle.FAIL: 1}
+
+
+def test_an_agent_that_waits_no_longer_is_told_so_and_its_commit_goes_on(client: Make) -> None:
+    one = client([], max_attempts=1)
+    held(one, [SEND, {**COMMIT, "timeout": 0.2}])
+    time.sleep(0.5)
+    one.link.let_go()
+    eventually(lambda: bool(one.records("protocol")), "the protocol")
+    (protocol,) = one.records("protocol")
+    assert (protocol["outcome"], protocol["exception_type"]) == (
+        "raised_after_commit",
+        "kma.agent.TemporaryUnavailable",
+    )
+    assert (len(one.link.sent), one.published) == (1, [])
+    one.link.put(message(COMMIT))
+    one.settled(2)
+    assert answers(one) == ["committed"], "the late reply disturbs nobody"
+
+
+def test_a_stop_waits_for_a_commit_that_is_under_way(client: Make) -> None:
+    one = client([message(OK)])
+    (record,) = opened(one)
+    one.link.held = []
+    answer(one, record, Action.COMMIT)
+    eventually(lambda: bool(one.link.held), "a transaction")
+    one.run.stop(close=True)
+    time.sleep(0.3)
+    assert one.run.alive
+    one.link.let_go()
+    one.run.join(20)
+    assert ended(one) == [("committed", "")] and one.records("closing")[0]["handled"] == 1
 
 
 def test_another_handling_of_the_run_answers_by_the_id(client: Make) -> None:
