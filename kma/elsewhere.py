@@ -3,14 +3,12 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-from contract.acknowledging import AnswerReply
 from kma.asking import NOT_YET, Question, Reply
 from kma.reporter import MaClient, NotAllowed, Rejected, Unanswered
 
 _AT_ONCE = 8  # questions that wait at the MA
-_PAUSE = 0.5  # seconds before the MA is asked again after it did not answer
+_PAUSE = 0.5  # seconds before the MA is asked again
 PENDING = "pending"
 
 # `elsewhere(question, told)`: `told` gets the reply, from another thread.
@@ -22,42 +20,44 @@ def nowhere(question: Question, told: Callable[[Reply], None]) -> None:
 
 
 class AnswersElsewhere:
-    """Any thread. `ask` never waits."""
+    """Any thread. `ask` never waits: each question has a thread, which ends with this process if it must."""
 
     def __init__(self, client: Callable[[], MaClient]) -> None:
         self._client = client
-        self._local = threading.local()
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "answers")
+        self._room = threading.Semaphore(_AT_ONCE)
         self._closing = threading.Event()
 
     def ask(self, question: Question, told: Callable[[Reply], None]) -> None:
         deadline = time.monotonic() + question.seconds
-        self._threads.submit(lambda: told(self._reply(question, deadline)))
+        threading.Thread(target=self._main, args=(question, deadline, told), name="answer", daemon=True).start()
 
     def close(self) -> None:
         self._closing.set()
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _reply(self, question: Question, deadline: float) -> Reply:
+    def _main(self, question: Question, deadline: float, told: Callable[[Reply], None]) -> None:
+        with self._room:
+            client = self._client()
+            try:
+                reply = self._reply(client, question, deadline)
+            except Exception as error:  # the agent waits for a word
+                reply = Reply("", f"{type(error).__name__}: {error}", temporary=True)
+            finally:
+                client.close()
+        told(reply)
+
+    def _reply(self, client: MaClient, question: Question, deadline: float) -> Reply:
         """The same answer again is safe, so the MA is asked until it knows the end of it."""
         while True:
             try:
-                answer = self._ask_once(question)
+                answer = client.acknowledge(question.acknowledgement, question.action)
                 if answer.state != PENDING:
                     return Reply(answer.state, answer.reason)
                 problem = answer.reason or NOT_YET
             except Unanswered as error:
                 problem = str(error)
-                self._closing.wait(_PAUSE)
             except NotAllowed as error:
                 return Reply("", f"The MA does not let this server answer it: {error}")
             except Rejected as error:
                 return Reply(str(error.body.get("state", "")), str(error.body.get("reason") or error))
-            if self._closing.is_set() or time.monotonic() >= deadline:
+            if time.monotonic() + _PAUSE >= deadline or self._closing.wait(_PAUSE):
                 return Reply("", problem, temporary=True)
-
-    def _ask_once(self, question: Question) -> AnswerReply:
-        client: MaClient | None = getattr(self._local, "client", None)
-        if client is None:
-            client = self._local.client = self._client()
-        return client.acknowledge(question.acknowledgement, question.action)

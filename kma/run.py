@@ -173,8 +173,10 @@ class Run:
         try:
             self._work(consuming, pool)
         finally:
-            consuming.end_open()
-            consuming.close_link()
+            try:
+                consuming.end_open()
+            finally:
+                consuming.close_link()
             pool.close()
             departures.close()
             left = bool(self._settling.batch)
