@@ -1,11 +1,10 @@
 """One run's work: a link to the setting's queue, its child processes, each message settled by the specification's
 table. One thread; the link has a thread of its own, which nothing here blocks.
 
-What happens when this process is killed in between is said where it matters: `_store_and_settle`.
+What happens when this process is killed in between is said where it matters: kma/storing.py, kma/open_deliveries.py.
 """
 
 import os
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker.amqp_codec import decode
-from broker.port import Consumer, Delivery, Outgoing
+from broker.port import Consumer, Delivery, Outgoing, Settle
 from contract.messages import Answer, DesiredRun, Mode
 from contract.outcomes import Outcome
 from kma.allowance import Allowance
@@ -28,10 +27,10 @@ from kma.pool import Asked, Pool
 from kma.seat import Ended
 from kma.settling import SEND_REFUSED, Settling
 from kma.spool import Spool
+from kma.storing import Storing
 from kma.work import Work
 
 TICK = 0.5  # seconds
-_STORE_PAUSE = 1.0  # before a failed write to the spool is tried again
 _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
 
 # A wish of the host that the run itself answers.
@@ -79,12 +78,12 @@ class Consuming:
         self._committing: dict[int, Ended] = {}
         self._life = 0  # grows with each connection: what an older one delivered cannot be settled any more
         self._childless_since = 0.0
-        self._store_again_at = 0.0
+        self._storing = Storing(settling, spool, journal, pool, log)
         self._restarts_shown = 0
         self._record_prefix = os.urandom(8)  # protocol ids: 8 random bytes per run, then a counter
         self._record = 0
         self.stopping = self.connected = False
-        self.link_problem = self.store_problem = ""
+        self.link_problem = ""
 
     @property
     def drained(self) -> bool:
@@ -99,7 +98,7 @@ class Consuming:
     @property
     def problem(self) -> str:
         childless = "" if self._pool.ready else self._pool.problem
-        stored = self.store_problem or self._spool.problem
+        stored = self._storing.problem or self._spool.problem
         return "; ".join(filter(None, (childless, self.link_problem, stored)))[:2000]
 
     def step(self, wish: Callable[[Wish], None]) -> None:
@@ -247,48 +246,15 @@ class Consuming:
             self._failed(ended, Handled(Outcome.RAISED, failure(SEND_REFUSED, event.problem)), gone=False)
 
     def _store_and_settle(self) -> None:
-        """First the disk, then the broker, then the journal. This process may be killed
+        freed = self._storing.carry_out(self._settle)
+        self.allowance.window.handled(freed, time.monotonic())
 
-        before the append: nothing is settled, the message comes back; after a failure its slot is still STARTED and
-        becomes the protocol `kma died` of this attempt, under the record id that the lost protocol would have had, and
-        the breaker has not counted it;
-        after the append: the same, but that record id is on disk already, so there is no second protocol; the counts
-        that follow from it are there too, and an interruption with the mark that the run must not be taken up again;
-        after the settlement was posted: the broker has it or gives the message back, with or without the attempt.
-        """
-        batch = self._settling.batch
-        if batch.must_be_stored:
-            now = time.monotonic()
-            if now < self._store_again_at:
-                return
-            try:
-                progress = self._settling.progress(self._pool.restarts)
-                self._spool.append(
-                    batch.records,
-                    attempts=batch.attempts,
-                    forget=batch.forget,
-                    progress=progress,
-                    committing=batch.committing,
-                )
-            except sqlite3.Error as error:
-                # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
-                self.store_problem = f"the spool cannot be written: {error}"
-                self._store_again_at = now + _STORE_PAUSE
-                self._log.error("spool cannot be written", error=str(error))
-                return
-            self.store_problem = ""
-        self._settling.take_batch()
-        if batch.settlements and self._consumer is not None:
-            self._consumer.settle(batch.settlements)
-        for call in batch.after:
-            call()
-        self.write_totals()
-        for slot in batch.slots:
-            self._pool.release(slot)
-        self.allowance.window.handled(len(batch.slots), time.monotonic())
+    def _settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
+        if self._consumer is not None:
+            self._consumer.settle(settlements)
 
     def write_totals(self) -> None:
-        self._journal.write_totals(self._settling.totals(self._pool.restarts))
+        self._storing.write_totals()
 
     # -- what goes out --------------------------------------------------------------------------------------------
 
@@ -299,7 +265,7 @@ class Consuming:
             if work.life == self._life and not self.stopping:
                 waiting.appendleft(work)
         if not self.stopping:
-            blocked = self._spool.full or bool(self.store_problem)
+            blocked = self._spool.full or bool(self._storing.problem)
             if waiting and not blocked:
                 self._offer(waiting)
             on_trial = self._settling.counting.on_trial
