@@ -70,7 +70,13 @@ class Consuming:
         self._log = log
         self.allowance = Allowance(desired, settling.handled + settling.failed + settling.temporary)
         self._open = OpenDeliveries(
-            settling, departures, lambda *transaction: self._transact(*transaction), pool.reply, elsewhere, log
+            settling,
+            departures,
+            lambda *transaction: self._transact(*transaction),
+            pool.reply,
+            elsewhere,
+            journal.commit,
+            log,
         )
         self._granted = 0
         self._consumer: Consumer | None = None

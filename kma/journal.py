@@ -35,7 +35,8 @@ LEASE_AT = 104  # what kma/lease.py keeps in the header: 9 bytes
 _SINCE = struct.Struct("<Q")
 _SINCE_AT = 128
 _JSON_AT = 1152
-# State, recalled, content, unused, length, attempt, delivery count, tag, record id; then start (wall, monotonic), pid.
+# State, recalled, content, committed, length, attempt, delivery count, tag, record id; then start (wall and monotonic),
+# pid.
 _CLAIM = struct.Struct("<BBBBIIIQ16s")
 _START = struct.Struct("<ddI")
 _START_AT = _CLAIM.size
@@ -62,7 +63,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A slot whose handling began and did not end."""
+    """A slot whose handling began and did not end. `committed`: its message was accepted meanwhile."""
 
     record: UUID
     attempt: int
@@ -71,6 +72,7 @@ class Start:
     pid: int
     content: int
     data: bytes
+    committed: bool = False
 
 
 class Journal:
@@ -147,6 +149,10 @@ class Journal:
     def free(self, slot: int) -> None:
         self._map[_HEADER_SIZE + slot * _SLOT_SIZE] = FREE
 
+    def commit(self, slot: int) -> None:
+        """Its message is accepted while it is still handled: it will not come back."""
+        self._map[_HEADER_SIZE + slot * _SLOT_SIZE + 3] = 1
+
     def state(self, slot: int) -> int:
         return self._map[_HEADER_SIZE + slot * _SLOT_SIZE]
 
@@ -192,12 +198,12 @@ class Journal:
         """After a crash: every handling that began and neither returned nor reached the spool."""
         for slot in range(self.slots):
             at = _HEADER_SIZE + slot * _SLOT_SIZE
-            state, _, content, _, length, attempt, count, _tag, record = _CLAIM.unpack_from(self._map, at)
+            state, _, content, committed, length, attempt, count, _tag, record = _CLAIM.unpack_from(self._map, at)
             if state != STARTED or length > ROOM:
                 continue
             started_at, _, pid = _START.unpack_from(self._map, at + _START_AT)
             data = self._map[at + _CONTENT_AT : at + _CONTENT_AT + length]
-            yield Start(UUID(bytes=record), attempt, count, started_at, pid, content, data)
+            yield Start(UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(committed))
 
     # -- child ----------------------------------------------------------------------------------------------------
 

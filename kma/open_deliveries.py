@@ -1,19 +1,8 @@
 """Deliveries of the mode CLIENT, from the moment that a message gets its acknowledgement id until both its handling and
 its delivery are over. A handling that returns without an answer frees its handler; its delivery stays open here.
 
-What a kill -9 of this process finds and leaves, at each step:
+What a kill -9 leaves at each step: kma/open_recovery.py.
 
-before the handling ended: its slot is STARTED, the next start writes the protocol `kma died`; the message comes back,
-    unless its commit was confirmed: then only the protocol tells of it.
-after it returned, before what it sent is published: nothing was sent, the message comes back, no attempt is spent.
-after that, before AcknowledgementOpened is stored: it comes back, and what it sends then is sent a second time.
-after that, until an answer: the row in the spool's file becomes an AcknowledgementEnded `lost`; it comes back.
-COMMIT, before the row is marked `committing`: the same; the MA's answer finds `lost`.
-after the mark, before the broker confirmed, or before AcknowledgementEnded is stored: it is committed with the event
-    and what was sent with it, or comes back without any of that; `lost` with a reason that says so.
-ROLLBACK or no answer in time, before its protocol is stored: as without an answer: no attempt is counted.
-after that, before the settlement: protocol and AcknowledgementEnded are there, the message comes back; the attempt is
-    counted by the broker or not.
 The event of a rollback goes out after its protocol was stored: before that it could be untrue. It is not waited for: a
 destination that takes nothing must not keep the message from coming back. Killed in between, there is none.
 """
@@ -53,7 +42,8 @@ GIVEN_BACK = "It was given back: the run stops."
 
 class OpenDeliveries:
     """One thread, the run's. `transact(tag, sends)` begins a transaction, `confirmed` is told its end. `reply` answers
-    an agent's question, `elsewhere` passes on one about another run's delivery."""
+    an agent's question, `elsewhere` passes on one about another run's delivery. `committed` is told the slot of one
+    that is accepted while it is handled."""
 
     def __init__(
         self,
@@ -62,6 +52,7 @@ class OpenDeliveries:
         transact: Callable[[int, Sequence[Outgoing]], None],
         reply: Callable[[Asked, Reply], None],
         elsewhere: Callable[[Asked], None],
+        committed: Callable[[int], None],
         log: Any,
     ) -> None:
         self._run = settling.run
@@ -72,6 +63,7 @@ class OpenDeliveries:
         self._transact = transact
         self._reply = reply
         self._elsewhere = elsewhere
+        self._committed = committed
         # Of a run that was wanted without one: its ids are as hard to guess, only the MA cannot prove them.
         self._secret = settling.desired.acknowledgement_secret or os.urandom(32).hex()
         self._all: dict[str, Delivery] = {}
@@ -174,9 +166,11 @@ class OpenDeliveries:
         ended = delivery.ended
         if problem is None:
             self._end(delivery, EndState.COMMITTED, "")
-            self._tell(delivery)
             if ended is not None:
                 self._after_commit(delivery, ended)
+            else:
+                self._committed(delivery.work.slot)
+            self._tell(delivery)
         elif ended is not None and ended.handled.outcome not in WELL:
             self._fail(delivery, ended.handled, f"It could not be committed: {problem}")
         else:

@@ -2,12 +2,13 @@
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from contract.identity import MessageKey
-from contract.messages import RecordRun
+from contract.messages import Protocol, RecordRun
 from contract.outcomes import Outcome
 from contract.wire import load
 from kma.counting import after_kill
@@ -25,6 +26,7 @@ from kma.standalone_recovery import close_ended, is_standalone, lapsed, totals_o
 
 DIED = "kma died"
 DIED_TEXT = "The KMA ended while this message was being handled."
+COMMITTED_TEXT = "The KMA ended while this message was being handled, after its COMMIT: it is accepted."
 
 
 def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
@@ -69,8 +71,10 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
         )
         ending = _ending(start, identified, carried.successes, STANDALONE_DIED if standalone else DIED_TEXT)
         for number, content in enumerate(after_failure(run, message, ending)):
+            if start.committed and isinstance(content, Protocol):
+                content = replace(content, counted=False)  # the death of a KMA counts for nobody
             records.append(New(key, content, derived_id(start.record, number)))
-        if identified.key.text and not identified.key.weak:
+        if identified.key.text and not identified.key.weak and not start.committed:
             attempts.append((run.setting, case(identified), start.attempt))
     fresh = sum(not spool.knows(start.record) for start in starts)
     totals = Totals(
@@ -94,8 +98,8 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
 
 def _ending(start: Start, identified: Identified, successes: int, text: str) -> Ending:
     return Ending(
-        outcome=Outcome.KMA_DIED,
-        failure=failure(DIED, text),
+        outcome=Outcome.RAISED_AFTER_COMMIT if start.committed else Outcome.KMA_DIED,
+        failure=failure(DIED, COMMITTED_TEXT if start.committed else text),
         attempt=start.attempt,
         max_attempts=0,
         successes_before=successes,

@@ -18,11 +18,13 @@ import os, signal, sys, time
 from pathlib import Path
 from contract.acknowledging import Action
 from contract.messages import Answer, Mode
+from kma.journal import Journal
 from kma.spool import Spool
 from tests.kma.fakes import FakeLink, FakePublisher, Stage, eventually, message
 
 where, what, which, action, step = sys.argv[2:7]
-kind = {"append": Spool, "settle_with_sends": FakeLink, "settle": FakeLink, "publish": FakePublisher}[what]
+kind = {"append": Spool, "settle_with_sends": FakeLink, "settle": FakeLink, "publish": FakePublisher,
+        "commit": Journal}[what]
 real, calls = getattr(kind, what), []
 
 def killing(self, *args, **more):
@@ -109,8 +111,22 @@ def test_a_rollback_has_its_protocol_exactly_when_it_is_told(
     assert [content["state"] for kind, content in found if kind == "acknowledgement_ended"] == [state]
 
 
-@pytest.mark.parametrize("where", ["before", "after"])
-def test_a_commit_from_within_leaves_one_protocol_of_the_handling(tmp_path: Path, where: str) -> None:
-    killed_at(tmp_path, where, "settle_with_sends", 1, "COMMIT", '[{"do": "acknowledge"}, {"do": "ok"}]')
+@pytest.mark.parametrize(
+    ("where", "what", "outcome", "known"),
+    [
+        ("before", "settle_with_sends", "kma_died", {"ID:1": 1}),
+        ("after", "settle_with_sends", "kma_died", {"ID:1": 1}),
+        ("before", "commit", "kma_died", {"ID:1": 1}),
+        ("after", "commit", "raised_after_commit", {}),
+    ],
+)
+def test_a_commit_from_within_leaves_one_protocol_of_the_handling(
+    tmp_path: Path, where: str, what: str, outcome: str, known: dict[str, int]
+) -> None:
+    killed_at(tmp_path, where, what, 1, "COMMIT", '[{"do": "acknowledge"}, {"do": "ok"}]')
     (only,) = recovered(tmp_path)
-    assert (only[0], only[1]["outcome"]) == ("protocol", "kma_died")
+    assert (only[0], only[1]["outcome"], only[1]["exception_type"]) == ("protocol", outcome, "kma died")
+    assert not only[1]["counted"]
+    file = SpoolFile(tmp_path / "spool.sqlite3")
+    assert Spool(file, 10**6).attempts("orders") == known
+    file.close()
