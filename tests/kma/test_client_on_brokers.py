@@ -2,14 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from broker.amqp_adapter import AmqpPublisher
-from broker.port import Consumer, ConsumerEvents
+from broker.port import Consumer, ConsumerEvents, Outgoing
 from contract.acknowledging import Action
 from contract.messages import Answer, DesiredRun, Mode
 from tests.broker.houses import House, MemoryHouse, RealHouse, Setting
@@ -35,12 +35,19 @@ def either(request: pytest.FixtureRequest) -> Iterator[House]:
 
 
 @pytest.fixture
-def begin(either: House, tmp_path: Path) -> Iterator[Begin]:
+def links() -> list[Consumer]:
+    """Those that were opened."""
+    return []
+
+
+@pytest.fixture
+def begin(either: House, links: list[Consumer], tmp_path: Path) -> Iterator[Begin]:
     """`begin(setting, **fields of the desired run)`"""
     begun: list[Stage] = []
 
     def connect(run: DesiredRun, events: ConsumerEvents) -> Consumer:
-        return either.consumer(run.destination, run.queue, events, 0)  # type: ignore[arg-type]  # an Owner is one
+        links.append(either.consumer(run.destination, run.queue, events, 0))  # type: ignore[arg-type]  # an Owner is one
+        return links[-1]
 
     def make(setting: Setting, **fields: Any) -> Stage:
         def publisher() -> Any:
@@ -148,13 +155,26 @@ def test_a_commit_whose_event_finds_no_address_is_rolled_back(either: House, beg
     assert [protocol["exception_type"] for protocol in one.records("protocol")] == ["send refused"]
 
 
-def test_a_broker_that_dies_ends_what_waits_and_its_messages_come_back(either: House, begin: Begin) -> None:
+def test_a_broker_that_dies_ends_what_waits_and_its_messages_come_back(
+    either: House, begin: Begin, links: list[Consumer]
+) -> None:
     setting = either.setting(attempts=9, delay=50)
     publish(either, setting, *(script(OK, f"ID:{n}") for n in range(3)))
     one = begin(setting, max_attempts=9)
     old = opened(one, 3)
-    either.kill()
+    real = links[-1].settle_with_sends
+
+    def dying(tag: int, sends: Sequence[Outgoing]) -> None:
+        either.kill()
+        real(tag, sends)
+
+    setattr(links[-1], "settle_with_sends", dying)  # noqa: B010  # of this one only
+    answer(one, old[1], Action.COMMIT)
     assert states(one, 3) == ["lost"] * 3
+    reasons = {record["acknowledgement"]: record["reason"] for record in one.records("acknowledgement_ended")}
+    in_doubt = [identity for identity, reason in reasons.items() if "it is committed, or" in reason]
+    assert in_doubt == [old[1]["acknowledgement"]]
+    setattr(links[-1], "settle_with_sends", real)  # noqa: B010
     either.restart()
     again = opened(one, 6)[3:]
     assert sorted(record["message"]["key"] for record in again) == ["ID:0", "ID:1", "ID:2"]
