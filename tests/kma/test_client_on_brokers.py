@@ -12,6 +12,7 @@ from broker.amqp_adapter import AmqpPublisher
 from broker.port import Consumer, ConsumerEvents, Outgoing
 from contract.acknowledging import Action
 from contract.messages import Answer, DesiredRun, Mode
+from kma.open_deliveries import MOST_OPEN
 from tests.broker.houses import House, MemoryHouse, RealHouse, Setting
 from tests.kma.conftest import StartWorker
 from tests.kma.fake_ma import FakeMa
@@ -120,6 +121,23 @@ def test_several_open_deliveries_end_as_each_is_answered(
     assert states(one, 40).count("lost") == 10
     eventually(lambda: either.figures(setting).delivering == 0, "the rest back")
     assert [message.delivery_count for message in either.look(setting.address, setting.key)] == [0] * 10
+
+
+def test_a_run_holds_no_more_than_its_bound_and_gives_all_of_it_back(either: House, begin: Begin) -> None:
+    setting = either.setting(delay=MINUTE)
+    publish(either, setting, *(script(OK, f"ID:{n}") for n in range(MOST_OPEN + 200)))
+    one = begin(setting, concurrency=4)
+    records = opened(one, MOST_OPEN)
+    time.sleep(0.5)
+    assert len(one.records("acknowledgement_opened")) == MOST_OPEN == either.figures(setting).delivering
+    for record in records[:50]:
+        answer(one, record, Action.COMMIT)
+    opened(one, MOST_OPEN + 50)
+    one.run.stop(close=True)
+    one.run.join(20)
+    assert states(one, MOST_OPEN + 50).count("committed") == 50
+    eventually(lambda: either.figures(setting).delivering == 0, "all back")
+    assert either.figures(setting).messages == MOST_OPEN + 150 and either.figures(setting).scheduled == 0
 
 
 def test_answers_from_within_and_what_was_sent_with_them(either: House, begin: Begin, tmp_path: Path) -> None:
