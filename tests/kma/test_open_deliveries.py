@@ -17,6 +17,8 @@ from contract.acknowledging import Action, make_id, verify
 from contract.messages import Answer, Mode
 from contract.typed import Typed
 from kma.asking import Reply
+from kma.keeper import Keeper
+from kma.offer import Offer
 from kma.outgoing import encoded_message
 from tests.kma.conftest import Make
 from tests.kma.fakes import Stage, eventually, message
@@ -423,3 +425,18 @@ def test_a_limited_run_ends_when_all_answers_are_there(client: Make) -> None:
         answer(one, record, Action.COMMIT)
     one.run.join(20)
     assert not one.run.alive and one.records("closing")[0]["handled"] == 2
+
+
+def test_an_answer_for_a_run_that_is_over_is_told_lost_once(client: Make) -> None:
+    one = client([message(OK)])
+    (record,) = opened(one)
+    one.run.stop(close=True)
+    one.run.join(20)
+    keeper = Keeper(one.around, lambda: Offer((), ()))
+    never = make_id(SECRET, "srv-1", UUID(int=9), 4, bytes(16))
+    for _ in range(3):
+        keeper.pass_on([Answer(record["acknowledgement"], Action.COMMIT), Answer(never, Action.COMMIT)])
+        keeper.pass_on([Answer("no id at all", Action.COMMIT)])
+    ends = [(each["acknowledgement"], each["state"]) for each in one.records("acknowledgement_ended")]
+    assert ends == [(record["acknowledgement"], "lost"), (never, "lost")]
+    assert one.records("acknowledgement_ended")[1]["run"]["epoch"] == 4
