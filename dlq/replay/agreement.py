@@ -35,6 +35,11 @@ def agrees(queue: str, queues: LetterQueues, tries: int = TRIES) -> bool:
     return False
 
 
+def worth(in_queue: int, *, alone: bool) -> int:
+    """How often to ask: once where what is done else (letters moved `alone`, a walk) takes no longer than asking."""
+    return 1 if alone or in_queue < WALKED * APART * TRIES else TRIES
+
+
 def walk_costs_more(letters: int, in_queue: int) -> bool:
     """Than moving so few letters each alone, which is exact without a walk."""
     return letters * (ONE_BY_ONE + in_queue / LOOKED_AT) < in_queue / WALKED

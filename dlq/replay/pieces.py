@@ -21,8 +21,9 @@ from dlq.replay.pacing import largest_slice
 from dlq.replay.planning import Candidate
 from dlq.replay.scopes import LISTED, frozen
 
-# Letters of a piece. One of ids is sorted as a whole, so that more of its letters lie side by side.
-IN_ORDER, BY_ROWS = 4 * planning.RANGE_SLICE, 5000
+# Letters of a piece. One of ids is sorted as a whole, so that more of its letters lie side by side, and fills its
+# moves: each reads the queue from its head, however few it names.
+IN_ORDER, BY_ROWS = 4 * planning.RANGE_SLICE, 2 * planning.NAMED_SLICE
 
 
 class Planner:

@@ -70,13 +70,14 @@ def _go_on(job: ReplayJob, queues: LetterQueues) -> bool:
 def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
     """One that plans while slices move, where the index agrees with the queue; else a walk says what is there, and
     everything is planned at once: None."""
-    node, listed = queues.node_id(), job.scope in LISTED
-    if agreement.agrees(job.source_queue, queues, tries=1 if listed else agreement.TRIES):
+    node = queues.node_id()
+    count = queues.figures(job.source_queue).count
+    alone = job.scope in LISTED and agreement.walk_costs_more(job.total, count)
+    if agreement.agrees(job.source_queue, queues, agreement.worth(count, alone=alone)):
         planner = Planner(job, node)
         planner.step(timezone.now())
         return planner
-    count = queues.figures(job.source_queue).count
-    if listed and agreement.walk_costs_more(job.total, count):
+    if alone:
         planner = Planner(job, node, alone=True)
     else:
         present = agreement.present(job.source_queue, queues, lambda: hold(job, timezone.now()))
