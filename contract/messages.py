@@ -51,6 +51,7 @@ class Mode(Enum):
 
     TRANSACTED = "TRANSACTED"
     AUTO = "AUTO"
+    DUPS_OK = "DUPS_OK"
     CLIENT = "CLIENT"
 
 
@@ -76,6 +77,8 @@ class DesiredRun:
     CLIENT: `acknowledgement_timeout_seconds` begins when a handling returned unanswered (0 = none); a message overrides
     it by its integer property `acknowledgement_property`, in seconds. `acknowledgement_secret`: hexadecimal, of this
     run, for its acknowledgement ids. The two destinations get a small event for each commit or rollback ("" = none).
+
+    DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited `dups_ok_seconds`.
     """
 
     activation: UUID
@@ -108,6 +111,8 @@ class DesiredRun:
     committed_destination: str = ""
     rolled_back_destination: str = ""
     acknowledgement_secret: str = field(default="", repr=False)
+    dups_ok_messages: int = 100
+    dups_ok_seconds: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ class Consuming:
 
     def step(self, wish: Callable[[Wish], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""
-        ended = self._pool.collect(0.0 if self._inbox.pending else min(TICK, self._open.patience()))
+        patience = min(TICK, self._open.patience(), self._settling.lazy.patience())
+        ended = self._pool.collect(0.0 if self._inbox.pending else patience)
         for event in self._inbox.drain():
             if isinstance(event, (Stop, Change)):
                 wish(event)
@@ -120,6 +121,7 @@ class Consuming:
         for one in ended:
             self._ended(one)
         self._open.expire()
+        self._settling.flush_due()
         if self._settling.counting.reason and not self.stopping:
             # Before a slot is released: a child that failed goes on with what it has left when its slot is free.
             self.begin_stop()
@@ -130,7 +132,8 @@ class Consuming:
 
     def begin_stop(self) -> None:
         """Takes nothing more; what no child has begun is given back when the link is closed."""
-        self.stopping = self._open.stopping = True
+        self.stopping = self._open.stopping = self._settling.lazy.stopping = True
+        self._settling.flush_due()
         self._journal.ask_to_stop()
         self._grant(0)
         self._waiting.clear()
@@ -149,6 +152,7 @@ class Consuming:
     def close_link(self) -> None:
         """Flushes settlements; the broker gives every unsettled message to another consumer at once."""
         if self._consumer is not None:
+            self._consumer.settle(self._settling.lazy.take())
             self._consumer.stop()
             self._consumer = None
         self._forget_deliveries()
@@ -192,6 +196,7 @@ class Consuming:
         self._life += 1
         self._waiting.clear()
         self._settling.batch.settlements.clear()
+        self._settling.lazy.take()
         for ended in self._committing.values():
             self._pool.release(ended.work.slot)
         self._committing.clear()
@@ -276,7 +281,8 @@ class Consuming:
                 self._offer(waiting)
             on_trial = self._settling.counting.on_trial
             credit = self.allowance.credit(on_trial=on_trial)
-            self._grant(0 if blocked else self._open.widened(credit, on_trial=on_trial))
+            credit = self._settling.lazy.widened(self._open.widened(credit, on_trial=on_trial))
+            self._grant(0 if blocked else credit)
         # First this, then a look at `pending` in the next step: see Inbox.
         self._inbox.hungry = not waiting
 

@@ -27,6 +27,8 @@ LIVE = frozenset(
         "acknowledgement_timeout_seconds",
         "committed_destination",
         "rolled_back_destination",
+        "dups_ok_messages",
+        "dups_ok_seconds",
     }
 )
 

@@ -16,6 +16,7 @@ from kma.handling import Handled
 from kma.identity import delivery_count
 from kma.journal import Totals
 from kma.known import KnownAttempts
+from kma.lazy_accepts import LazyAccepts
 from kma.ledger import Carried, Progress, run_key
 from kma.records import INTERRUPTION, Ending, after_failure, after_success, derived_id, protocol
 from kma.spool import New
@@ -58,12 +59,14 @@ class Settling:
         self.counting = Counting(run, desired, carried, totals.handled)
         self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
         self.batch = Batch()
+        self.lazy = LazyAccepts(desired)
         self.change(desired)
 
     def change(self, desired: DesiredRun) -> None:
         """Other limits or known attempts, from the next message on."""
         self.desired = self.counting.desired = desired
         self._known.told(desired.known_attempts)
+        self.lazy.change(desired)
 
     def totals(self, restarts: int) -> Totals:
         counting = self.counting
@@ -99,8 +102,17 @@ class Settling:
             self._add(work, after_success(self.run, self.message(work), at))
         self._forget(work.encoded)
         if not accepted:
-            self._settle(work.tag, Settle.ACCEPT)
+            if work.needs_record:
+                self._settle(work.tag, Settle.ACCEPT)
+            else:
+                self.lazy.add(work.tag)
+                self.flush_due()
         self.free(work)
+
+    def flush_due(self) -> None:
+        """Acceptances that have waited long enough go with the next batch: in most modes at once."""
+        if self.lazy.due:
+            self.batch.settlements += self.lazy.take()
 
     def free(self, work: Work) -> None:
         """Its handling is over: the slot is free once what follows from it is stored."""

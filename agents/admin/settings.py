@@ -67,6 +67,13 @@ class SettingForm(ScheduleForm):
             "drain_limit_minutes": _("The rest waits for the next start."),
             "restart_seconds": _("Only as soon as possible: by schedule one that failed waits for the next start."),
             "grace_seconds": _("When it is stopped, a handler may finish for so long; then its process is killed."),
+            "mode": _(
+                "Transacted: what the agent sends and the message commit or roll back together; a handling that sends "
+                "costs a transaction. Automatic: the same without the limit on the transaction. Duplicates allowed: "
+                "acknowledged in batches, the fewest writes; a crash repeats at most the batch."
+            ),
+            "dups_ok_messages": _("A crash of the server repeats at most so many messages that were handled well."),
+            "dups_ok_seconds": _("So long a quiet subscription shows messages that are handled already."),
             "handling_timeout_seconds": _("Longer handling is killed and counts as a failure."),
             "breaker_m": _("M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."),
             "count_once": _("Repeated failures of one message count as one: a single bad message never trips it."),
@@ -115,6 +122,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
                     "concurrency",
                     "handling_timeout_seconds",
                     "transaction_timeout_seconds",
+                    "dups_ok_messages",
+                    "dups_ok_seconds",
                     "grace_seconds",
                     "isolate",
                     "child_memory_mb",

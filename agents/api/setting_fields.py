@@ -37,6 +37,8 @@ CHOSEN = (
     "grace_seconds",
     "handling_timeout_seconds",
     "transaction_timeout_seconds",
+    "dups_ok_messages",
+    "dups_ok_seconds",
     "isolate",
     "child_memory_mb",
     "retention_days",

@@ -40,6 +40,7 @@ class Spread(models.TextChoices):
 class AckMode(models.TextChoices):
     TRANSACTED = Mode.TRANSACTED.value, _("transacted")
     AUTO = Mode.AUTO.value, _("automatic")
+    DUPS_OK = Mode.DUPS_OK.value, _("duplicates allowed")
 
 
 class ProvisionState(models.TextChoices):
@@ -141,6 +142,16 @@ class LaunchSetting(models.Model):
         _("transaction timeout, s (0 = none)"),
         default=300.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(604_800.0)],
+    )
+    dups_ok_messages = models.PositiveIntegerField(
+        _("duplicates allowed: acknowledge so many messages together"),
+        default=100,
+        validators=[MinValueValidator(1), MaxValueValidator(1000)],
+    )
+    dups_ok_seconds = models.FloatField(
+        _("duplicates allowed: acknowledge after so long at most, s"),
+        default=1.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(60.0)],
     )
     isolate = models.BooleanField(_("a new process after each failure"), default=False)
     child_memory_mb = models.PositiveIntegerField(

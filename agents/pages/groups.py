@@ -38,7 +38,10 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
     facts.append(Fact(_("Kind"), setting.get_kind_display(), _kind(setting)))
     modes = {
         AckMode.TRANSACTED.value: _("The message and all that the agent sends commit or roll back together."),
-        AckMode.AUTO.value: _("Acknowledged when the agent returns; what it sent before a failure stays sent."),
+        AckMode.AUTO.value: _(
+            "Acknowledged when the agent returns; what it sent goes out then, after a failure nothing."
+        ),
+        AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats at most one batch."),
     }
     if setting.takes_messages:
         facts.append(Fact(_("Acknowledgement"), setting.get_mode_display(), modes.get(setting.mode, "")))
@@ -117,6 +120,9 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
     ]
     if setting.takes_messages and setting.mode == AckMode.TRANSACTED:
         facts.append(Fact(_("Transaction timeout"), _seconds(transaction)))
+    if setting.takes_messages and setting.mode == AckMode.DUPS_OK:
+        facts.append(Fact(_("Acknowledged together"), amounts.number(setting.dups_ok_messages)))
+        facts.append(Fact(_("Acknowledged after at most"), _seconds(setting.dups_ok_seconds)))
     facts.append(
         Fact(
             _("Grace period"),

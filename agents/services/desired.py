@@ -54,6 +54,8 @@ def _desired_run(run: Run, attempts: Mapping[str, int]) -> DesiredRun:
         grace_seconds=setting.grace_seconds,
         handling_timeout_seconds=setting.handling_timeout_seconds,
         transaction_timeout_seconds=setting.transaction_timeout_seconds,
+        dups_ok_messages=setting.dups_ok_messages,
+        dups_ok_seconds=setting.dups_ok_seconds,
         isolate=setting.isolate,
         child_memory_mb=setting.child_memory_mb,
         parameters=setting.parameters,

@@ -12,7 +12,7 @@ FIELDS = (
     "agent", "timing", "spread", "mode", "concurrency", "breaker_m", "count_once", "try_one_first",
     "drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes", "restart_seconds",
     "grace_seconds", "handling_timeout_seconds", "transaction_timeout_seconds", "isolate", "child_memory_mb",
-    "parameters", "masked_properties",
+    "parameters", "masked_properties", "dups_ok_messages", "dups_ok_seconds",
 )  # fmt: skip
 OF_DESTINATION = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance", "expiry_ms")
 

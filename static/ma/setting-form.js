@@ -3,6 +3,7 @@
     "use strict";
     const MESSAGE = ["destination", "mode", "concurrency", "handling_timeout_seconds", "transaction_timeout_seconds",
         "count_once", "try_one_first", "masked_properties"];
+    const LAZY = ["dups_ok_messages", "dups_ok_seconds"];
     const DRAIN = ["drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes"];
     const PARTS = {
         "": [], every: ["number", "unit"], daily: ["time", "zone"], weekly: ["days", "time", "zone"],
@@ -26,6 +27,8 @@
         const delayed = value(form, "timing", "DELAYED") === "DELAYED";
         const choice = value(form, "schedule_choice", "");
         MESSAGE.forEach(function (name) { show(form, name, !standalone); });
+        const lazy = value(form, "mode", "") === "DUPS_OK";
+        LAZY.forEach(function (name) { show(form, name, !standalone && lazy); });
         DRAIN.forEach(function (name) { show(form, name, !standalone && delayed); });
         show(form, "restart_seconds", standalone && !delayed);
         show(form, "schedule_choice", delayed);

@@ -66,6 +66,8 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
         "grace_seconds": setting.grace_seconds,
         "handling_timeout_seconds": setting.handling_timeout_seconds,
         "transaction_timeout_seconds": setting.transaction_timeout_seconds,
+        "dups_ok_messages": setting.dups_ok_messages,
+        "dups_ok_seconds": setting.dups_ok_seconds,
         "child_memory_mb": setting.child_memory_mb,
         "parameters": "{}",
         "masked_properties": "[]",
