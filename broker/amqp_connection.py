@@ -31,10 +31,11 @@ from cproton import (
     pn_cast_pn_link,
     pn_collector_peek,
     pn_collector_pop,
+    pn_disposition_data,
     pn_event_context,
     pn_event_type,
 )
-from proton import Collector, Connection, Delivery, Endpoint, Link, ProtonException, Receiver, Sender, Transport
+from proton import Collector, Connection, Data, Delivery, Endpoint, Link, ProtonException, Receiver, Sender, Transport
 
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.port import Account
@@ -270,6 +271,12 @@ def attached(link: Receiver | Sender) -> bool:
         return link.remote_source.address is not None
     target = link.remote_target
     return target.address is not None or target.type == link.target.COORDINATOR
+
+
+def forget_state(delivery: Delivery) -> None:
+    """Before it gets another state with data: Proton adds that to the last one's, and the broker closes the
+    connection over it."""
+    Data(pn_disposition_data(delivery.local._impl)).clear()
 
 
 def refusal(condition: Any, otherwise: str) -> BrokerError:

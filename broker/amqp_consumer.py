@@ -10,7 +10,7 @@ from proton import Delivery as ProtonDelivery
 from proton import Receiver
 
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
-from broker.amqp_transaction import Transactions
+from broker.amqp_transaction import ROLLBACK, Transactions
 from broker.errors import AccessRefused, AddressUnknown, BrokerError
 from broker.outgoing import outgoing_bytes
 from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
@@ -20,9 +20,6 @@ log = logging.getLogger(__name__)
 # Seconds between attempts to connect: grow by 2, with jitter, so that many consumers do not return at once.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 STEP = 5.0
-# Seconds between a failed commit and the settlement of its delivery: the broker answers before its rollback is on disk,
-# and a release that comes earlier ends the connection ("AMQ119008 … Cannot find ref to ack").
-ROLLBACK = 1.0
 
 Command = Callable[["_Link"], None]
 
@@ -73,14 +70,14 @@ class AmqpConsumer:
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         self._post(lambda link: link.settle(settlements))
 
-    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
         try:
             encoded = [(outgoing.destination, outgoing_bytes(outgoing.message)) for outgoing in sends]
         except ValueError as error:
             problem = f"a message to send cannot be encoded: {error}"
             self._post(lambda link: link.refuse(tag, problem))
             return
-        self._post(lambda link: link.transact(tag, encoded))
+        self._post(lambda link: link.transact(tag, encoded, may_share))
 
     def stop(self, timeout: float = 10.0) -> None:
         self._stop_until = time.monotonic() + timeout
@@ -150,7 +147,7 @@ class AmqpConsumer:
         link.top_up()  # before the wait: with one delivery at a time the broker says nothing until it may send another
         for kind, context in connection.step(timeout):
             link.take(kind, context)
-        link.settle_rolled_back()
+        link.go_on_after_rollbacks()
         link.top_up()
 
     def _finish(self, link: "_Link", connection: AmqpConnection) -> None:
@@ -188,7 +185,7 @@ class _Link:
 
     def open(self, connection: AmqpConnection, source: str) -> None:
         self._receiver: Receiver = connection.receiver(source)
-        self._transactions = Transactions(connection, self._unsettled.get, self._transaction_ended)
+        self._transactions = Transactions(connection, self._unsettled.get, self._counted.add, self._transaction_ended)
         self._receiver.open()
 
     def close(self) -> None:
@@ -254,31 +251,32 @@ class _Link:
             else:
                 _settled(delivery, settle, ProtonDelivery.MODIFIED)
 
-    def settle_rolled_back(self) -> None:
+    def go_on_after_rollbacks(self) -> None:
         while self._rolling_back and self._rolling_back[0][0] <= time.monotonic():
             _, delivery, settle = self._rolling_back.pop(0)
             _settled(delivery, settle, ProtonDelivery.RELEASED)
+        if self._transactions.pausing:
+            self._transactions.advance()
 
     @property
     def patience(self) -> float:
         """Seconds that a step may wait."""
-        return min(STEP, ROLLBACK) if self._rolling_back else STEP
+        return min(STEP, ROLLBACK) if self._rolling_back or self._transactions.pausing else STEP
 
-    def transact(self, tag: int, sends: Sequence[tuple[str, bytes]]) -> None:
+    def transact(self, tag: int, sends: Sequence[tuple[str, bytes]], may_share: bool) -> None:
         if tag in self._unsettled:
-            self._transactions.add(tag, sends)
+            self._transactions.add(tag, sends, may_share=may_share)
 
     def refuse(self, tag: int, problem: str) -> None:
         if tag in self._unsettled:
             _told(self._events.settled, tag, problem)
 
-    def _transaction_ended(self, tag: int, problem: BrokerError | None, taken: bool) -> None:
+    def _transaction_ended(self, tag: int, problem: BrokerError | None) -> None:
         if problem is None:
+            self._counted.discard(tag)
             delivery = self._unsettled.pop(tag, None)
             if delivery is not None:
                 delivery.settle()
-        elif taken:
-            self._counted.add(tag)
         _told(self._events.settled, tag, None if problem is None else str(problem))
 
 

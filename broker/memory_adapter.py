@@ -171,7 +171,7 @@ class MemoryConsumer:
                     self._store.fail(reference)
             self._feed()
 
-    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
         with self._store.changed:
             if tag not in self._outstanding:
                 return

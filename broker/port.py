@@ -125,8 +125,11 @@ class Consumer(Protocol):
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         """Settles deliveries; tags of before a reconnect are ignored. Not confirmed: at-least-once."""
 
-    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
-        """One transaction: send all, accept the delivery, commit. `events.settled` says how it ended."""
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
+        """One transaction: send all, accept the delivery, commit. `events.settled` says how it ended.
+
+        `may_share`: its transaction may be that of others too. Where that fails, each gets one of its own, with an
+        outcome of its own; then a delivery may have cost an attempt more than its own outcome says."""
 
     def stop(self, timeout: float = 10.0) -> None:
         """Flushes settlements, closes the link and gives unsettled deliveries back at once, no attempt spent."""

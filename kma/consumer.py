@@ -14,7 +14,7 @@ from typing import Any
 from broker.amqp_codec import decode
 from broker.port import Consumer, Delivery, Outgoing, Settle
 from contract.messages import Answer, DesiredRun, Mode
-from contract.outcomes import Outcome
+from contract.outcomes import Outcome, is_last
 from kma.allowance import Allowance
 from kma.departures import Departures
 from kma.failure import failure
@@ -31,6 +31,7 @@ from kma.storing import Storing
 from kma.work import Work
 
 TICK = 0.5  # seconds
+KEYS_TOLD = 20  # of messages in one line of the log
 _CHILDLESS_SECONDS = 5.0  # a link stays open so long while no child can be started
 
 # A wish of the host that the run itself answers.
@@ -197,7 +198,10 @@ class Consuming:
         self._waiting.clear()
         self._settling.batch.settlements.clear()
         self._settling.lazy.take()
-        for ended in self._committing.values():
+        if in_doubt := list(self._committing.values()):
+            keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
+            self._log.warning("in doubt: committed, or coming back", number=len(in_doubt), message_keys=keys)
+        for ended in in_doubt:
             self._pool.release(ended.work.slot)
         self._committing.clear()
         self._open.lost("The connection was lost while it waited; the message comes back.")
@@ -236,16 +240,16 @@ class Consuming:
 
     def _commit(self, ended: Ended) -> None:
         """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was sent, the
-        message comes back. Killed after: its record of a recovery is lost, no message is."""
+        message comes back. Killed after: its record of a recovery is lost, no message is. It may be that of others too,
+        unless the attempts that this may cost exhaust the message."""
         work = ended.work
         self._committing[work.tag] = ended
-        self._transact(
-            work.tag, [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
-        )
+        sends = [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
+        self._transact(work.tag, sends, may_share=not is_last(work.attempt + 1, self._settling.desired.max_attempts))
 
-    def _transact(self, tag: int, sends: Sequence[Outgoing]) -> None:
+    def _transact(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
         assert self._consumer is not None
-        self._consumer.settle_with_sends(tag, sends)
+        self._consumer.settle_with_sends(tag, sends, may_share=may_share)
 
     def _committed(self, event: Settled) -> None:
         ended = self._committing.pop(event.tag, None)

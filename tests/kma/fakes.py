@@ -45,6 +45,7 @@ class FakeLink:
         self.settled: list[tuple[bytes, Settle]] = []
         self.sent: list[Outgoing] = []
         self.refuse_sends = ""
+        self.may_share: list[bool] = []
         self.held: list[tuple[int, Sequence[Outgoing]]] | None = None  # a list: transactions wait for `let_go`
         self.credit = 0
         self.stopped = False
@@ -73,7 +74,8 @@ class FakeLink:
                     self.dead.append(encoded)
         self._pump()
 
-    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing]) -> None:
+    def settle_with_sends(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
+        self.may_share.append(may_share)
         if self.held is not None:
             self.held.append((tag, sends))
             return
