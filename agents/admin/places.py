@@ -1,18 +1,16 @@
-"""Servers, pools and destinations."""
+"""Servers and pools."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin, messages
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Run, Server
+from agents.models import OfferedAgent, Pool, Run, Server
 from agents.pages.consoles import link
 from agents.services.looking import look_after_commit
 from agents.services.removal import RemovalRefused, removal_refusal, remove_server
-from agents.services.wishes import save_destination
 
 
 class OfferedAgentInline(admin.TabularInline):
@@ -102,70 +100,3 @@ class PoolAdmin(admin.ModelAdmin):
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         look_after_commit(form.instance.servers.values_list("name", flat=True))
-
-
-class SettingInline(admin.TabularInline):
-    """Who shares the policy."""
-
-    model = LaunchSetting
-    verbose_name_plural = _("Launch settings that share this policy")
-    extra = 0
-    max_num = 0
-    can_delete = False
-    show_change_link = True
-    fields = ("key", "agent", "enabled", "provision_state", "provision_problem")
-    readonly_fields = fields
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-@admin.register(Destination)
-class DestinationAdmin(admin.ModelAdmin):
-    list_display = ("name", "max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
-    search_fields = ("name", "description")
-    list_per_page = 50
-    inlines = (SettingInline,)
-    fieldsets: ClassVar[Any] = (
-        (
-            None,
-            {
-                "fields": ("name", "description"),
-                "description": _(
-                    "An address of the broker: what is published there reaches every setting below. The broker makes "
-                    "it, with this policy, with the first setting that receives from it; before that a send is refused."
-                ),
-            },
-        ),
-        (
-            _("Redelivery policy"),
-            {
-                "fields": (
-                    "max_attempts",
-                    "delay_ms",
-                    "multiplier",
-                    "max_delay_ms",
-                    "collision_avoidance",
-                    "expiry_ms",
-                ),
-                "description": _(
-                    "The broker keeps one policy per address. Every launch setting of this destination shares it: "
-                    "a change here changes it for all of them. Empty maximum delay: 10 × delay."
-                ),
-            },
-        ),
-    )
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Destination | None = None) -> tuple[str, ...]:
-        return ("name",) if obj else ()
-
-    def get_fieldsets(self, request: HttpRequest, obj: Destination | None = None) -> Any:
-        """Also says of one that nothing receives from that the broker does not have it."""
-        if obj is None or obj.settings.exists():
-            return self.fieldsets
-        (title, shown), *rest = self.fieldsets
-        lone = _("No setting receives from it: the broker has not made it, and what is sent there is refused.")
-        return [(title, {**shown, "description": lone}), *rest]
-
-    def save_model(self, request: HttpRequest, obj: Destination, form: ModelForm, change: bool) -> None:
-        save_destination(obj)

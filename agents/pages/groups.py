@@ -1,23 +1,19 @@
 """The fields of a setting in plain groups, each with what follows from it."""
 
 import json
-from dataclasses import dataclass
-from datetime import timedelta
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import Destination, LaunchSetting, OfferedAgent, Server, Spread, Timing
+from agents.models import LaunchSetting, OfferedAgent, Server, Spread, Timing
 from agents.models.setting import AckMode
 from agents.pages import amounts
 from agents.pages.fact import Fact, Group
+from agents.pages.redelivery import policy_facts
 from agents.pages.timing import when
 from contract.breaker import same_limit
-from contract.properties import dead_letter_queue
-from contract.redelivery import PlannedDelivery, schedule
 
 FEW_FAILURES = 6
-SHOWN_ATTEMPTS = 20
 
 
 def groups(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAgent]) -> list[Group]:
@@ -145,39 +141,13 @@ def _seconds(value: float) -> str:
 def after_failure(setting: LaunchSetting) -> list[Fact]:
     if not setting.takes_messages:
         return [*_restart(setting), *_breaker(setting)]
-    policy = setting.subscribed.policy
-    attempts = _("without end") if policy.max_attempts < 0 else amounts.number(policy.max_attempts)
-    queue = dead_letter_queue(setting.key)
-    dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
-    if policy.max_attempts < 0:
-        dead = _("A message that always fails is tried for ever and never becomes a dead letter.")
-    return [
-        Fact(_("Maximum attempts"), attempts, dead, warns=policy.max_attempts < 0),
-        Fact(
-            _("Delay"),
-            _delay(setting.subscribed),
-            _("Belongs to the destination: settings that share it share the delays."),
-        ),
-        *_breaker(setting),
-    ]
+    return [*policy_facts(setting), *_breaker(setting)]
 
 
 def _restart(setting: LaunchSetting) -> list[Fact]:
     if setting.timing == Timing.DELAYED:
         return []
     return [Fact(_("Started again"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})]
-
-
-def _delay(destination: Destination) -> str:
-    policy = destination.policy
-    text = _("%(first)s, then × %(multiplier)s, at most %(longest)s") % {
-        "first": amounts.duration(policy.delay / 1000),
-        "multiplier": f"{policy.multiplier:g}",
-        "longest": amounts.duration(policy.longest / 1000),
-    }
-    if policy.collision_avoidance:
-        text += _(", ± %(percent)s %%") % {"percent": f"{policy.collision_avoidance * 100:g}"}
-    return text
 
 
 def _breaker(setting: LaunchSetting) -> list[Fact]:
@@ -261,33 +231,3 @@ def _few(setting: LaunchSetting) -> str:
         limit,
     )
     return text % {"n": amounts.number(limit)}
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """The redelivery schedule as it is drawn; `left_out` attempts lie between the last two shown."""
-
-    attempts: list[tuple[PlannedDelivery, str]]
-    left_out: int
-    total: str
-    endless: bool
-
-
-def preview(destination: Destination) -> Preview:
-    policy = destination.policy
-    planned = schedule(policy, limit=max(1, min(policy.max_attempts, 10_000)) if policy.max_attempts >= 0 else 10)
-    shown = [*planned[: SHOWN_ATTEMPTS - 1], planned[-1]] if len(planned) > SHOWN_ATTEMPTS else planned
-    return Preview(
-        attempts=[(each, _band(each)) for each in shown],
-        left_out=len(planned) - len(shown),
-        total=_band(planned[-1]),
-        endless=policy.max_attempts < 0,
-    )
-
-
-def _band(planned: PlannedDelivery) -> str:
-    if planned.latest == timedelta():
-        return _("at once")
-    if planned.earliest == planned.latest:
-        return amounts.duration(planned.latest)
-    return f"{amounts.duration(planned.earliest)} – {amounts.duration(planned.latest)}"

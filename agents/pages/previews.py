@@ -9,11 +9,11 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Destination, LaunchSetting, Pool, Spread
 from agents.models.setting import KEY
-from agents.pages import groups
+from agents.pages import groups, redelivery
 from agents.pages.consoles import needs
 from agents.pages.offers import offer_warning
 
-POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
+POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance", "expiry_ms")
 Policy = forms.modelform_factory(Destination, fields=POLICY_FIELDS)
 Breaker = forms.modelform_factory(LaunchSetting, fields=("breaker_m", "count_once", "try_one_first", "spread"))
 
@@ -26,7 +26,9 @@ def destination_preview(request: HttpRequest) -> HttpResponseBase:
     if not form.is_valid():
         return TemplateResponse(request, "agents/preview_none.html")
     destination = Destination(**form.cleaned_data)
-    return TemplateResponse(request, "agents/schedule.html", {"preview": groups.preview(destination)})
+    return TemplateResponse(
+        request, "agents/schedule.html", {"preview": redelivery.preview(destination), "editing": True}
+    )
 
 
 @require_safe
@@ -48,7 +50,7 @@ def setting_preview(request: HttpRequest) -> HttpResponseBase:
         key = stored or request.GET.get("key", "")
         wished = LaunchSetting(key=key if KEY.fullmatch(key) else "…", destination=destination, **form.cleaned_data)
         context["warnings"] += groups.breaker_warnings(wished)
-        context |= {"preview": groups.preview(destination), "facts": groups.after_failure(wished)}
+        context |= {"preview": redelivery.preview(destination), "facts": groups.after_failure(wished)}
     return TemplateResponse(request, "agents/preview_setting.html", context)
 
 

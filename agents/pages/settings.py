@@ -8,7 +8,7 @@ from django.views.decorators.http import require_safe
 
 from agents import panels
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run
-from agents.pages import groups
+from agents.pages import groups, redelivery
 from agents.pages.buttons import setting_buttons
 from agents.pages.consoles import link, needs, page
 from agents.pages.failures_by_server import failures_by_server
@@ -52,7 +52,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),
-        preview=groups.preview(setting.subscribed) if setting.takes_messages else None,
+        preview=redelivery.preview(setting.subscribed) if setting.takes_messages else None,
         figures=figures_of(setting),
         runs=run_rows(_runs_of(current), setting, now),
         current=current,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.redelivery import RedeliveryPolicy, delay_before, schedule
+from contract.redelivery import RedeliveryPolicy, delay_before, first_too_late, schedule
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, 5000), (2, 10000), (3, 15000), (4, 15000)])
@@ -46,3 +46,26 @@ def test_the_band_holds_every_possible_delay(delay: int, multiplier: float, fact
     low = delay_before(policy, k, sign=-1, u=1.0)
     high = delay_before(policy, k, sign=1, u=1.0)
     assert low <= delay_before(policy, k) <= high <= policy.longest
+
+
+def test_the_schedule_tells_each_delay_with_its_band() -> None:
+    planned = schedule(RedeliveryPolicy(max_attempts=3, delay=1000, multiplier=3, collision_avoidance=0.5))
+    delays = [(item.shortest.total_seconds(), item.longest.total_seconds()) for item in planned]
+    assert delays == [(0, 0), (0.5, 1.5), (1.5, 4.5)]
+    assert (planned[-1].earliest.total_seconds(), planned[-1].latest.total_seconds()) == (2, 6)
+
+
+@given(st.integers(0, 10**10), st.floats(1, 100), st.floats(0, 1), st.integers(1, 1_000_000), st.floats(0, 1))
+def test_a_delay_beyond_all_numbers_is_the_maximum(delay: int, growth: float, factor: float, k: int, u: float) -> None:
+    policy = RedeliveryPolicy(delay=delay, multiplier=growth, collision_avoidance=factor)
+    for sign in (-1, 1):
+        assert 0 <= delay_before(policy, k, sign=sign, u=u) <= policy.longest
+    assert delay_before(RedeliveryPolicy(delay=5, multiplier=100), 1_000_000) == 50
+
+
+def test_the_first_attempt_that_an_expiry_takes_away() -> None:
+    planned = schedule(RedeliveryPolicy(max_attempts=4, delay=1000, multiplier=2, collision_avoidance=0.5))
+    late = first_too_late(planned, timedelta(seconds=4))
+    # Attempts 2 and 3 begin after at most 1.5 s and 4.5 s.
+    assert late is not None and late.number == 3
+    assert first_too_late(planned, timedelta(seconds=60)) is None

@@ -4,7 +4,7 @@ import pytest
 from django.conf import settings
 
 from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Schedule
-from agents.pages import groups
+from agents.pages import groups, redelivery
 from failures.models import FailureProtocol
 from failures.pages import groups as failure_groups
 from tests.web.factories import World
@@ -73,17 +73,17 @@ def test_few_failures_that_trip_are_told() -> None:
 
 
 def test_a_policy_without_end_never_ends_in_the_drawing() -> None:
-    endless = groups.preview(Destination(name="a", max_attempts=-1))
+    endless = redelivery.preview(Destination(name="a", max_attempts=-1))
 
     assert endless.endless and len(endless.attempts) == 10
 
 
 def test_a_long_schedule_leaves_its_middle_out() -> None:
-    preview = groups.preview(Destination(name="a", max_attempts=1000))
+    preview = redelivery.preview(Destination(name="a", max_attempts=1000))
 
-    assert len(preview.attempts) == groups.SHOWN_ATTEMPTS
-    assert preview.left_out == 1000 - groups.SHOWN_ATTEMPTS
-    assert preview.attempts[-1][0].number == 1000
+    assert len(preview.attempts) == redelivery.SHOWN_ATTEMPTS
+    assert preview.left_out == 1000 - redelivery.SHOWN_ATTEMPTS
+    assert preview.attempts[-1].number == 1000
 
 
 def test_an_agent_that_a_server_does_not_offer_is_named(world: World) -> None:

@@ -1,0 +1,100 @@
+"""Destinations, with the schedule that their policy means and who shares it."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+
+from agents.models import Destination, LaunchSetting
+from agents.pages.redelivery import preview
+from agents.services.wishes import save_destination
+
+
+class DestinationForm(forms.ModelForm):
+    """The button "Preview" of a browser without scripts sends it only to be looked at: then it is never valid, so that
+    nothing is saved, and comes back with what was typed."""
+
+    previewed = False
+
+    def is_valid(self) -> bool:
+        valid = super().is_valid()
+        self.previewed = valid and "_preview" in self.data
+        return valid and "_preview" not in self.data
+
+
+class SettingInline(admin.TabularInline):
+    """Who shares the policy."""
+
+    model = LaunchSetting
+    verbose_name_plural = _("Launch settings that share this policy")
+    extra = 0
+    max_num = 0
+    can_delete = False
+    show_change_link = True
+    fields = ("key", "agent", "enabled", "provision_state", "provision_problem")
+    readonly_fields = fields
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Destination)
+class DestinationAdmin(admin.ModelAdmin):
+    form = DestinationForm
+    list_display = ("name", "max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance")
+    search_fields = ("name", "description")
+    list_per_page = 50
+    inlines = (SettingInline,)
+    fieldsets: ClassVar[Any] = (
+        (
+            None,
+            {
+                "fields": ("name", "description"),
+                "description": _(
+                    "An address of the broker: what is published there reaches every setting below. The broker makes "
+                    "it, with this policy, with the first setting that receives from it; before that a send is refused."
+                ),
+            },
+        ),
+        (
+            _("Redelivery policy"),
+            {
+                "fields": (
+                    "max_attempts",
+                    "delay_ms",
+                    "multiplier",
+                    "max_delay_ms",
+                    "collision_avoidance",
+                    "expiry_ms",
+                ),
+                "description": _(
+                    "The broker keeps one policy per address. Every launch setting of this destination shares it: "
+                    "a change here changes it for all of them. Maximum attempts −1: without end. Empty maximum delay: "
+                    "10 × delay. Empty expiry: messages never expire. What dies or expires is always kept in the "
+                    "dead-letter queue of its setting."
+                ),
+            },
+        ),
+    )
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Destination | None = None) -> tuple[str, ...]:
+        return ("name",) if obj else ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Destination | None = None) -> Any:
+        """Also says of one that nothing receives from that the broker does not have it."""
+        if obj is None or obj.settings.exists():
+            return self.fieldsets
+        (title, shown), *rest = self.fieldsets
+        lone = _("No setting receives from it: the broker has not made it, and what is sent there is refused.")
+        return [(title, {**shown, "description": lone}), *rest]
+
+    def render_change_form(self, request: HttpRequest, context: Any, *how: Any, **kinds: Any) -> Any:
+        """With the schedule of the values in the form, so that it is there without a script as well."""
+        form = context["adminform"].form
+        shown = preview(form.instance) if not form.is_bound or form.previewed else None
+        return super().render_change_form(request, {**context, "preview": shown, "editing": True}, *how, **kinds)
+
+    def save_model(self, request: HttpRequest, obj: Destination, form: forms.ModelForm, change: bool) -> None:
+        save_destination(obj)

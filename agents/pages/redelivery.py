@@ -1,0 +1,135 @@
+"""The redelivery policy of a destination as it is told and drawn: before it is saved, and at its settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils.translation import gettext as _
+
+from agents.models import Destination, LaunchSetting
+from agents.pages import amounts
+from agents.pages.fact import Fact
+from contract.properties import dead_letter_queue
+from contract.redelivery import PlannedDelivery, first_too_late, schedule
+
+SHOWN_ATTEMPTS = 20
+# Of a policy with more attempts the time until the dead-letter queue is told as more than that of these.
+RECKONED_ATTEMPTS = 10_000
+WITHOUT_END = 10
+SHOWN_SETTINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`when` since the first failure, `delay` since the attempt before (empty for the first), as people read them."""
+
+    number: int
+    when: str
+    delay: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The schedule as it is drawn; `left_out` attempts lie between the last two shown."""
+
+    attempts: list[Attempt]
+    left_out: int
+    total: str
+    endless: bool
+    warnings: Sequence[str] = ()
+
+
+def preview(destination: Destination) -> Preview:
+    policy = destination.policy
+    endless = policy.max_attempts < 0
+    planned = schedule(policy, limit=WITHOUT_END if endless else RECKONED_ATTEMPTS)
+    shown = [*planned[: SHOWN_ATTEMPTS - 1], planned[-1]] if len(planned) > SHOWN_ATTEMPTS else planned
+    total = band(planned[-1].earliest, planned[-1].latest)
+    if policy.max_attempts > RECKONED_ATTEMPTS:
+        total = _("more than %(time)s") % {"time": total}
+    return Preview(
+        attempts=[_attempt(each) for each in shown],
+        left_out=len(planned) - len(shown),
+        total=total,
+        endless=endless,
+        warnings=[*_endless(destination), *_too_late(destination, planned)],
+    )
+
+
+def band(least: timedelta, most: timedelta) -> str:
+    if most == timedelta():
+        return _("at once")
+    if least == most:
+        return amounts.duration(most)
+    return f"{amounts.duration(least)} – {amounts.duration(most)}"
+
+
+def _attempt(planned: PlannedDelivery) -> Attempt:
+    delay = band(planned.shortest, planned.longest) if planned.number > 1 else ""
+    return Attempt(planned.number, band(planned.earliest, planned.latest), delay)
+
+
+def _endless(destination: Destination) -> list[str]:
+    if destination.max_attempts >= 0:
+        return []
+    if destination.expiry_ms is None:
+        return [_("A message that always fails is tried for ever and never becomes a dead letter.")]
+    return [_("A message that always fails is tried until it expires: nothing else makes it a dead letter.")]
+
+
+def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[str]:
+    if destination.expiry_ms is None:
+        return []
+    expiry = timedelta(milliseconds=destination.expiry_ms)
+    late = first_too_late(planned, expiry)
+    if late is None:
+        return []
+    text = _(
+        "The expiry, %(expiry)s, is shorter than the schedule: a message that keeps failing may expire before attempt "
+        "%(n)s. It is then a dead letter without the attempts that are left, as soon as it was due for the next one."
+    )
+    return [text % {"expiry": amounts.duration(expiry), "n": amounts.number(late.number)}]
+
+
+def policy_facts(setting: LaunchSetting) -> list[Fact]:
+    """What the destination's policy means for a setting that takes messages."""
+    destination = setting.subscribed
+    endless = destination.max_attempts < 0
+    attempts = _("without end") if endless else amounts.number(destination.max_attempts)
+    queue = dead_letter_queue(setting.key)
+    dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
+    facts = [
+        Fact(_("Maximum attempts"), attempts, " ".join(_endless(destination)) or dead, warns=endless),
+        Fact(
+            _("Delay"),
+            _delay(destination),
+            _("Belongs to the destination: settings that share it share the delays."),
+        ),
+    ]
+    if destination.expiry_ms is not None:
+        told = _("What is not handled so long after it came to the broker is kept in %(queue)s.") % {"queue": queue}
+        facts.append(Fact(_("Expiry"), amounts.duration(destination.expiry_ms / 1000), told))
+    facts.append(Fact(_("Shared with"), *_shared(setting, destination)))
+    return facts
+
+
+def _delay(destination: Destination) -> str:
+    policy = destination.policy
+    text = _("%(first)s, then × %(multiplier)s, at most %(longest)s") % {
+        "first": amounts.duration(policy.delay / 1000),
+        "multiplier": f"{policy.multiplier:g}",
+        "longest": amounts.duration(policy.longest / 1000),
+    }
+    if policy.collision_avoidance:
+        text += _(", ± %(percent)s %%") % {"percent": f"{policy.collision_avoidance * 100:g}"}
+    return text
+
+
+def _shared(setting: LaunchSetting, destination: Destination) -> tuple[str, str]:
+    keys = LaunchSetting.objects.filter(destination=destination.pk).exclude(key=setting.key).order_by("key")
+    others = list(keys.values_list("key", flat=True)[: SHOWN_SETTINGS + 1])
+    if not others:
+        return _("no other setting"), _("It is changed at its destination.")
+    names = ", ".join(others[:SHOWN_SETTINGS])
+    told = _("Changed at its destination, the policy changes for all of them.")
+    return (_("%(names)s and others") % {"names": names} if len(others) > SHOWN_SETTINGS else names), told
