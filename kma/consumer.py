@@ -26,6 +26,7 @@ from kma.open_deliveries import OpenDeliveries
 from kma.pool import Asked, Pool
 from kma.seat import Ended
 from kma.settling import SEND_REFUSED, Settling
+from kma.slow import Slow
 from kma.spool import Spool
 from kma.storing import Storing
 from kma.work import Work
@@ -86,7 +87,7 @@ class Consuming:
         self._life = 0  # grows with each connection: what an older one delivered cannot be settled any more
         self._childless_since = 0.0
         self._storing = Storing(settling, spool, journal, pool, log)
-        self._restarts_shown = 0
+        self._slow = Slow(log)
         self._record_prefix = os.urandom(8)  # protocol ids: 8 random bytes per run, then a counter
         self._record = 0
         self.stopping = self.connected = False
@@ -106,7 +107,7 @@ class Consuming:
     def problem(self) -> str:
         childless = "" if self._pool.ready else self._pool.problem
         stored = self._storing.problem or self._spool.problem
-        return "; ".join(filter(None, (childless, self.link_problem, stored)))[:2000]
+        return "; ".join(filter(None, (childless, self.link_problem, stored, self._slow.problem)))[:2000]
 
     def step(self, wish: Callable[[Wish], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""
@@ -128,7 +129,9 @@ class Consuming:
             self.begin_stop()
         if self._settling.batch:
             self._store_and_settle()
-        self._keep_link(time.monotonic())
+        now = time.monotonic()
+        self._slow.look(self._pool.under_way(), self._pool.limit_seconds, now)
+        self._keep_link(now)
         self._hand_out()
 
     def begin_stop(self) -> None:

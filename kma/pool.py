@@ -70,6 +70,12 @@ class Pool:
     def holding(self) -> int:
         return sum(len(seat.held) for seat in self._seats)
 
+    def under_way(self) -> Iterator[tuple[Work, float]]:
+        """What has begun, with its seconds."""
+        for seat in self._seats:
+            if seat.held and (seconds := seat.seconds):
+                yield seat.held[0], seconds
+
     @property
     def idle(self) -> bool:
         return any(seat.ready and not seat.held and not seat.leaving for seat in self._seats)
