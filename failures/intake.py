@@ -12,10 +12,13 @@ from django.db.models import QuerySet
 
 from agents.models import Activation, LaunchSetting, Run, Server
 from agents.models import Interruption as InterruptionRow
+from agents.services import open_deliveries
 from agents.services.interruptions import accept_interruption
 from contract.errors import ContractError
 from contract.messages import (
     MAX_RECORDS,
+    AcknowledgementEnded,
+    AcknowledgementOpened,
     Interruption,
     LetterOutcome,
     Protocol,
@@ -40,6 +43,7 @@ __all__ = ["ForeignReport", "TooManyRecords", "accept_batch", "register_letter_o
 log = structlog.get_logger(__name__)
 
 Refused = list[tuple[Record, str]]
+OF_DELIVERIES = (AcknowledgementOpened, AcknowledgementEnded)
 MOST_NAMES = 20  # of fields that were not understood, kept per spool
 
 
@@ -191,6 +195,9 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, 
         for record, content in stored
         if isinstance(content, Interruption) and not accept_interruption(server, record.id, content, now)
     ]
+    waiting = [(record.id, content) for record, content in stored if isinstance(content, OF_DELIVERIES)]
+    if waiting:
+        open_deliveries.accept(server, waiting, now)
     counting.count(known, stored, [record for record, _ in refused], now)
     outcomes = [StoredOutcome(record.id, content) for record, content in stored if isinstance(content, LetterOutcome)]
     hand_on(outcomes, [row for row in protocols if row.pk not in unstored], now)
@@ -215,15 +222,21 @@ def _read(fresh: Iterable[Record]) -> tuple[list[ReadRecord], Refused, list[Reco
 
 def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:
     """Records that are here under another number: a spool that was copied, or a UUID that was used twice."""
-    ids = [record.id for record, _ in readable]
+    pairs = list(readable)
+    ids = [record.id for record, _ in pairs]
     kinds: tuple[QuerySet[Any], ...] = (
         FailureProtocol.objects.all(),
         RecoveredMessage.objects.all(),
         InterruptionRow.objects.all(),
     )
-    return {pk for rows in kinds for pk in rows.filter(pk__in=ids).values_list("pk", flat=True)} | set(
-        known_outcomes(ids)
-    )
+    known = {pk for rows in kinds for pk in rows.filter(pk__in=ids).values_list("pk", flat=True)}
+    return known | set(known_outcomes(ids)) | _stored_of_deliveries(pairs)
+
+
+def _stored_of_deliveries(readable: Iterable[ReadRecord]) -> set[UUID]:
+    """Asked only where there are any: few settings leave deliveries open."""
+    ids = [record.id for record, content in readable if isinstance(content, OF_DELIVERIES)]
+    return open_deliveries.known_records(ids) if ids else set()
 
 
 def _look_up(server: Server, contents: Sequence[records.RunRecord], refused: Refused) -> Known:

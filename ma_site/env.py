@@ -49,6 +49,7 @@ class Environment:
     keep_replays_days: int
     keep_alerts_days: int
     keep_refused_days: int
+    keep_answers_days: int
     archive_url: str
     archive_bodies: bool
     pipeline_drivers: tuple[str, ...]
@@ -158,6 +159,9 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         keep_alerts_days=reader.parsed(
             "MA_KEEP_ALERTS_DAYS", reader.text("MA_KEEP_ALERTS_DAYS", "365"), _whole(0, 36_500), 365
+        ),
+        keep_answers_days=reader.parsed(
+            "MA_KEEP_ANSWERS_DAYS", reader.text("MA_KEEP_ANSWERS_DAYS", "30"), _whole(0, 36_500), 30
         ),
         keep_refused_days=reader.parsed(
             "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180

@@ -70,9 +70,14 @@ class SettingForm(ScheduleForm):
             "mode": _(
                 "Transacted: what the agent sends and the message commit or roll back together; a handling that sends "
                 "costs a transaction. Automatic: the same without the limit on the transaction. Duplicates allowed: "
-                "acknowledged in batches, the fewest writes; a crash repeats at most the batch."
+                "acknowledged in batches, the fewest writes; a crash repeats at most the batch. Answered: the agent, "
+                "or anybody later, commits or rolls back each message; until then a crash brings it again."
             ),
             "dups_ok_messages": _("A crash of the server repeats at most so many messages that were handled well."),
+            "acknowledgement_timeout_seconds": _("Begins when the agent returned unanswered; then it is rolled back."),
+            "acknowledgement_property": _("A message may bring a timeout of its own in it, a whole number of seconds."),
+            "committed_destination": _("Each commit sends a small JSON event there, in the same transaction."),
+            "rolled_back_destination": _("Each rollback, or answer that did not come, sends one there."),
             "dups_ok_seconds": _("So long a quiet subscription shows messages that are handled already."),
             "handling_timeout_seconds": _("Longer handling is killed and counts as a failure."),
             "breaker_m": _("M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."),
@@ -124,6 +129,10 @@ class LaunchSettingAdmin(admin.ModelAdmin):
                     "transaction_timeout_seconds",
                     "dups_ok_messages",
                     "dups_ok_seconds",
+                    "acknowledgement_timeout_seconds",
+                    "acknowledgement_property",
+                    "committed_destination",
+                    "rolled_back_destination",
                     "grace_seconds",
                     "isolate",
                     "child_memory_mb",

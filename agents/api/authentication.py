@@ -74,6 +74,18 @@ class ServerTokenAuthentication(BaseAuthentication):
         return 'Bearer realm="kma"'
 
 
+class AnyTokenAuthentication(BaseAuthentication):
+    """Either of the two kinds, told apart by how it begins."""
+
+    def authenticate(self, request: Request) -> tuple[Any, ApiToken | ServerToken] | None:
+        if bearer(request).startswith(tokens.SERVER_PREFIX):
+            return ServerTokenAuthentication().authenticate(request)
+        return PersonTokenAuthentication().authenticate(request)
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="people and kma"'
+
+
 class IsServer(BasePermission):
     """Only a KMA with its own token."""
 

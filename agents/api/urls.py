@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, path
 from rest_framework.routers import SimpleRouter
 
 from agents.api import schema as schema  # registers the authentication schemes
+from agents.api.acknowledgements import AcknowledgementViewSet
 from agents.api.activations import ActivationViewSet
 from agents.api.alerts import AlertViewSet
 from agents.api.grants import GrantViewSet
@@ -23,6 +24,7 @@ router.register("destinations", DestinationViewSet, basename="api-destination")
 router.register("pools", PoolViewSet, basename="api-pool")
 router.register("servers", ServerViewSet, basename="api-server")
 router.register("activations", ActivationViewSet, basename="api-activation")
+router.register("acknowledgements", AcknowledgementViewSet, basename="api-acknowledgement")
 router.register("trips", TripViewSet, basename="api-trip")
 router.register("alerts", AlertViewSet, basename="api-alert")
 router.register("notice-targets", TargetViewSet, basename="api-notice-target")

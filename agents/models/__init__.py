@@ -1,5 +1,6 @@
 """Rows of the agents app, one file per resource."""
 
+from agents.models.acknowledgement import WAITING_STATES, Acknowledgement, AcknowledgementState
 from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger
 from agents.models.alert import LIVE_ALERTS, Alert, AlertRule, AlertState, AlertTransition, Severity
 from agents.models.beat import ProcessBeat
@@ -17,6 +18,9 @@ from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
 __all__ = [
     "LIVE_ALERTS",
+    "WAITING_STATES",
+    "Acknowledgement",
+    "AcknowledgementState",
     "Activation",
     "ActivationState",
     "Alert",

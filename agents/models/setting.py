@@ -6,18 +6,19 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.models.destination import Destination
+from agents.models.destination import Destination, address_name
 from agents.models.pool import Pool
 from contract.messages import AgentKind, Mode
 from contract.properties import RESERVED_KEYS
 from contract.text import storable
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
+property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))
 
 
 class Kind(models.TextChoices):
@@ -41,6 +42,7 @@ class AckMode(models.TextChoices):
     TRANSACTED = Mode.TRANSACTED.value, _("transacted")
     AUTO = Mode.AUTO.value, _("automatic")
     DUPS_OK = Mode.DUPS_OK.value, _("duplicates allowed")
+    CLIENT = Mode.CLIENT.value, _("answered by the agent or later")
 
 
 class ProvisionState(models.TextChoices):
@@ -152,6 +154,23 @@ class LaunchSetting(models.Model):
         _("duplicates allowed: acknowledge after so long at most, s"),
         default=1.0,
         validators=[MinValueValidator(0.0), MaxValueValidator(60.0)],
+    )
+    acknowledgement_timeout_seconds = models.FloatField(
+        _("acknowledgement timeout, s (0 = none)"),
+        default=0.0,
+        validators=[MinValueValidator(0.0), MaxValueValidator(31_536_000.0)],
+    )
+    acknowledgement_property = models.CharField(
+        _("property with a timeout of its own"),
+        max_length=200,
+        default="JBXAcknowledgmentTimeout",
+        validators=[property_name],
+    )
+    committed_destination = models.CharField(
+        _("destination of events of commits"), max_length=200, blank=True, default="", validators=[address_name]
+    )
+    rolled_back_destination = models.CharField(
+        _("destination of events of rollbacks"), max_length=200, blank=True, default="", validators=[address_name]
     )
     isolate = models.BooleanField(_("a new process after each failure"), default=False)
     child_memory_mb = models.PositiveIntegerField(

@@ -37,6 +37,7 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
         AckMode.AUTO.value: _(
             "Acknowledged when the agent returns; what it sent goes out then, after a failure nothing."
         ),
+        AckMode.CLIENT.value: _("Each message waits until the agent, or somebody later, commits it or rolls it back."),
         AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats at most one batch."),
     }
     if setting.takes_messages:
@@ -119,6 +120,8 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
     if setting.takes_messages and setting.mode == AckMode.DUPS_OK:
         facts.append(Fact(_("Acknowledged together"), amounts.number(setting.dups_ok_messages)))
         facts.append(Fact(_("Acknowledged after at most"), _seconds(setting.dups_ok_seconds)))
+    if setting.takes_messages and setting.mode == AckMode.CLIENT:
+        facts.append(Fact(_("Acknowledgement timeout"), _seconds(setting.acknowledgement_timeout_seconds)))
     facts.append(
         Fact(
             _("Grace period"),

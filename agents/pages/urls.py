@@ -2,11 +2,13 @@
 
 from django.utils.translation import gettext_lazy as _
 
+from agents import panels
 from agents.pages import (
     activation,
     activations,
     alert_actions,
     alerts,
+    answers,
     group_actions,
     group_pages,
     notices,
@@ -44,6 +46,10 @@ def register() -> None:
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
     add_page("activations/<uuid:pk>/", activation.activation_page, "activation")
     add_page("activations/", activations.activation_list, "activations")
+    add_page("answers/", answers.answer_list, "answers")
+    add_page("answers/<int:pk>/commit/", answers.commit_page, "answer_commit")
+    add_page("answers/<int:pk>/rollback/", answers.rollback_page, "answer_rollback")
+    panels.register("setting", 5, answers.panel_of_setting)
     add_page("trips/", trips.trip_list, "trips")
     add_page("trips/<int:pk>/", trips.trip_page, "trip")
     add_page("groups/", group_pages.group_list, "groups")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from agents import known_attempts
 from agents.models import LaunchSetting, Run, RunPhase, Server, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.models.setting import AckMode
+from agents.services.acknowledgement_secrets import secret_of
 from agents.services.carrying import carried_counts
 from agents.services.hearing import LEASE_SECONDS, leased
 from contract import wire
@@ -25,13 +27,13 @@ def desired_state(server: Server) -> DesiredState:
     ).exclude(state=RunPhase.INTERRUPTED)
     rows = wanted.select_related("activation__setting__destination").order_by("activation__setting__key", "epoch")
     known = known_attempts.of_all({run.activation.setting.key: run.activation.setting for run in rows}.values())
-    runs = tuple(_desired_run(run, known[run.activation.setting.key]) for run in rows)
+    runs = tuple(_desired_run(run, server, known[run.activation.setting.key]) for run in rows)
     content = json.dumps([wire.dump(run) for run in runs], sort_keys=True, ensure_ascii=True)
     version = hashlib.sha256(f"{server.name}\n{content}".encode()).hexdigest()[:32]
     return DesiredState(server=server.name, version=version, runs=runs)
 
 
-def _desired_run(run: Run, attempts: Mapping[str, int]) -> DesiredRun:
+def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> DesiredRun:
     setting = run.activation.setting
     return DesiredRun(
         activation=run.activation_id,
@@ -56,6 +58,11 @@ def _desired_run(run: Run, attempts: Mapping[str, int]) -> DesiredRun:
         transaction_timeout_seconds=setting.transaction_timeout_seconds,
         dups_ok_messages=setting.dups_ok_messages,
         dups_ok_seconds=setting.dups_ok_seconds,
+        acknowledgement_timeout_seconds=setting.acknowledgement_timeout_seconds,
+        acknowledgement_property=setting.acknowledgement_property,
+        committed_destination=setting.committed_destination,
+        rolled_back_destination=setting.rolled_back_destination,
+        acknowledgement_secret=secret_of(run, server) if setting.mode == AckMode.CLIENT else "",
         isolate=setting.isolate,
         child_memory_mb=setting.child_memory_mb,
         parameters=setting.parameters,

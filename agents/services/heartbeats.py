@@ -7,6 +7,7 @@ from django.db import transaction
 
 from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
+from agents.services.answering import to_pass_on
 from agents.services.claims import BIGGEST_TOTAL, accept_claims, bounded
 from agents.services.closing import close_never_started
 from agents.services.desired import desired_state
@@ -43,7 +44,12 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
     known = heartbeat.desired_version == desired.version
     if known and close_never_started(server, [run.activation for run in heartbeat.runs], now):
         end_activations(now)
-    return HeartbeatReply(now=now, desired_version=desired.version, desired=None if known else desired)
+    return HeartbeatReply(
+        now=now,
+        desired_version=desired.version,
+        desired=None if known else desired,
+        answers=to_pass_on(server),
+    )
 
 
 def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:

@@ -13,6 +13,7 @@ from django.db.models import CASCADE, SET_NULL, QuerySet
 
 from agents import referrers
 from agents.models import (
+    Acknowledgement,
     Activation,
     BreakerTrip,
     GroupMember,
@@ -40,8 +41,8 @@ def let_go(setting: LaunchSetting) -> Iterator[int]:
     yield from _notices(setting)
     windows = Window.objects.filter(schedule__setting=setting)
     # A trip is deleted after the interruptions that speak of it, for which the collector would look.
-    for rows in (Interruption.objects.filter(setting=setting), StateChange.objects.filter(setting=setting)):
-        yield from _deleted(rows)
+    for model in (Interruption, StateChange, Acknowledgement):
+        yield from _deleted(model._default_manager.filter(setting=setting))
     yield from _deleted(BreakerTrip.objects.filter(setting=setting))
     yield from _deleted(windows)
     yield from _activations(setting)

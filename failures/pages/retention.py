@@ -113,6 +113,7 @@ def ages() -> list[tuple[str, str]]:
         (_("audit entries"), settings.MA_KEEP_AUDIT_DAYS),
         (_("closed alerts"), settings.MA_KEEP_ALERTS_DAYS),
         (_("refused and conflicting records"), settings.MA_KEEP_REFUSED_DAYS),
+        (_("answered deliveries"), settings.MA_KEEP_ANSWERS_DAYS),
     ]
     return [
         (what, ngettext("%(n)s day", "%(n)s days", days) % {"n": number(days)} if days else _("for ever"))
@@ -202,5 +203,6 @@ def what_word(what: str) -> str:
         "alerts": _("closed alerts"),
         "refused": _("refused records"),
         "conflicts": _("conflicting records"),
+        "answers": _("answered deliveries"),
     }
     return words.get(what, what)

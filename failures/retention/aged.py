@@ -1,4 +1,5 @@
-"""Closed alerts, and records that were refused or came with other content: each kept for a time of its own."""
+"""Closed alerts, deliveries that waited for an answer, and records that were refused or came with other content: each
+kept for a time of its own."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
-from agents.models import Alert, AlertState, Notice, NoticeState
+from agents.models import Acknowledgement, Alert, AlertState, Notice, NoticeState
 from failures.models import RecordConflict, RefusedRecord
 from failures.retention.aging import before, delete_all
 from failures.retention.chunks import Chunks
 
-ALERTS, REFUSED, CONFLICTS = "alerts", "refused", "conflicts"
+ALERTS, REFUSED, CONFLICTS, ANSWERS = "alerts", "refused", "conflicts", "answers"
 # So many are counted of each where somebody asks what would go.
 COUNTED = 10_000
 
@@ -81,6 +82,11 @@ def _pick_first(model: Any, older: datetime, n: int) -> list[int]:
     return keys
 
 
+def _pick_ended(older: datetime, n: int) -> list[int]:
+    rows = Acknowledgement.objects.filter(ended_at__lt=older).order_by("ended_at", "id")
+    return list(rows.values_list("pk", flat=True)[:n])
+
+
 def _delete_rows(model: Any, keys: Sequence[int], older: datetime) -> int:
     deleted: int = model._default_manager.filter(pk__in=keys).delete()[0]
     return deleted
@@ -94,6 +100,7 @@ AGED = (
     Aged(ALERTS, lambda: settings.MA_KEEP_ALERTS_DAYS, _pick_alerts, _delete_alerts),
     _records(REFUSED, RefusedRecord),
     _records(CONFLICTS, RecordConflict),
+    Aged(ANSWERS, lambda: settings.MA_KEEP_ANSWERS_DAYS, _pick_ended, partial(_delete_rows, Acknowledgement)),
 )
 
 

@@ -12,6 +12,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.http import require_safe
 
 from agents.models import ServerState
+from agents.pages.answers import number_waiting
 from agents.pages.consoles import needs, page
 from agents.pages.lists import counted
 from agents.pages.servers import server_rows
@@ -56,6 +57,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         tripped=sum(1 for row in rows if row.facts.tripped and not row.setting.enabled),
         dead=_dead_total(dead, request, now),
         latest=_latest(request),
+        waiting=number_waiting(request),
         may_add=may_anywhere(request.user, "add"),
     )
 

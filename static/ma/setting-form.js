@@ -4,6 +4,8 @@
     const MESSAGE = ["destination", "mode", "concurrency", "handling_timeout_seconds", "transaction_timeout_seconds",
         "count_once", "try_one_first", "masked_properties"];
     const LAZY = ["dups_ok_messages", "dups_ok_seconds"];
+    const ANSWERED = ["acknowledgement_timeout_seconds", "acknowledgement_property", "committed_destination",
+        "rolled_back_destination"];
     const DRAIN = ["drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes"];
     const PARTS = {
         "": [], every: ["number", "unit"], daily: ["time", "zone"], weekly: ["days", "time", "zone"],
@@ -27,8 +29,9 @@
         const delayed = value(form, "timing", "DELAYED") === "DELAYED";
         const choice = value(form, "schedule_choice", "");
         MESSAGE.forEach(function (name) { show(form, name, !standalone); });
-        const lazy = value(form, "mode", "") === "DUPS_OK";
-        LAZY.forEach(function (name) { show(form, name, !standalone && lazy); });
+        const mode = value(form, "mode", "");
+        LAZY.forEach(function (name) { show(form, name, !standalone && mode === "DUPS_OK"); });
+        ANSWERED.forEach(function (name) { show(form, name, !standalone && mode === "CLIENT"); });
         DRAIN.forEach(function (name) { show(form, name, !standalone && delayed); });
         show(form, "restart_seconds", standalone && !delayed);
         show(form, "schedule_choice", delayed);

@@ -68,6 +68,8 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
         "transaction_timeout_seconds": setting.transaction_timeout_seconds,
         "dups_ok_messages": setting.dups_ok_messages,
         "dups_ok_seconds": setting.dups_ok_seconds,
+        "acknowledgement_timeout_seconds": setting.acknowledgement_timeout_seconds,
+        "acknowledgement_property": setting.acknowledgement_property,
         "child_memory_mb": setting.child_memory_mb,
         "parameters": "{}",
         "masked_properties": "[]",

@@ -1,0 +1,218 @@
+"""/api/v1/acknowledgements/: deliveries of the mode CLIENT that wait for an answer, and the answers.
+
+An agent answers through its KMA, with the token of that server; any other process with the token of a person who may.
+"""
+
+from typing import Any
+
+from django.http import Http404
+from django.urls import reverse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework import mixins, serializers, status
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.throttling import BaseThrottle
+from rest_framework.viewsets import GenericViewSet
+
+from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
+from agents.api.errors import ApiProblem, Forbidden
+from agents.api.pagination import KeysetPages
+from agents.api.permissions import PersonPermissions
+from agents.api.rights import check_right
+from agents.api.validation import QuerySerializer
+from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, ApiToken, LaunchSetting
+from agents.services import answering
+from agents.services.answering import Answerer
+from contract.acknowledging import LONGEST_ID, parse_action
+
+MOST_OF_JMS_ID = 255
+
+
+class AcknowledgementSerializer(serializers.ModelSerializer[Acknowledgement]):
+    """`state`: open, pending, committed, rolled_back, expired, lost. `opened_at` and `due_at` by its server's clock."""
+
+    setting = serializers.CharField(source="setting.key", read_only=True)
+    server = serializers.CharField(source="server.name", read_only=True)
+    activation = serializers.UUIDField(source="activation_uuid", read_only=True)
+    answered_by = serializers.SerializerMethodField()
+    url = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Acknowledgement
+        fields = (
+            "acknowledgement",
+            "url",
+            "state",
+            "reason",
+            "action",
+            "setting",
+            "server",
+            "activation",
+            "epoch",
+            "message_key",
+            "jms_message_id",
+            "attempt",
+            "opened_at",
+            "due_at",
+            "answered_at",
+            "answered_by",
+            "answered_from",
+            "ended_at",
+        )
+        read_only_fields = fields
+
+    def get_answered_by(self, row: Acknowledgement) -> str | None:
+        return row.answered_by.get_username() if row.answered_by else None
+
+    def get_url(self, row: Acknowledgement) -> str:
+        return address_of(row)
+
+
+class ActionField(serializers.CharField):
+    """COMMIT or JBXCommit, ROLLBACK or JBXRollback, in any letter case."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        try:
+            return parse_action(data)
+        except ValueError as error:
+            raise serializers.ValidationError(str(error)) from None
+
+
+class AnswerRequest(serializers.Serializer[Any]):
+    """`acknowledgement`, or `setting` and `jms_message_id`."""
+
+    acknowledgement = serializers.CharField(required=False, max_length=LONGEST_ID)
+    setting = serializers.CharField(required=False, max_length=61)
+    jms_message_id = serializers.CharField(required=False, max_length=MOST_OF_JMS_ID)
+    action = ActionField()
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        by_message = {"setting", "jms_message_id"} & attrs.keys()
+        if ("acknowledgement" in attrs) == bool(by_message) or len(by_message) == 1:
+            raise serializers.ValidationError("Name acknowledgement, or setting and jms_message_id.")
+        return attrs
+
+
+class AcknowledgementQuery(QuerySerializer):
+    """What the list may be narrowed to."""
+
+    setting = serializers.CharField(source="setting__key", required=False, max_length=61, help_text="Key of a setting.")
+    jms_message_id = serializers.CharField(required=False, max_length=MOST_OF_JMS_ID)
+    state = serializers.ChoiceField(
+        choices=["waiting", *AcknowledgementState.values],
+        required=False,
+        default="waiting",
+        help_text="waiting (the default) is open or pending.",
+    )
+
+
+class Newest(KeysetPages):
+    ordering = ("-created_at", "-id")
+
+
+class Problem(ApiProblem):
+    """Why a delivery was not answered. The body has `state` and `reason` too, as an answer has."""
+
+    def __init__(self, refused: answering.NotAnswered, status_code: int, word: str, what_to_do: str) -> None:
+        row = refused.row
+        more = {"state": row.state if row else "", "reason": str(refused)}
+        super().__init__(str(refused), where="acknowledgement", what_to_do=what_to_do, code=word, **more)
+        self.status_code = status_code
+
+
+class MayAnswer(BasePermission):
+    """Servers pass on what their agents answer; of people those who may see the rows. Whether one may answer is asked
+    for the setting."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if isinstance(request.user, AuthenticatedServer):
+            return bool(view.action == "create")
+        return PersonPermissions().has_permission(request, view)
+
+
+PROBLEMS = {
+    code: OpenApiResponse(description="See `error`, `state` and `reason`.") for code in (400, 403, 404, 409, 410)
+}
+
+
+@extend_schema_view(list=extend_schema(parameters=[AcknowledgementQuery]))
+class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Acknowledgement]):
+    """Newest first, in pages by key."""
+
+    queryset = Acknowledgement.objects.select_related("setting", "server", "answered_by")
+    serializer_class = AcknowledgementSerializer
+    authentication_classes = [AnyTokenAuthentication]
+    permission_classes = [MayAnswer]
+    action_permissions = {"create": ("agents.view_acknowledgement",)}
+    lookup_field = "acknowledgement"
+    lookup_value_regex = r"[A-Za-z0-9_.-]{1,255}"
+    pagination_class = Newest
+    filter_backends = ()
+
+    def get_throttles(self) -> list[BaseThrottle]:
+        return [] if isinstance(self.request.user, AuthenticatedServer) else super().get_throttles()
+
+    def get_queryset(self) -> Any:
+        rows = super().get_queryset()
+        if self.action != "list":
+            return rows
+        query = AcknowledgementQuery(data=self.request.query_params)
+        query.is_valid(raise_exception=True)
+        wanted = dict(query.validated_data)
+        state = wanted.pop("state")
+        rows = rows.filter(ended_at=None, state__in=WAITING_STATES) if state == "waiting" else rows.filter(state=state)
+        return rows.filter(**wanted)
+
+    @extend_schema(
+        request=AnswerRequest, responses={200: AcknowledgementSerializer, 202: AcknowledgementSerializer, **PROBLEMS}
+    )
+    def create(self, request: Request) -> Response:
+        """Waits some seconds for the end: 200 with the final state, else 202 and where to ask (`Location`)."""
+        asked = AnswerRequest(data=request.data)
+        asked.is_valid(raise_exception=True)
+        try:
+            row = answering.answer(
+                self._delivery(asked.validated_data), asked.validated_data["action"], self._who(), timezone.now()
+            )
+        except answering.Unknown as error:
+            raise Problem(error, 404, "not_found", "Look at /api/v1/acknowledgements/.") from error
+        except answering.Ambiguous as error:
+            raise Problem(error, 409, "not_exactly_one", "Look at /api/v1/acknowledgements/.") from error
+        except answering.AnsweredOtherwise as error:
+            raise Problem(error, 409, "answered_otherwise", "Nothing: the first answer counts.") from error
+        except answering.TooLate as error:
+            raise Problem(error, 410, "gone", "Nothing: the message was given back, and comes again.") from error
+        row = answering.until_ended(row)
+        waiting = row.state in WAITING_STATES
+        headers = {"Location": address_of(row)} if waiting else {}
+        code = status.HTTP_202_ACCEPTED if waiting else status.HTTP_200_OK
+        return Response(self.get_serializer(row).data, status=code, headers=headers)
+
+    def _delivery(self, asked: dict[str, Any]) -> Acknowledgement:
+        """With the right to answer it. Raises Forbidden, Http404, NotAnswered."""
+        server = isinstance(self.request.user, AuthenticatedServer)
+        if "acknowledgement" in asked:
+            row = answering.named(asked["acknowledgement"], timezone.now())
+            if not server:
+                check_right(self.request, "answer", row.setting)
+            return row
+        if server:
+            raise Forbidden("An agent names a delivery by its id.", where="acknowledgement", what_to_do="Send its id.")
+        setting = LaunchSetting.objects.filter(key=asked["setting"]).first()
+        if setting is None:
+            raise Http404
+        check_right(self.request, "answer", setting)
+        return answering.outstanding(setting.key, asked["jms_message_id"])
+
+    def _who(self) -> Answerer:
+        user: Any = self.request.user
+        if isinstance(user, AuthenticatedServer):
+            return Answerer(through=f"agent on {user.server.name}")
+        token = self.request.auth
+        return Answerer(by=user, through=token.name if isinstance(token, ApiToken) else "")
+
+
+def address_of(row: Acknowledgement) -> str:
+    return reverse("api-acknowledgement-detail", args=[row.acknowledgement])

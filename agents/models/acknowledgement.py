@@ -1,0 +1,84 @@
+"""A delivery of the mode CLIENT that waits for its answer, or did."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from agents.models.server import Server
+from agents.models.setting import LaunchSetting
+from contract.acknowledging import LONGEST_ID, Action, EndState
+
+LONGEST_JMS_ID = 255
+
+
+class AcknowledgementState(models.TextChoices):
+    """PENDING: answered, and its server has not said yet what came of it."""
+
+    OPEN = "open", _("waits for an answer")
+    PENDING = "pending", _("answered, not yet carried out")
+    COMMITTED = EndState.COMMITTED.value, _("committed")
+    ROLLED_BACK = EndState.ROLLED_BACK.value, _("rolled back")
+    EXPIRED = EndState.EXPIRED.value, _("no answer in time")
+    LOST = EndState.LOST.value, _("lost")
+
+
+class Answer(models.TextChoices):
+    COMMIT = Action.COMMIT.value, _("commit")
+    ROLLBACK = Action.ROLLBACK.value, _("roll back")
+
+
+WAITING_STATES = (AcknowledgementState.OPEN, AcknowledgementState.PENDING)
+
+
+class Acknowledgement(models.Model):
+    """One row per acknowledgement id. It comes with the record that its delivery was left open, or with an answer to
+    an id that is true and whose record is still under way: then `opened_at` is empty. `opened_record`, `ended_record`:
+    the records that said it, so that each is stored once. `answered_from`: the token's name, or the server that passed
+    it on. Every change of state is a conditional UPDATE; the first answer wins."""
+
+    acknowledgement = models.CharField(_("acknowledgement id"), max_length=LONGEST_ID, unique=True)
+    setting = models.ForeignKey(
+        LaunchSetting, models.CASCADE, related_name="acknowledgements", verbose_name=_("launch setting")
+    )
+    server = models.ForeignKey(Server, models.PROTECT, related_name="acknowledgements", verbose_name=_("server"))
+    activation_uuid = models.UUIDField(_("activation"))
+    epoch = models.PositiveBigIntegerField(_("epoch"))
+    message_key = models.CharField(_("message key"), max_length=255, blank=True, default="")
+    jms_message_id = models.CharField(_("JMS message id"), max_length=LONGEST_JMS_ID, blank=True, default="")
+    attempt = models.PositiveIntegerField(_("attempt"), default=1)
+    state = models.CharField(
+        _("state"), max_length=12, choices=AcknowledgementState.choices, default=AcknowledgementState.OPEN
+    )
+    action = models.CharField(_("answer"), max_length=8, choices=Answer.choices, blank=True, default="")
+    reason = models.TextField(_("reason"), blank=True, default="")
+    opened_at = models.DateTimeField(_("waiting since"), null=True)
+    due_at = models.DateTimeField(_("answer expected until"), null=True)
+    answered_at = models.DateTimeField(_("answered"), null=True)
+    answered_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("answered by")
+    )
+    answered_from = models.CharField(_("answered through"), max_length=100, blank=True, default="")
+    ended_at = models.DateTimeField(_("ended"), null=True)
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
+    opened_record = models.UUIDField(null=True, editable=False, unique=True)
+    ended_record = models.UUIDField(null=True, editable=False, unique=True)
+
+    class Meta:
+        verbose_name = _("delivery that waits for an answer")
+        verbose_name_plural = _("deliveries that wait for an answer")
+        ordering = ("-created_at", "-id")
+        permissions = [("can_answer", _("Can answer deliveries that wait"))]
+        indexes = [
+            models.Index(fields=["created_at", "id"], condition=Q(ended_at=None), name="open_acknowledgements"),
+            models.Index(
+                fields=["setting", "created_at", "id"], condition=Q(ended_at=None), name="open_acks_of_setting"
+            ),
+            models.Index(fields=["setting", "jms_message_id"], condition=Q(ended_at=None), name="open_acks_by_jms_id"),
+            models.Index(fields=["server", "state", "id"], condition=Q(ended_at=None), name="open_acks_of_server"),
+            models.Index(fields=["-ended_at", "-id"], condition=Q(ended_at__isnull=False), name="acks_by_end"),
+        ]
+
+    def __str__(self) -> str:
+        return self.acknowledgement
