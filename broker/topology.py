@@ -14,16 +14,29 @@ from broker.errors import ManagementFailed
 from broker.letters import QueueFigures, move_letters, move_letters_until, queue_figures
 from broker.port import Management
 from broker.rows import find
-from broker.wanted import MULTICAST, Address, Policy, Queue, Step, base_topology, hold_topology, setting_topology
+from broker.wanted import (
+    MULTICAST,
+    Address,
+    Policy,
+    Queue,
+    Step,
+    base_topology,
+    destination_policy,
+    hold_topology,
+    setting_topology,
+)
 from contract.properties import FEED, dead_letter_queue, hold_queue
 
 __all__ = [
     "Difference",
+    "Policy",
     "QueueFigures",
     "Step",
     "apply",
     "base_topology",
+    "destination_policy",
     "differences",
+    "found_policy",
     "hold_topology",
     "move_letters",
     "move_letters_until",
@@ -110,12 +123,18 @@ def _queue_differences(management: Management, step: Queue) -> list[Difference]:
 
 
 def _policy_differences(management: Management, step: Policy) -> list[Difference]:
-    found = json.loads(management.call("broker", "getAddressSettingsAsJSON", step.address))
+    found = found_policy(management, step.address)
     return [
         Difference(f"address {step.address}: {name}", str(value), str(found.get(name, "")))
         for name, value in step.settings.items()
         if found.get(name) != value
     ]
+
+
+def found_policy(management: Management, address: str) -> dict[str, Any]:
+    """The settings in effect at an address, by the names of the broker's JSON: its own, and where it has none those of
+    the wildcards. One that was never set anywhere may be missing."""
+    return dict(json.loads(management.call("broker", "getAddressSettingsAsJSON", address)))
 
 
 # -- writing --------------------------------------------------------------------------------------------------------

@@ -93,10 +93,15 @@ def setting_topology(
     can die, and the subscription comes last. `exclusive` for ANY settings: the fence between two servers."""
     return [
         Queue(dead_letter_queue(key), dla, f"{ORIG_QUEUE} = '{key}'"),
-        Policy(destination, address_settings(policy, dla, expiry_ms)),
+        destination_policy(destination, policy, dla, expiry_ms),
         Address(destination),
         Queue(key, destination, exclusive=exclusive),
     ]
+
+
+def destination_policy(destination: str, policy: RedeliveryPolicy, dla: str, expiry_ms: int | None) -> Policy:
+    """The step of `setting_topology` that all settings of a destination share."""
+    return Policy(destination, address_settings(policy, dla, expiry_ms))
 
 
 def hold_topology(key: str, dla: str) -> list[Step]:

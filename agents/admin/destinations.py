@@ -8,8 +8,12 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Destination, LaunchSetting
+from agents.pages.destination_policy import broker_side, policy_buttons
 from agents.pages.redelivery import preview
+from agents.services.policies import policy_changes
 from agents.services.wishes import save_destination
+
+SHOWN_CHANGES = 5
 
 
 class DestinationForm(forms.ModelForm):
@@ -94,7 +98,16 @@ class DestinationAdmin(admin.ModelAdmin):
         """With the schedule of the values in the form, so that it is there without a script as well."""
         form = context["adminform"].form
         shown = preview(form.instance) if not form.is_bound or form.previewed else None
-        return super().render_change_form(request, {**context, "preview": shown, "editing": True}, *how, **kinds)
+        told = {**context, "preview": shown, "editing": True, **self._on_the_broker(request, context.get("original"))}
+        return super().render_change_form(request, told, *how, **kinds)
+
+    def _on_the_broker(self, request: HttpRequest, destination: Destination | None) -> dict[str, Any]:
+        if destination is None:
+            return {}
+        stored = Destination.objects.get(pk=destination.pk)  # a form that comes back has typed values in it
+        side = broker_side(stored)
+        buttons = policy_buttons(request, stored, side)
+        return {"broker": side, "buttons": buttons, "policy_changes": policy_changes(stored, SHOWN_CHANGES)}
 
     def save_model(self, request: HttpRequest, obj: Destination, form: forms.ModelForm, change: bool) -> None:
         save_destination(obj)

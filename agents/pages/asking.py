@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.models import LaunchSetting, ScheduledGroup
+from agents.models import Destination, LaunchSetting, ScheduledGroup
 from agents.pages.consoles import Text, page
 from agents.services.switching import Refused
 from contract.text import storable
 
 # What a person acts on and somebody else deletes at the same moment.
-GONE = (ScheduledGroup.DoesNotExist, LaunchSetting.DoesNotExist)
+GONE = (ScheduledGroup.DoesNotExist, LaunchSetting.DoesNotExist, Destination.DoesNotExist)
 EXPIRIES = {
     "1h": timedelta(hours=1),
     "4h": timedelta(hours=4),

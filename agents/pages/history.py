@@ -64,6 +64,7 @@ def subject_word(what: str) -> str:
         "schedule": _("Schedule"),
         "group": _("Group"),
         "trial": _("Trial"),
+        "policy": _("Redelivery policy"),
     }
     return words.get(what, what)
 
@@ -103,4 +104,8 @@ def _words() -> dict[tuple[str, str], str]:
         ("provision", "ready"): _("Ready on the broker"),
         ("provision", "failed"): _("Could not be made on the broker"),
         ("provision", "pending"): _("To be made on the broker"),
+        ("policy", "applying"): _("The redelivery policy is being written to the broker"),
+        ("policy", "applied"): _("Redelivery policy written to the broker"),
+        ("policy", "apply_failed"): _("The redelivery policy could not be written to the broker"),
+        ("policy", "adopted"): _("Redelivery policy adopted from the broker"),
     }

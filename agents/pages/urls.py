@@ -9,6 +9,7 @@ from agents.pages import (
     alert_actions,
     alerts,
     answers,
+    destination_policy,
     group_actions,
     group_pages,
     notices,
@@ -42,6 +43,8 @@ def register() -> None:
     add_page("settings/<slug:key>/stop/", setting_actions.stop_page, "setting_stop")
     add_page("settings/<slug:key>/notices/<int:pk>/test/", notices.test_page, "notice_test")
     add_page("settings/<slug:key>/resume/<str:name>/", setting_actions.resume_page, "setting_resume")
+    add_page("destinations/<int:pk>/apply/", destination_policy.apply_page, "destination_apply")
+    add_page("destinations/<int:pk>/adopt/", destination_policy.adopt_page, "destination_adopt")
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
     add_page("activations/<uuid:pk>/", activation.activation_page, "activation")

@@ -107,6 +107,8 @@ def every_page(world: World) -> dict[str, str]:
         "records": "/records/",
         "destinations": reverse("admin:agents_destination_changelist"),
         "destination": reverse("admin:agents_destination_change", args=[setting.destination_id]),
+        "apply a policy": f"/destinations/{setting.destination_id}/apply/",
+        "adopt a policy": f"/destinations/{setting.destination_id}/adopt/",
         "new setting": reverse("admin:agents_launchsetting_add"),
         "change setting": reverse("admin:agents_launchsetting_change", args=[setting.pk]),
         "preview": f"/previews/setting/?breaker_m=4&destination={setting.destination_id}",

@@ -12,7 +12,7 @@ from tests.web.pages import every_page, signed_in
 FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
     "run now", "stop", "resume", "group switch off", "group switch on", "group run",
-    "cordon", "drain", "back", "snooze alert", "close alert",
+    "cordon", "drain", "back", "snooze alert", "close alert", "apply a policy", "adopt a policy",
 )  # fmt: skip
 # With permissions of their own, which neither role has.
 FOR_NO_ROLE = ("redirect all", "discard some", "edit by a rule", "edit a letter", "import")

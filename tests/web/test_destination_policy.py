@@ -1,0 +1,304 @@
+"""What the broker has for a destination beside what is wanted: shown, written to it, taken over from it."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from agents.models import Destination, LaunchSetting, Pool, StateChange
+from agents.services import broker as broker_service
+from agents.services import policies
+from agents.services.leases import lease
+from agents.services.provisioning import provision_due
+from broker.errors import BrokerError, BrokerTimeout
+from broker.memory_adapter import MemoryBroker
+from broker.port import Account
+from tests.services import ArtemisService
+from tests.web.pages import looked_at
+from tests.web.rows import NOW, make_setting
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
+    """The site speaks to a broker in memory."""
+    broker = MemoryBroker()
+    monkeypatch.setattr(broker_service, "_connection", broker.management())
+    monkeypatch.setattr(broker_service, "_process", os.getpid())
+    return broker
+
+
+def made(pool: Pool, key: str = "orders", **policy: Any) -> Destination:
+    """On the broker, as wanted."""
+    destination, _new = Destination.objects.get_or_create(name=f"shop.{key}", defaults={"delay_ms": 100, **policy})
+    make_setting(pool, key, address=destination.name, provision_state="pending", provisioned_hash="")
+    provision_due(NOW)
+    assert LaunchSetting.objects.get(key=key).provision_state == "ready"
+    return destination
+
+
+@pytest.fixture
+def destination(memory: MemoryBroker, pool: Pool) -> Destination:
+    return made(pool, "orders", max_attempts=4)
+
+
+def meddle(destination: Destination, **settings: Any) -> None:
+    """Somebody at the broker's console."""
+    found = policies.read_policy(destination)
+    broker_service.management().call("broker", "addAddressSettings", destination.name, json.dumps(found | settings))
+
+
+def signed_in(who: User) -> Client:
+    client = Client()
+    client.force_login(who)
+    return client
+
+
+def url(destination: Destination, action: str) -> str:
+    return f"/destinations/{destination.pk}/{action}/"
+
+
+def page_of(client: Client, destination: Destination) -> str:
+    text = looked_at(client, f"/agents/destination/{destination.pk}/change/").text
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def seen(client: Client, destination: Destination, action: str) -> dict[str, str]:
+    """What the page that asks sends with its button."""
+    found = re.search(r'name="seen" value="(\w*)"', client.get(url(destination, action)).content.decode())
+    assert found, "the page asks"
+    return {"seen": found[1]}
+
+
+def said(client: Client, destination: Destination, action: str, confirmed: dict[str, str]) -> str:
+    answer = client.post(url(destination, action), confirmed, follow=True)
+    assert answer.redirect_chain[-1][0].endswith(f"/agents/destination/{destination.pk}/change/")
+    return " ".join(str(each) for each in answer.context["messages"])
+
+
+def stories() -> list[tuple[str, str, str]]:
+    rows = StateChange.objects.filter(what="policy").order_by("pk")
+    return [(row.setting.key if row.setting else "", row.new, row.reason) for row in rows]
+
+
+def test_what_the_broker_has_stands_beside_what_is_wanted(destination: Destination, viewer: User) -> None:
+    text = page_of(signed_in(viewer), destination)
+
+    assert "The broker has what is wanted." in text and "differs" not in text
+    assert "maximum attempts maxDeliveryAttempts 4 4" in text
+    assert "delay, ms redeliveryDelay 100 ms 100 ms" in text
+    assert "maximum delay, ms maxRedeliveryDelay 1 s 1 s" in text
+    assert "expiry, ms expiryDelay never never" in text
+    assert "dead-letter address deadLetterAddress MA.DLA MA.DLA" in text
+
+
+def test_each_value_that_differs_is_marked(destination: Destination, operator: User, viewer: User) -> None:
+    meddle(destination, maxDeliveryAttempts=-1, redeliveryDelay=7000, deadLetterAddress="trash")
+
+    text = page_of(signed_in(operator), destination)
+    assert "3 values differ" in text and text.count(" differs ") == 3
+    assert "maxDeliveryAttempts 4 without end differs" in text and "redeliveryDelay 100 ms 7 s differs" in text
+    assert "deadLetterAddress MA.DLA trash differs" in text
+    assert "Ask for the permission “Can change destination”" in page_of(signed_in(viewer), destination)
+
+
+def test_the_wanted_is_shown_while_the_broker_cannot_be_asked(
+    destination: Destination, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> Any:
+        raise BrokerTimeout("no answer within 1.5 s")
+
+    monkeypatch.setattr(policies, "management", away)
+    client = signed_in(operator)
+    text = page_of(client, destination)
+    assert "The broker cannot be asked what it has: no answer within 1.5 s" in text
+    assert "redeliveryDelay 100 ms —" in text and "differs" not in text
+    for action in ("apply", "adopt"):
+        assert "cannot be asked" in looked_at(client, url(destination, action)).text
+        assert "cannot be asked" in said(client, destination, action, {"seen": "x"})
+    assert stories() == []
+
+
+def test_one_that_nothing_receives_from_has_nothing_to_compare(memory: MemoryBroker, operator: User) -> None:
+    lone, client = Destination.objects.create(name="shop.lone"), signed_in(operator)
+
+    assert "The broker has" not in page_of(client, lone)
+    assert "has not made it" in said(client, lone, "apply", {"seen": ""})
+    assert "has not made it" in looked_at(client, url(lone, "adopt")).text
+
+
+def test_only_who_may_change_a_destination_may_do_either(
+    destination: Destination, operator: User, viewer: User, outsider: User
+) -> None:
+    meddle(destination, redeliveryDelay=7000)
+    for action in ("apply", "adopt"):
+        confirmed = seen(signed_in(operator), destination, action)
+        for who in (viewer, outsider):
+            assert signed_in(who).get(url(destination, action)).status_code == 403
+            assert signed_in(who).post(url(destination, action), confirmed).status_code == 403
+    assert policies.read_policy(destination)["redeliveryDelay"] == 7000
+    assert Destination.objects.get(pk=destination.pk).delay_ms == 100 and stories() == []
+
+
+def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
+    destination: Destination, operator: User, pool: Pool
+) -> None:
+    made(pool, "mails")
+    other = make_setting(pool, "archive", address=destination.name)
+    meddle(destination, redeliveryDelay=7000, deadLetterAddress="trash")
+    client = signed_in(operator)
+    asked = looked_at(client, url(destination, "apply")).text
+    assert "One that is delayed at this moment keeps its delay" in asked and "trash differs" in asked
+
+    assert "Written to the broker: shop.orders" in said(
+        client, destination, "apply", seen(client, destination, "apply")
+    )
+    found = policies.read_policy(destination)
+    assert (found["redeliveryDelay"], found["deadLetterAddress"]) == (100, "MA.DLA")
+    changes = "deadLetterAddress: trash → MA.DLA; redeliveryDelay: 7000 → 100"
+    assert sorted(stories()) == sorted(
+        (key, new, changes) for key in ("orders", other.key) for new in ("applying", "applied")
+    )
+    assert set(StateChange.objects.filter(what="policy").values_list("by", flat=True)) == {operator.pk}
+    text = page_of(client, destination)
+    assert text.count("Redelivery policy written to the broker") == 1 and "The broker has what is wanted." in text
+    assert "Redelivery policy written to the broker" in looked_at(client, "/settings/archive/").text
+
+
+def test_adopt_makes_what_the_broker_has_the_wish(destination: Destination, operator: User) -> None:
+    meddle(
+        destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, redeliveryMultiplier=3, maxDeliveryAttempts=-1,
+        redeliveryCollisionAvoidanceFactor=0.25, expiryDelay=60_000, expiryAddress="trash",
+    )  # fmt: skip
+    client = signed_in(operator)
+
+    assert "Adopted from the broker" in said(client, destination, "adopt", seen(client, destination, "adopt"))
+    destination.refresh_from_db()
+    stored = (
+        destination.max_attempts, destination.delay_ms, destination.multiplier, destination.max_delay_ms,
+        destination.collision_avoidance, destination.expiry_ms,
+    )  # fmt: skip
+    assert stored == (-1, 7000, 3.0, None, 0.25, 60_000)
+    [(key, new, changes)] = stories()
+    assert (key, new) == ("orders", "adopted")
+    assert "redeliveryDelay: 100 → 7000" in changes and "expiryAddress" not in changes
+    assert LaunchSetting.objects.get(key="orders").provision_state == "pending"
+    # What is the MA's is written by the worker, as after any change.
+    provision_due(NOW)
+    assert LaunchSetting.objects.get(key="orders").provision_state == "ready"
+    assert policies.read_policy(destination)["expiryAddress"] == "MA.DLA"
+    assert "The broker has what is wanted." in page_of(client, destination)
+
+
+def test_what_only_the_ma_decides_is_not_adopted(destination: Destination, operator: User) -> None:
+    meddle(destination, deadLetterAddress="trash")
+    client = signed_in(operator)
+
+    assert "What differs is always the MA's." in page_of(client, destination)
+    assert "apply it" in said(client, destination, "adopt", seen(client, destination, "adopt"))
+    assert stories() == []
+
+
+def test_what_is_not_possible_here_is_not_adopted(destination: Destination, operator: User) -> None:
+    meddle(destination, redeliveryMultiplier=0.5, redeliveryDelay=9)
+    client = signed_in(operator)
+
+    told = said(client, destination, "adopt", seen(client, destination, "adopt"))
+    assert "not possible here" in told
+    assert Destination.objects.get(pk=destination.pk).delay_ms == 100 and stories() == []
+
+
+@pytest.mark.parametrize("action", ["apply", "adopt"])
+def test_what_somebody_did_not_see_is_not_done(destination: Destination, operator: User, action: str) -> None:
+    client = signed_in(operator)
+    meddle(destination, redeliveryDelay=7000)
+    confirmed = seen(client, destination, action)
+    meddle(destination, redeliveryDelay=8000)
+    assert "changed since you looked" in said(client, destination, action, confirmed)
+
+    confirmed = seen(client, destination, action)
+    Destination.objects.filter(pk=destination.pk).update(delay_ms=200)
+    assert "changed since you looked" in said(client, destination, action, confirmed)
+    assert policies.read_policy(destination)["redeliveryDelay"] == 8000
+    assert Destination.objects.get(pk=destination.pk).delay_ms == 200 and stories() == []
+
+
+def test_nothing_is_done_where_nothing_differs(destination: Destination, operator: User) -> None:
+    client = signed_in(operator)
+    for action in ("apply", "adopt"):
+        assert "The broker has what is wanted" in said(client, destination, action, seen(client, destination, action))
+    assert stories() == []
+
+
+def test_a_broker_that_refuses_is_told_with_its_words(
+    destination: Destination, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meddle(destination, redeliveryDelay=7000)
+    client = signed_in(operator)
+    confirmed = seen(client, destination, "apply")
+
+    def refused(*_of: Any) -> Any:
+        raise BrokerError("not for you")
+
+    monkeypatch.setattr(policies, "apply", refused)
+    assert "The broker did not take it: not for you" in said(client, destination, "apply", confirmed)
+    assert [new for _key, new, _reason in stories()] == ["applying", "apply_failed"]
+
+
+def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
+    destination: Destination, operator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meddle(destination, redeliveryDelay=7000)
+    client, really = signed_in(operator), policies.apply
+
+    def killed(management: Any, steps: Any) -> Any:
+        really(management, steps)
+        raise SystemExit
+
+    monkeypatch.setattr(policies, "apply", killed)
+    with pytest.raises(SystemExit):
+        client.post(url(destination, "apply"), seen(client, destination, "apply"))
+    assert [new for _key, new, _reason in stories()] == ["applying"]
+    monkeypatch.setattr(policies, "apply", really)
+    assert "The broker has what is wanted" in said(client, destination, "apply", seen(client, destination, "apply"))
+
+
+def test_nobody_writes_while_a_worker_provisions(destination: Destination, operator: User) -> None:
+    meddle(destination, redeliveryDelay=7000)
+    client = signed_in(operator)
+    confirmed = seen(client, destination, "apply")
+    with lease("provision", policies.LEASE):
+        assert "is being provisioned" in said(client, destination, "apply", confirmed)
+    assert policies.read_policy(destination)["redeliveryDelay"] == 7000
+
+
+@pytest.fixture
+def house_broker(artemis: ArtemisService, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    settings.MA_BROKER_STOMP = Account(artemis.stomp_address, artemis.ops.user, artemis.ops.password)
+    monkeypatch.setattr(broker_service, "_connection", None)
+    yield
+    broker_service.management().close()
+
+
+def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: User) -> None:
+    """With the account of the MA's operations and the answers of the pinned release."""
+    destination = made(pool, f"k{os.getpid()}", expiry_ms=90_000, collision_avoidance=0.5, multiplier=1.5)
+    client = signed_in(operator)
+    assert "The broker has what is wanted." in page_of(client, destination)
+    meddle(destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, expiryDelay=-1)
+    assert "3 values differ" in page_of(client, destination)
+
+    assert "Adopted from" in said(client, destination, "adopt", seen(client, destination, "adopt"))
+    destination.refresh_from_db()
+    assert (destination.delay_ms, destination.max_delay_ms, destination.expiry_ms) == (7000, None, None)
+    provision_due(NOW)
+    meddle(destination, maxDeliveryAttempts=2, deadLetterAddress="trash")
+    assert "Written to" in said(client, destination, "apply", seen(client, destination, "apply"))
+    assert "The broker has what is wanted." in page_of(client, destination)
+
+    # It tells nothing of what was never set: what it goes by then is in ADOPTED.
+    assert "redeliveryMultiplier" not in policies.read_policy(Destination(name="never.made.by.anybody"))
