@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contract.outcomes import Breaker
-from tests.kma.cells.table import ROWS, SILENT, WAYS, End, Row, Way
+from tests.kma.cells.table import ROWS, WAYS, End, Row, Way
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "acknowledgement.md"
 PLACE = re.compile(r"(<!-- table of cells -->\n).*?(<!-- end of the table -->)", re.DOTALL)
@@ -26,32 +26,32 @@ def written(text: str) -> str:
 
 
 def _row(row: Row) -> str:
-    outcome, _, kind = row.record.partition(": ")
-    record = f"protocol `{outcome}`, `{kind}`" if kind else f"*{outcome}*" if outcome else "–"
     cells = (
         row.event.value,
         _ways(row.ways),
         " or ".join(end.where.value for end in row.ends),
         " or ".join(map(_count, row.ends)),
         " or ".join(_sent(end, row.ways) for end in row.ends),
-        record,
+        ", ".join(map(_record, row.records)) or "–",
         COUNTED[row.breaker],
     )
     return "| " + " | ".join(cells) + " |"
 
 
+def _record(record: str) -> str:
+    outcome, _, kind = record.partition(": ")
+    return f"protocol `{outcome}`, `{kind}`" if kind else f"*{outcome}*"
+
+
 def _ways(ways: Sequence[Way]) -> str:
-    if set(ways) == set(WAYS):
-        return "all"
-    silent, sending = [f"`{way.mode.value}`" for way in ways if not way.sends], [way for way in ways if way.sends]
-    told = [", ".join(silent)] if silent else []
-    if sending:
-        told.append("sending: " + ", ".join(f"`{way.mode.value}`" for way in sending))
-    if set(ways) == set(SILENT):
-        return "all that send nothing"
-    if set(ways) == set(WAYS) - set(SILENT):
-        return "all that send"
-    return "; ".join(told)
+    told = []
+    for mode in dict.fromkeys(way.mode for way in WAYS):
+        all_of_it, these = ([way for way in some if way.mode is mode] for some in (WAYS, ways))
+        if set(these) == set(all_of_it):
+            told.append(f"`{mode.value}`")
+        elif these:
+            told.append(f"`{mode.value}` {'that sends' if these[0].sends else 'that sends nothing'}")
+    return "all" if set(ways) == set(WAYS) else ", ".join(told)
 
 
 def _count(end: End) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.houses import House
-from tests.kma.cells.table import Cell, Event
-from tests.kma.cells.trial import MODULES, Trial
+from tests.kma.cells.table import OPEN, Cell, Event
+from tests.kma.cells.trial import KINDS, MODULES, Trial
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 from tests.kma.worker import Worker
@@ -53,6 +53,8 @@ class Stand:
 
     def _there(self, trial: Trial) -> bool:
         held = (self.holds / f"{trial.setting.key}.held").exists()
+        if trial.cell.event in OPEN:
+            return bool(self._told(trial, "acknowledgement_opened"))
         return held if trial.cell.event in BEFORE + AFTER else trial.begun
 
     def want_nothing(self) -> None:
@@ -66,9 +68,10 @@ class Stand:
             trial.gate.touch()
 
     def records_of(self, trial: Trial) -> dict[str, list[dict[str, Any]]]:
-        kinds = ("protocol", "recovered", "closing")
-        key = trial.setting.key
-        return {kind: [one for one in self.ma.contents(kind) if one["run"]["setting"] == key] for kind in kinds}
+        return {kind: self._told(trial, kind) for kind in KINDS}
+
+    def _told(self, trial: Trial, kind: str) -> list[dict[str, Any]]:
+        return [one for one in self.ma.contents(kind) if one["run"]["setting"] == trial.setting.key]
 
     def until_closed(self) -> None:
         eventually(lambda: len(self.ma.contents("closing")) == len(self.trials), "closing record of each run", 60)

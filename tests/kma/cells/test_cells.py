@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from broker.amqp_adapter import AmqpConsumer
+from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Account, Consumer, ConsumerEvents
-from contract.messages import DesiredRun
+from contract.acknowledging import Action
+from contract.messages import Answer, DesiredRun
 from deploy.config import LOOPBACK
 from tests.acceptance.launching.proxy import Wire
 from tests.broker.houses import RealHouse
-from tests.kma.cells.table import BROKER_KILLS, KMA_KILLS, WAYS, Cell, Event, cells, possible
-from tests.kma.cells.trial import MODULES, Trial
+from tests.kma.cells.table import BROKER_KILLS, KMA_KILLS, OPEN, WAYS, Cell, Event, cells, possible
+from tests.kma.cells.trial import KINDS, MODULES, Trial
 from tests.kma.fakes import Stage, eventually
 
+ANSWERS = {Event.COMMITTED_LATER: Action.COMMIT, Event.ROLLED_BACK_LATER: Action.ROLLBACK}
 QUIET = [event for event in Event if event not in KMA_KILLS + BROKER_KILLS]
 
 
@@ -43,7 +45,7 @@ def wire(house: RealHouse) -> Iterator[Wire]:
 def test_cell(house: RealHouse, wire: Wire, tmp_path: Path, cell: Cell) -> None:
     trial = Trial(house, cell, tmp_path)
     account = replace(house.kma, url=f"amqp://{LOOPBACK}:{wire.port}")
-    one = Stage(tmp_path, [], modules=MODULES, connect=linked(account))
+    one = Stage(tmp_path, [], modules=MODULES, connect=linked(account), publisher=lambda: AmqpPublisher(house.kma))
     one.run = type(one.run)(trial.desired, "1", one.around)
     one.run.start()
     try:
@@ -51,7 +53,7 @@ def test_cell(house: RealHouse, wire: Wire, tmp_path: Path, cell: Cell) -> None:
         one.run.join(30)
         assert not one.run.alive
         trial.judge_message()
-        trial.judge_records({kind: one.records(kind) for kind in ("protocol", "recovered", "closing")})
+        trial.judge_records({kind: one.records(kind) for kind in KINDS})
     finally:
         trial.gate.touch()
         one.end()
@@ -59,11 +61,17 @@ def test_cell(house: RealHouse, wire: Wire, tmp_path: Path, cell: Cell) -> None:
 
 def _happen(one: Stage, trial: Trial, wire: Wire) -> None:
     """What does not happen by the message's own script. A run ends by itself when its message has been handled."""
-    if trial.cell.event is Event.STOPPED:
+    event = trial.cell.event
+    if event in (Event.STOPPED, Event.CONNECTION_LOST):
         eventually(lambda: trial.begun, "a start")
+    elif event in OPEN:
+        eventually(lambda: one.records("acknowledgement_opened") != [], "what waits for its answer")
+    if event in (Event.STOPPED, Event.STOPPED_OPEN):
         one.run.stop(close=True, reason="test")
-    elif trial.cell.event is Event.CONNECTION_LOST:
-        eventually(lambda: trial.begun, "a start")
+    elif event in (Event.CONNECTION_LOST, Event.CONNECTION_LOST_OPEN):
         wire.close()
         eventually(lambda: not one.run.report().connected, "the loss")
         trial.gate.touch()
+    elif event in ANSWERS:
+        (waiting,) = one.records("acknowledgement_opened")
+        one.run.pass_on(Answer(waiting["acknowledgement"], ANSWERS[event]))

@@ -13,6 +13,7 @@ from tests.kma.cells.table import Cell, Event, Where
 from tests.kma.fakes import SAMPLES, eventually
 from tests.kma.queues import of, publish, script
 
+KINDS = ("protocol", "recovered", "acknowledgement_ended", "closing")
 MODULES = ("tests.kma.cells.agents", *SAMPLES)
 ATTEMPTS = 2
 MINUTE = 60_000  # ms: what failed stays where it is, until it is asked for
@@ -21,8 +22,11 @@ LIMIT = 0.4  # seconds
 BEFORE = BreakerCounts("ValueError", 1, 1)
 AFTER = {Breaker.RESET: 0, Breaker.IGNORE: 1, Breaker.COUNT: 2}
 
-WAIT = {"do": "wait"}
+SECRET = "5e" * 32
+
+WAIT, COMMIT = {"do": "wait"}, {"do": "acknowledge"}
 STEPS = {
+    Event.ROLLS_BACK: {"do": "acknowledge", "action": "ROLLBACK"},
     Event.RAISES: {"do": "raise", "type": "KeyError"},
     Event.RAISES_LAST: {"do": "raise", "type": "KeyError"},
     Event.TEMPORARY: {"do": "temporary"},
@@ -35,6 +39,12 @@ STEPS = {
     Event.KMA_KILLED: WAIT,
     Event.BROKER_KILLED: WAIT,
 }
+# Those in which an agent of the mode CLIENT answers before it returns or raises.
+COMMITS = (
+    *(Event.RETURNS, Event.RETURNS_AGAIN, Event.SEND_REFUSED, Event.RAISES_AFTER_COMMIT),
+    *(Event.CONNECTION_LOST, Event.BROKER_KILLED),
+    *(Event.KMA_KILLED_BEFORE, Event.KMA_KILLED_AFTER, Event.BROKER_KILLED_BEFORE, Event.BROKER_KILLED_AFTER),
+)
 
 
 class Trial:
@@ -51,8 +61,14 @@ class Trial:
             self._fail_once()
 
     def _steps(self) -> list[dict[str, Any]]:
-        sends = [{"do": "send", "destination": self.target.address, "body": "sent"}] if self.cell.way.sends else []
-        return [*sends, STEPS.get(self.cell.event, {"do": "ok"})]
+        event, way = self.cell.event, self.cell.way
+        steps = [{"do": "send", "destination": self.target.address, "body": "sent"}] if way.sends else []
+        steps.append(STEPS.get(event, {"do": "ok"}))
+        if way.mode is Mode.CLIENT and event in COMMITS:
+            steps.append(COMMIT)
+        if event is Event.RAISES_AFTER_COMMIT:
+            steps.append(STEPS[Event.RAISES])
+        return steps
 
     def _fail_once(self) -> None:
         consumer, owner = self.house.consume(self.setting)
@@ -65,6 +81,7 @@ class Trial:
     def desired(self) -> DesiredRun:
         limit = LIMIT if self.cell.event is Event.OVER_LIMIT else 0.0
         transacted = self.cell.way.mode is Mode.TRANSACTED
+        answered_in_time = LIMIT if self.cell.event is Event.NO_ANSWER else 0.0
         return of(
             self.setting,
             activation=uuid4(),
@@ -76,6 +93,8 @@ class Trial:
             carried_counts=BEFORE,
             handling_timeout_seconds=0.0 if transacted else limit,
             transaction_timeout_seconds=limit if transacted else 0.0,
+            acknowledgement_secret=SECRET,
+            acknowledgement_timeout_seconds=answered_in_time,
             parameters={"truth_file": str(self.truth), "gate": str(self.gate)},
         )
 
@@ -100,7 +119,8 @@ class Trial:
         """`records`: contents by kind, of this run and all that it will ever tell."""
         told = [f"{one['outcome']}: {one['exception_type']}" for one in records["protocol"]]
         told += ["recovered"] * len(records["recovered"])
-        assert told == ([self.cell.row.record] if self.cell.row.record else [])
+        told += [f"answer {one['state']}" for one in records["acknowledgement_ended"]]
+        assert sorted(told) == sorted(self.cell.row.records)
         (closing,) = records["closing"]
         if self.cell.row.breaker is not None:
             assert closing["counts"]["any"] == AFTER[self.cell.row.breaker]
