@@ -44,14 +44,15 @@ def _record(record: str) -> str:
 
 
 def _ways(ways: Sequence[Way]) -> str:
-    told = []
+    if set(ways) == set(WAYS):
+        return "all"
+    told: dict[str, list[str]] = {"": [], " sending": [], " sending nothing": []}
     for mode in dict.fromkeys(way.mode for way in WAYS):
         all_of_it, these = ([way for way in some if way.mode is mode] for some in (WAYS, ways))
-        if set(these) == set(all_of_it):
-            told.append(f"`{mode.value}`")
-        elif these:
-            told.append(f"`{mode.value}` {'that sends' if these[0].sends else 'that sends nothing'}")
-    return "all" if set(ways) == set(WAYS) else ", ".join(told)
+        if these:
+            how = "" if set(these) == set(all_of_it) else " sending" if these[0].sends else " sending nothing"
+            told[how].append(f"`{mode.value}`")
+    return "; ".join(", ".join(modes) + how for how, modes in told.items() if modes)
 
 
 def _count(end: End) -> str:

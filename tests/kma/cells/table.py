@@ -95,9 +95,10 @@ class Cell:
         return f"{self.event.name.lower()}-{str(self.way).replace(', ', '-').lower()}"
 
 
-SILENT = tuple(Way(mode) for mode in (Mode.TRANSACTED, Mode.AUTO))
+BY_RETURN = (Mode.TRANSACTED, Mode.AUTO, Mode.DUPS_OK)
+SILENT = tuple(Way(mode) for mode in BY_RETURN)
 CLIENT = (Way(Mode.CLIENT, sends=True),)
-BY_RETURNING = tuple(Way(mode, sends=True) for mode in (Mode.TRANSACTED, Mode.AUTO))
+BY_RETURNING = tuple(Way(mode, sends=True) for mode in BY_RETURN)
 SENDING = BY_RETURNING + CLIENT
 WAYS = SILENT + SENDING
 
