@@ -11,6 +11,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     initial = True
 
     dependencies = [
@@ -19,658 +20,264 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Destination",
+            name='Destination',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "name",
-                    models.CharField(
-                        max_length=200,
-                        unique=True,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
-                                "Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us.",
-                            )
-                        ],
-                        verbose_name="address",
-                    ),
-                ),
-                (
-                    "max_attempts",
-                    models.IntegerField(
-                        default=10,
-                        validators=[
-                            django.core.validators.MinValueValidator(-1),
-                            django.core.validators.MaxValueValidator(1000000),
-                        ],
-                        verbose_name="maximum attempts",
-                    ),
-                ),
-                (
-                    "delay_ms",
-                    models.PositiveBigIntegerField(
-                        default=5000,
-                        validators=[django.core.validators.MaxValueValidator(2592000000)],
-                        verbose_name="delay, ms",
-                    ),
-                ),
-                (
-                    "multiplier",
-                    models.FloatField(
-                        default=2.0,
-                        validators=[
-                            django.core.validators.MinValueValidator(1.0),
-                            django.core.validators.MaxValueValidator(100.0),
-                        ],
-                        verbose_name="multiplier",
-                    ),
-                ),
-                (
-                    "max_delay_ms",
-                    models.PositiveBigIntegerField(
-                        blank=True,
-                        null=True,
-                        validators=[django.core.validators.MaxValueValidator(31536000000)],
-                        verbose_name="maximum delay, ms",
-                    ),
-                ),
-                (
-                    "collision_avoidance",
-                    models.FloatField(
-                        default=0.0,
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                        verbose_name="collision avoidance",
-                    ),
-                ),
-                (
-                    "expiry_ms",
-                    models.PositiveBigIntegerField(
-                        blank=True,
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(31536000000),
-                        ],
-                        verbose_name="expiry, ms",
-                    ),
-                ),
-                ("accept_queue_senders", models.BooleanField(default=False, verbose_name="accept queue senders")),
-                ("description", models.TextField(blank=True, default="", verbose_name="description")),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=200, unique=True, validators=[django.core.validators.RegexValidator('^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$', 'Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us.')], verbose_name='address')),
+                ('max_attempts', models.IntegerField(default=10, validators=[django.core.validators.MinValueValidator(-1), django.core.validators.MaxValueValidator(1000000)], verbose_name='maximum attempts')),
+                ('delay_ms', models.PositiveBigIntegerField(default=5000, validators=[django.core.validators.MaxValueValidator(2592000000)], verbose_name='delay, ms')),
+                ('multiplier', models.FloatField(default=2.0, validators=[django.core.validators.MinValueValidator(1.0), django.core.validators.MaxValueValidator(100.0)], verbose_name='multiplier')),
+                ('max_delay_ms', models.PositiveBigIntegerField(blank=True, null=True, validators=[django.core.validators.MaxValueValidator(31536000000)], verbose_name='maximum delay, ms')),
+                ('collision_avoidance', models.FloatField(default=0.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)], verbose_name='collision avoidance')),
+                ('expiry_ms', models.PositiveBigIntegerField(blank=True, null=True, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(31536000000)], verbose_name='expiry, ms')),
+                ('accept_queue_senders', models.BooleanField(default=False, verbose_name='accept queue senders')),
+                ('description', models.TextField(blank=True, default='', verbose_name='description')),
             ],
             options={
-                "verbose_name": "destination",
-                "verbose_name_plural": "destinations",
-                "ordering": (django.db.models.functions.text.Lower("name"),),
+                'verbose_name': 'destination',
+                'verbose_name_plural': 'destinations',
+                'ordering': (django.db.models.functions.text.Lower('name'),),
             },
         ),
         migrations.CreateModel(
-            name="Pool",
+            name='Pool',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "name",
-                    models.CharField(
-                        max_length=60,
-                        unique=True,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^[a-z0-9][a-z0-9-]{0,59}$", "Small letters, digits and hyphens, at most 60."
-                            )
-                        ],
-                        verbose_name="name",
-                    ),
-                ),
-                ("description", models.TextField(blank=True, default="", verbose_name="description")),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9-]{0,59}$', 'Small letters, digits and hyphens, at most 60.')], verbose_name='name')),
+                ('description', models.TextField(blank=True, default='', verbose_name='description')),
             ],
             options={
-                "verbose_name": "pool",
-                "verbose_name_plural": "pools",
-                "ordering": ("name",),
+                'verbose_name': 'pool',
+                'verbose_name_plural': 'pools',
+                'ordering': ('name',),
             },
         ),
         migrations.CreateModel(
-            name="ProcessBeat",
+            name='ProcessBeat',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=60, unique=True, verbose_name="process")),
-                ("at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="last sign of life")),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=60, unique=True, verbose_name='process')),
+                ('at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='last sign of life')),
             ],
             options={
-                "verbose_name": "process beat",
-                "verbose_name_plural": "process beats",
-                "ordering": ("name",),
+                'verbose_name': 'process beat',
+                'verbose_name_plural': 'process beats',
+                'ordering': ('name',),
             },
         ),
         migrations.CreateModel(
-            name="Server",
+            name='Server',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "name",
-                    models.CharField(
-                        max_length=63,
-                        unique=True,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^[a-z0-9][a-z0-9.-]{0,62}$",
-                                "Small letters, digits, points and hyphens, at most 63, a letter or digit first.",
-                            )
-                        ],
-                        verbose_name="name",
-                    ),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
-                ),
-                (
-                    "last_seen_at",
-                    models.DateTimeField(db_index=True, editable=False, null=True, verbose_name="last seen"),
-                ),
-                ("boot", models.UUIDField(editable=False, null=True, verbose_name="boot")),
-                (
-                    "kma_version",
-                    models.CharField(default="", editable=False, max_length=60, verbose_name="KMA version"),
-                ),
-                ("clock_skew_seconds", models.FloatField(default=0.0, editable=False, verbose_name="clock skew, s")),
-                ("spool_rows", models.BigIntegerField(default=0, editable=False, verbose_name="records in spool")),
-                ("spool_bytes", models.BigIntegerField(default=0, editable=False, verbose_name="bytes in spool")),
-                (
-                    "spool_limit_bytes",
-                    models.BigIntegerField(default=0, editable=False, verbose_name="spool limit, bytes"),
-                ),
-                ("spool_full", models.BooleanField(default=False, editable=False, verbose_name="spool full")),
-                ("problems", models.JSONField(default=list, editable=False, verbose_name="problems")),
-                (
-                    "desired_version",
-                    models.CharField(default="", editable=False, max_length=64, verbose_name="desired state it has"),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9][a-z0-9.-]{0,62}$', 'Small letters, digits, points and hyphens, at most 63, a letter or digit first.')], verbose_name='name')),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
+                ('last_seen_at', models.DateTimeField(db_index=True, editable=False, null=True, verbose_name='last seen')),
+                ('boot', models.UUIDField(editable=False, null=True, verbose_name='boot')),
+                ('kma_version', models.CharField(default='', editable=False, max_length=60, verbose_name='KMA version')),
+                ('clock_skew_seconds', models.FloatField(default=0.0, editable=False, verbose_name='clock skew, s')),
+                ('spool_rows', models.BigIntegerField(default=0, editable=False, verbose_name='records in spool')),
+                ('spool_bytes', models.BigIntegerField(default=0, editable=False, verbose_name='bytes in spool')),
+                ('spool_limit_bytes', models.BigIntegerField(default=0, editable=False, verbose_name='spool limit, bytes')),
+                ('spool_full', models.BooleanField(default=False, editable=False, verbose_name='spool full')),
+                ('problems', models.JSONField(default=list, editable=False, verbose_name='problems')),
+                ('desired_version', models.CharField(default='', editable=False, max_length=64, verbose_name='desired state it has')),
             ],
             options={
-                "verbose_name": "server",
-                "verbose_name_plural": "servers",
-                "ordering": ("name",),
+                'verbose_name': 'server',
+                'verbose_name_plural': 'servers',
+                'ordering': ('name',),
             },
         ),
         migrations.CreateModel(
-            name="ApiToken",
+            name='ApiToken',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(blank=True, default="", max_length=100, verbose_name="name")),
-                ("digest", models.CharField(editable=False, max_length=64, unique=True)),
-                (
-                    "created_at",
-                    models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
-                ),
-                ("last_used_at", models.DateTimeField(editable=False, null=True, verbose_name="last used")),
-                ("revoked_at", models.DateTimeField(blank=True, null=True, verbose_name="revoked")),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="api_tokens",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(blank=True, default='', max_length=100, verbose_name='name')),
+                ('digest', models.CharField(editable=False, max_length=64, unique=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
+                ('last_used_at', models.DateTimeField(editable=False, null=True, verbose_name='last used')),
+                ('revoked_at', models.DateTimeField(blank=True, null=True, verbose_name='revoked')),
+                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL, verbose_name='user')),
             ],
             options={
-                "verbose_name": "API token",
-                "verbose_name_plural": "API tokens",
-                "ordering": ("user", "-created_at"),
+                'verbose_name': 'API token',
+                'verbose_name_plural': 'API tokens',
+                'ordering': ('user', '-created_at'),
             },
         ),
         migrations.CreateModel(
-            name="LaunchSetting",
+            name='LaunchSetting',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "key",
-                    models.CharField(
-                        max_length=61, unique=True, validators=[agents.models.setting.check_key], verbose_name="key"
-                    ),
-                ),
-                ("agent", models.CharField(max_length=200, verbose_name="agent")),
-                (
-                    "timing",
-                    models.CharField(
-                        choices=[("ASAP", "as soon as possible")], default="ASAP", max_length=10, verbose_name="timing"
-                    ),
-                ),
-                (
-                    "spread",
-                    models.CharField(
-                        choices=[("ANY", "on one server of the pool"), ("MANY", "on every server of the pool")],
-                        default="ANY",
-                        max_length=4,
-                        verbose_name="spread",
-                    ),
-                ),
-                (
-                    "mode",
-                    models.CharField(
-                        choices=[("TRANSACTED", "transacted"), ("AUTO", "automatic")],
-                        default="TRANSACTED",
-                        max_length=10,
-                        verbose_name="acknowledgement mode",
-                    ),
-                ),
-                (
-                    "concurrency",
-                    models.PositiveSmallIntegerField(
-                        default=1,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(64),
-                        ],
-                        verbose_name="handlers per server",
-                    ),
-                ),
-                (
-                    "breaker_m",
-                    models.PositiveIntegerField(
-                        default=10,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(10000),
-                        ],
-                        verbose_name="breaker: limit of failures in a row",
-                    ),
-                ),
-                (
-                    "grace_seconds",
-                    models.FloatField(
-                        default=30.0,
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(3600.0),
-                        ],
-                        verbose_name="grace period, s",
-                    ),
-                ),
-                (
-                    "handling_timeout_seconds",
-                    models.FloatField(
-                        default=0.0,
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(604800.0),
-                        ],
-                        verbose_name="handling timeout, s (0 = none)",
-                    ),
-                ),
-                (
-                    "transaction_timeout_seconds",
-                    models.FloatField(
-                        default=300.0,
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(604800.0),
-                        ],
-                        verbose_name="transaction timeout, s (0 = none)",
-                    ),
-                ),
-                ("isolate", models.BooleanField(default=False, verbose_name="a new process after each failure")),
-                (
-                    "child_memory_mb",
-                    models.PositiveIntegerField(
-                        default=0,
-                        validators=[django.core.validators.MaxValueValidator(1048576)],
-                        verbose_name="memory bound of a process, MB (0 = none)",
-                    ),
-                ),
-                (
-                    "parameters",
-                    models.JSONField(
-                        blank=True,
-                        default=dict,
-                        validators=[agents.models.setting.check_parameters],
-                        verbose_name="parameters",
-                    ),
-                ),
-                (
-                    "masked_properties",
-                    models.JSONField(
-                        blank=True,
-                        default=list,
-                        validators=[agents.models.setting.check_names],
-                        verbose_name="masked message properties",
-                    ),
-                ),
-                ("description", models.TextField(blank=True, default="", verbose_name="description")),
-                ("enabled", models.BooleanField(default=False, editable=False, verbose_name="enabled")),
-                (
-                    "state_since",
-                    models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="since"),
-                ),
-                ("disabled_reason", models.TextField(blank=True, default="", editable=False, verbose_name="reason")),
-                ("provisioned_hash", models.CharField(blank=True, default="", editable=False, max_length=64)),
-                ("wanted_hash", models.CharField(blank=True, default="", editable=False, max_length=64)),
-                (
-                    "provision_state",
-                    models.CharField(
-                        choices=[
-                            ("pending", "being made on the broker"),
-                            ("ready", "ready on the broker"),
-                            ("failed", "failed on the broker"),
-                        ],
-                        default="pending",
-                        editable=False,
-                        max_length=10,
-                        verbose_name="on the broker",
-                    ),
-                ),
-                (
-                    "provision_problem",
-                    models.TextField(blank=True, default="", editable=False, verbose_name="problem on the broker"),
-                ),
-                ("provisioned_at", models.DateTimeField(editable=False, null=True, verbose_name="made on the broker")),
-                (
-                    "created_at",
-                    models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
-                ),
-                (
-                    "destination",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="settings",
-                        to="agents.destination",
-                        verbose_name="destination",
-                    ),
-                ),
-                (
-                    "disabled_by",
-                    models.ForeignKey(
-                        editable=False,
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="disabled by",
-                    ),
-                ),
-                (
-                    "pool",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="settings",
-                        to="agents.pool",
-                        verbose_name="pool",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('key', models.CharField(max_length=61, unique=True, validators=[agents.models.setting.check_key], verbose_name='key')),
+                ('agent', models.CharField(max_length=200, verbose_name='agent')),
+                ('timing', models.CharField(choices=[('ASAP', 'as soon as possible')], default='ASAP', max_length=10, verbose_name='timing')),
+                ('spread', models.CharField(choices=[('ANY', 'on one server of the pool'), ('MANY', 'on every server of the pool')], default='ANY', max_length=4, verbose_name='spread')),
+                ('mode', models.CharField(choices=[('TRANSACTED', 'transacted'), ('AUTO', 'automatic')], default='TRANSACTED', max_length=10, verbose_name='acknowledgement mode')),
+                ('concurrency', models.PositiveSmallIntegerField(default=1, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(64)], verbose_name='handlers per server')),
+                ('breaker_m', models.PositiveIntegerField(default=10, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(10000)], verbose_name='breaker: limit of failures in a row')),
+                ('grace_seconds', models.FloatField(default=30.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(3600.0)], verbose_name='grace period, s')),
+                ('handling_timeout_seconds', models.FloatField(default=0.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(604800.0)], verbose_name='handling timeout, s (0 = none)')),
+                ('transaction_timeout_seconds', models.FloatField(default=300.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(604800.0)], verbose_name='transaction timeout, s (0 = none)')),
+                ('isolate', models.BooleanField(default=False, verbose_name='a new process after each failure')),
+                ('child_memory_mb', models.PositiveIntegerField(default=0, validators=[django.core.validators.MaxValueValidator(1048576)], verbose_name='memory bound of a process, MB (0 = none)')),
+                ('parameters', models.JSONField(blank=True, default=dict, validators=[agents.models.setting.check_parameters], verbose_name='parameters')),
+                ('masked_properties', models.JSONField(blank=True, default=list, validators=[agents.models.setting.check_names], verbose_name='masked message properties')),
+                ('description', models.TextField(blank=True, default='', verbose_name='description')),
+                ('enabled', models.BooleanField(default=False, editable=False, verbose_name='enabled')),
+                ('state_since', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='since')),
+                ('disabled_reason', models.TextField(blank=True, default='', editable=False, verbose_name='reason')),
+                ('provisioned_hash', models.CharField(blank=True, default='', editable=False, max_length=64)),
+                ('wanted_hash', models.CharField(blank=True, default='', editable=False, max_length=64)),
+                ('provision_state', models.CharField(choices=[('pending', 'being made on the broker'), ('ready', 'ready on the broker'), ('failed', 'failed on the broker')], default='pending', editable=False, max_length=10, verbose_name='on the broker')),
+                ('provision_problem', models.TextField(blank=True, default='', editable=False, verbose_name='problem on the broker')),
+                ('provisioned_at', models.DateTimeField(editable=False, null=True, verbose_name='made on the broker')),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
+                ('destination', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='settings', to='agents.destination', verbose_name='destination')),
+                ('disabled_by', models.ForeignKey(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='disabled by')),
+                ('pool', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='settings', to='agents.pool', verbose_name='pool')),
             ],
             options={
-                "verbose_name": "launch setting",
-                "verbose_name_plural": "launch settings",
-                "ordering": ("key",),
-                "permissions": [
-                    ("can_enable", "Can enable launch settings"),
-                    ("can_disable", "Can disable launch settings"),
-                ],
+                'verbose_name': 'launch setting',
+                'verbose_name_plural': 'launch settings',
+                'ordering': ('key',),
+                'permissions': [('can_enable', 'Can enable launch settings'), ('can_disable', 'Can disable launch settings')],
             },
         ),
         migrations.CreateModel(
-            name="Activation",
+            name='Activation',
             fields=[
-                ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("pending", "waiting for a server"),
-                            ("running", "running"),
-                            ("succeeded", "succeeded"),
-                            ("failed", "failed"),
-                            ("interrupted", "interrupted"),
-                            ("stopped", "stopped"),
-                        ],
-                        default="pending",
-                        max_length=12,
-                        verbose_name="state",
-                    ),
-                ),
-                ("started_at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="started")),
-                ("ended_at", models.DateTimeField(null=True, verbose_name="ended")),
-                ("reason", models.TextField(blank=True, default="", verbose_name="reason")),
-                ("last_epoch", models.PositiveIntegerField(default=0, editable=False)),
-                (
-                    "started_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="started by",
-                    ),
-                ),
-                (
-                    "setting",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="activations",
-                        to="agents.launchsetting",
-                        verbose_name="launch setting",
-                    ),
-                ),
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('state', models.CharField(choices=[('pending', 'waiting for a server'), ('running', 'running'), ('succeeded', 'succeeded'), ('failed', 'failed'), ('interrupted', 'interrupted'), ('stopped', 'stopped')], default='pending', max_length=12, verbose_name='state')),
+                ('started_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='started')),
+                ('ended_at', models.DateTimeField(null=True, verbose_name='ended')),
+                ('reason', models.TextField(blank=True, default='', verbose_name='reason')),
+                ('last_epoch', models.PositiveIntegerField(default=0, editable=False)),
+                ('started_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='started by')),
+                ('setting', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='activations', to='agents.launchsetting', verbose_name='launch setting')),
             ],
             options={
-                "verbose_name": "activation",
-                "verbose_name_plural": "activations",
-                "ordering": ("-started_at",),
+                'verbose_name': 'activation',
+                'verbose_name_plural': 'activations',
+                'ordering': ('-started_at',),
             },
         ),
         migrations.CreateModel(
-            name="Run",
+            name='Run',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("epoch", models.PositiveIntegerField(verbose_name="epoch")),
-                ("wanted", models.BooleanField(default=True, verbose_name="wanted")),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("wanted", "wanted"),
-                            ("starting", "starting"),
-                            ("running", "running"),
-                            ("draining", "draining"),
-                            ("finished", "finished"),
-                            ("failed", "failed"),
-                            ("lost", "lost"),
-                        ],
-                        default="wanted",
-                        max_length=10,
-                        verbose_name="state",
-                    ),
-                ),
-                ("handled", models.BigIntegerField(default=0, verbose_name="handled")),
-                ("failed", models.BigIntegerField(default=0, verbose_name="failed")),
-                ("temporary", models.BigIntegerField(default=0, verbose_name="temporary")),
-                ("recovered", models.BigIntegerField(default=0, verbose_name="recovered")),
-                ("restarts", models.BigIntegerField(default=0, verbose_name="restarts")),
-                ("in_progress", models.IntegerField(default=0, verbose_name="in progress")),
-                ("connected", models.BooleanField(default=False, verbose_name="connected")),
-                (
-                    "same_type",
-                    models.CharField(
-                        blank=True, default="", max_length=255, verbose_name="type of the failures in a row"
-                    ),
-                ),
-                ("same_count", models.IntegerField(default=0, verbose_name="failures of that type in a row")),
-                ("any_count", models.IntegerField(default=0, verbose_name="failures in a row")),
-                ("reported_at", models.DateTimeField(null=True, verbose_name="reported")),
-                ("problem", models.TextField(blank=True, default="", verbose_name="problem")),
-                ("created_at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="created")),
-                ("closed_at", models.DateTimeField(null=True, verbose_name="closed")),
-                ("closing_records", models.BigIntegerField(null=True, verbose_name="records before the closing one")),
-                ("stored_records", models.BigIntegerField(default=0, verbose_name="stored records")),
-                (
-                    "activation",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="runs",
-                        to="agents.activation",
-                        verbose_name="activation",
-                    ),
-                ),
-                (
-                    "server",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="runs",
-                        to="agents.server",
-                        verbose_name="server",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('epoch', models.PositiveIntegerField(verbose_name='epoch')),
+                ('wanted', models.BooleanField(default=True, verbose_name='wanted')),
+                ('state', models.CharField(choices=[('wanted', 'wanted'), ('starting', 'starting'), ('running', 'running'), ('draining', 'draining'), ('finished', 'finished'), ('failed', 'failed'), ('lost', 'lost')], default='wanted', max_length=10, verbose_name='state')),
+                ('handled', models.BigIntegerField(default=0, verbose_name='handled')),
+                ('failed', models.BigIntegerField(default=0, verbose_name='failed')),
+                ('temporary', models.BigIntegerField(default=0, verbose_name='temporary')),
+                ('recovered', models.BigIntegerField(default=0, verbose_name='recovered')),
+                ('restarts', models.BigIntegerField(default=0, verbose_name='restarts')),
+                ('in_progress', models.IntegerField(default=0, verbose_name='in progress')),
+                ('connected', models.BooleanField(default=False, verbose_name='connected')),
+                ('same_type', models.CharField(blank=True, default='', max_length=255, verbose_name='type of the failures in a row')),
+                ('same_count', models.IntegerField(default=0, verbose_name='failures of that type in a row')),
+                ('any_count', models.IntegerField(default=0, verbose_name='failures in a row')),
+                ('reported_at', models.DateTimeField(null=True, verbose_name='reported')),
+                ('problem', models.TextField(blank=True, default='', verbose_name='problem')),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='created')),
+                ('closed_at', models.DateTimeField(null=True, verbose_name='closed')),
+                ('closing_records', models.BigIntegerField(null=True, verbose_name='records before the closing one')),
+                ('stored_records', models.BigIntegerField(default=0, verbose_name='stored records')),
+                ('activation', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='agents.activation', verbose_name='activation')),
+                ('server', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='agents.server', verbose_name='server')),
             ],
             options={
-                "verbose_name": "run",
-                "verbose_name_plural": "runs",
-                "ordering": ("-created_at", "-id"),
+                'verbose_name': 'run',
+                'verbose_name_plural': 'runs',
+                'ordering': ('-created_at', '-id'),
             },
         ),
         migrations.AddField(
-            model_name="pool",
-            name="servers",
-            field=models.ManyToManyField(blank=True, related_name="pools", to="agents.server", verbose_name="servers"),
+            model_name='pool',
+            name='servers',
+            field=models.ManyToManyField(blank=True, related_name='pools', to='agents.server', verbose_name='servers'),
         ),
         migrations.CreateModel(
-            name="OfferedAgent",
+            name='OfferedAgent',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("name", models.CharField(max_length=200, verbose_name="name")),
-                ("kind", models.CharField(max_length=20, verbose_name="kind")),
-                ("version", models.CharField(default="", max_length=60, verbose_name="version")),
-                ("summary", models.TextField(default="", verbose_name="summary")),
-                ("seen_at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="seen")),
-                (
-                    "server",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="offered_agents",
-                        to="agents.server",
-                        verbose_name="server",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('name', models.CharField(max_length=200, verbose_name='name')),
+                ('kind', models.CharField(max_length=20, verbose_name='kind')),
+                ('version', models.CharField(default='', max_length=60, verbose_name='version')),
+                ('summary', models.TextField(default='', verbose_name='summary')),
+                ('seen_at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='seen')),
+                ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='offered_agents', to='agents.server', verbose_name='server')),
             ],
             options={
-                "verbose_name": "offered agent",
-                "verbose_name_plural": "offered agents",
-                "ordering": ("name", "server"),
+                'verbose_name': 'offered agent',
+                'verbose_name_plural': 'offered agents',
+                'ordering': ('name', 'server'),
             },
         ),
         migrations.CreateModel(
-            name="ServerToken",
+            name='ServerToken',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(editable=False, max_length=64, unique=True)),
-                (
-                    "created_at",
-                    models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name="created"),
-                ),
-                ("revoked_at", models.DateTimeField(blank=True, null=True, verbose_name="revoked")),
-                ("last_used_at", models.DateTimeField(editable=False, null=True, verbose_name="last used")),
-                (
-                    "server",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="tokens", to="agents.server"
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('digest', models.CharField(editable=False, max_length=64, unique=True)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created')),
+                ('revoked_at', models.DateTimeField(blank=True, null=True, verbose_name='revoked')),
+                ('last_used_at', models.DateTimeField(editable=False, null=True, verbose_name='last used')),
+                ('server', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to='agents.server')),
             ],
             options={
-                "verbose_name": "server token",
-                "verbose_name_plural": "server tokens",
-                "ordering": ("server", "-created_at"),
+                'verbose_name': 'server token',
+                'verbose_name_plural': 'server tokens',
+                'ordering': ('server', '-created_at'),
             },
         ),
         migrations.CreateModel(
-            name="StateChange",
+            name='StateChange',
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("what", models.CharField(max_length=30, verbose_name="what")),
-                ("old", models.CharField(blank=True, default="", max_length=60, verbose_name="from")),
-                ("new", models.CharField(blank=True, default="", max_length=60, verbose_name="to")),
-                ("reason", models.TextField(blank=True, default="", verbose_name="reason")),
-                ("at", models.DateTimeField(default=django.utils.timezone.now, verbose_name="at")),
-                (
-                    "activation",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="changes",
-                        to="agents.activation",
-                    ),
-                ),
-                (
-                    "by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="by",
-                    ),
-                ),
-                (
-                    "server",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="changes",
-                        to="agents.server",
-                    ),
-                ),
-                (
-                    "setting",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="changes",
-                        to="agents.launchsetting",
-                        verbose_name="launch setting",
-                    ),
-                ),
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('what', models.CharField(max_length=30, verbose_name='what')),
+                ('old', models.CharField(blank=True, default='', max_length=60, verbose_name='from')),
+                ('new', models.CharField(blank=True, default='', max_length=60, verbose_name='to')),
+                ('reason', models.TextField(blank=True, default='', verbose_name='reason')),
+                ('at', models.DateTimeField(default=django.utils.timezone.now, verbose_name='at')),
+                ('activation', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.activation')),
+                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='by')),
+                ('server', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.server')),
+                ('setting', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='changes', to='agents.launchsetting', verbose_name='launch setting')),
             ],
             options={
-                "verbose_name": "state change",
-                "verbose_name_plural": "state changes",
-                "ordering": ("-at", "-id"),
+                'verbose_name': 'state change',
+                'verbose_name_plural': 'state changes',
+                'ordering': ('-at', '-id'),
             },
         ),
         migrations.AddIndex(
-            model_name="activation",
-            index=models.Index(fields=["setting", "-started_at"], name="activation_of_setting"),
+            model_name='activation',
+            index=models.Index(fields=['setting', '-started_at'], name='activation_of_setting'),
         ),
         migrations.AddConstraint(
-            model_name="activation",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state__in", ["pending", "running"])),
-                fields=("setting",),
-                name="one_open_activation_per_setting",
-            ),
+            model_name='activation',
+            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['pending', 'running'])), fields=('setting',), name='one_open_activation_per_setting'),
         ),
         migrations.AddIndex(
-            model_name="run",
-            index=models.Index(condition=models.Q(("wanted", True)), fields=["server"], name="wanted_runs_of_server"),
+            model_name='run',
+            index=models.Index(condition=models.Q(('wanted', True)), fields=['server'], name='wanted_runs_of_server'),
         ),
         migrations.AddIndex(
-            model_name="run",
-            index=models.Index(
-                condition=models.Q(("closed_at", None)), fields=["activation"], name="open_runs_of_activation"
-            ),
+            model_name='run',
+            index=models.Index(condition=models.Q(('closed_at', None)), fields=['activation'], name='open_runs_of_activation'),
         ),
         migrations.AddConstraint(
-            model_name="run",
-            constraint=models.UniqueConstraint(fields=("activation", "server", "epoch"), name="run_once_per_epoch"),
+            model_name='run',
+            constraint=models.UniqueConstraint(fields=('activation', 'server', 'epoch'), name='run_once_per_epoch'),
         ),
         migrations.AddConstraint(
-            model_name="offeredagent",
-            constraint=models.UniqueConstraint(fields=("server", "name"), name="agent_once_per_server"),
+            model_name='offeredagent',
+            constraint=models.UniqueConstraint(fields=('server', 'name'), name='agent_once_per_server'),
         ),
         migrations.AddIndex(
-            model_name="statechange",
-            index=models.Index(fields=["setting", "-at"], name="changes_of_setting"),
+            model_name='statechange',
+            index=models.Index(fields=['setting', '-at'], name='changes_of_setting'),
         ),
     ]

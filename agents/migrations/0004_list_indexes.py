@@ -5,34 +5,35 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("agents", "0003_duty_permission"),
+        ('agents', '0003_duty_permission'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name="activation",
-            index=models.Index(fields=["state", "-started_at", "-id"], name="activations_by_state"),
+            model_name='activation',
+            index=models.Index(fields=['state', '-started_at', '-id'], name='activations_by_state'),
         ),
         migrations.AddIndex(
-            model_name="activation",
-            index=models.Index(fields=["setting", "state", "-started_at", "-id"], name="activations_of_setting_state"),
+            model_name='activation',
+            index=models.Index(fields=['setting', 'state', '-started_at', '-id'], name='activations_of_setting_state'),
         ),
         migrations.AddIndex(
-            model_name="run",
-            index=models.Index(fields=["server", "-created_at", "-id"], name="runs_of_server_by_start"),
+            model_name='run',
+            index=models.Index(fields=['server', '-created_at', '-id'], name='runs_of_server_by_start'),
         ),
         migrations.AddIndex(
-            model_name="run",
-            index=models.Index(condition=models.Q(("closed_at", None)), fields=["server"], name="open_runs_of_server"),
+            model_name='run',
+            index=models.Index(condition=models.Q(('closed_at', None)), fields=['server'], name='open_runs_of_server'),
         ),
         migrations.AddIndex(
-            model_name="statechange",
-            index=models.Index(fields=["-at", "-id"], name="changes_by_time"),
+            model_name='statechange',
+            index=models.Index(fields=['-at', '-id'], name='changes_by_time'),
         ),
         migrations.AddIndex(
-            model_name="statechange",
-            index=models.Index(fields=["what", "-at", "-id"], name="changes_of_a_kind"),
+            model_name='statechange',
+            index=models.Index(fields=['what', '-at', '-id'], name='changes_of_a_kind'),
         ),
     ]

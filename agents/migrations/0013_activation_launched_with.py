@@ -4,14 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("agents", "0012_finished_well"),
+        ('agents', '0012_finished_well'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="activation",
-            name="launched_with",
+            model_name='activation',
+            name='launched_with',
             field=models.JSONField(editable=False, null=True),
         ),
     ]
