@@ -10,6 +10,7 @@ from typing import Any
 
 from agents.models import LaunchSetting, Run, Server
 from contract import wire
+from contract.acknowledging import read_id
 from contract.breaker import TripReason
 from contract.errors import ContractError
 from contract.fingerprint import fingerprint
@@ -86,6 +87,8 @@ def read(record: Record) -> RunRecord:
         raise ContractError("content.result", f"must be one of {', '.join(RESULTS)}")
     elif isinstance(content, Interruption):
         _check_interruption(content)
+    elif isinstance(content, (AcknowledgementOpened, AcknowledgementEnded)):
+        _check_delivery(content)
     elif isinstance(content, Closing):
         for name in ("records", "handled", "failed", "temporary", "restarts"):
             whole(getattr(content, name), f"content.{name}")
@@ -118,6 +121,17 @@ def _check_protocol(protocol: Protocol) -> None:
     whole(protocol.memory_peak_bytes, "content.memory_peak_bytes")
     if not math.isfinite(protocol.duration_seconds):
         raise ContractError("content.duration_seconds", "must be a finite number")
+
+
+def _check_delivery(content: AcknowledgementOpened | AcknowledgementEnded) -> None:
+    """A server speaks of the deliveries of its own runs only."""
+    try:
+        parts = read_id(content.acknowledgement)
+    except ValueError as error:
+        raise ContractError("content.acknowledgement", str(error)) from None
+    run = content.run
+    if (parts.server, parts.activation, parts.epoch) != (run.server, run.activation, run.epoch):
+        raise ContractError("content.acknowledgement", "is of another run")
 
 
 def _check_interruption(interruption: Interruption) -> None:

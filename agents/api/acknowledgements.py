@@ -176,6 +176,7 @@ class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, G
             row = answering.answer(
                 self._delivery(asked.validated_data), asked.validated_data["action"], self._who(), timezone.now()
             )
+            row = answering.until_ended(row)
         except answering.Unknown as error:
             raise Problem(error, 404, "not_found", "Look at /api/v1/acknowledgements/.") from error
         except answering.Ambiguous as error:
@@ -184,7 +185,6 @@ class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, G
             raise Problem(error, 409, "answered_otherwise", "Nothing: the first answer counts.") from error
         except answering.TooLate as error:
             raise Problem(error, 410, "gone", "Nothing: the message was given back, and comes again.") from error
-        row = answering.until_ended(row)
         waiting = row.state in WAITING_STATES
         headers = {"Location": address_of(row)} if waiting else {}
         code = status.HTTP_202_ACCEPTED if waiting else status.HTTP_200_OK

@@ -173,10 +173,9 @@ def _ask(
 def _acting(row: Acknowledgement, action: Action, user: Any) -> Callable[[Any], Text]:
     def act(_form: Any) -> Text:
         try:
-            answered = answering.answer(row, action, Answerer(by=user), timezone.now())
+            answered = answering.until_ended(answering.answer(row, action, Answerer(by=user), timezone.now()))
         except answering.NotAnswered as refused:
             raise Refused("not_answered", str(refused), "") from refused
-        answered = answering.until_ended(answered)
         if answered.state in WAITING_STATES:
             return _("Answered. Its server has not said yet what came of it.")
         if answered.reason:

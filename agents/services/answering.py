@@ -29,6 +29,7 @@ PATIENCE = 5.0
 WAITING_AT_ONCE = 2
 PAUSE = 0.1
 MOST_PASSED_ON = 500
+GONE = (AcknowledgementState.EXPIRED, AcknowledgementState.LOST)
 
 _places = BoundedSemaphore(WAITING_AT_ONCE)
 
@@ -125,7 +126,7 @@ def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -
             "answered", setting=row.setting.key, server=row.server.name, activation=str(row.activation_uuid),
             message_key=row.message_key, action=action.value,
         )  # fmt: skip
-    elif row.state in (AcknowledgementState.EXPIRED, AcknowledgementState.LOST):
+    elif row.state in GONE:
         raise TooLate(row.reason or _("It waits for no answer any more."), row)
     elif not _same(row, action):
         raise AnsweredOtherwise(_("Another answer came first: %(what)s.") % {"what": row.get_state_display()}, row)
@@ -140,7 +141,8 @@ def _same(row: Acknowledgement, action: Action) -> bool:
 
 
 def until_ended(row: Acknowledgement, seconds: float = PATIENCE) -> Acknowledgement:
-    """The row when it has ended, or as it is after so long: at once where enough others wait."""
+    """The row when it has ended, or as it is after so long: at once where enough others wait. Raises TooLate where its
+    server could do nothing with the answer any more."""
     if row.state not in WAITING_STATES or not _places.acquire(blocking=False):
         return row
     try:
@@ -150,6 +152,8 @@ def until_ended(row: Acknowledgement, seconds: float = PATIENCE) -> Acknowledgem
             row = _again(row)
     finally:
         _places.release()
+    if row.state in GONE:
+        raise TooLate(row.reason or _("It waits for no answer any more."), row)
     return row
 
 

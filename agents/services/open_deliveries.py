@@ -40,18 +40,15 @@ def accept(server: Server, told: Sequence[tuple[UUID, Told]], now: datetime) -> 
         for record, content in opened
         if content.run.setting in settings
     ]
-    names = [row.acknowledgement for row in rows]
-    there = set(Acknowledgement.objects.filter(acknowledgement__in=names).values_list("acknowledgement", flat=True))
-    Acknowledgement.objects.bulk_create(
-        [row for row in rows if row.acknowledgement not in there], ignore_conflicts=True
+    Acknowledgement.objects.bulk_create(rows, ignore_conflicts=True)
+    # Who answered by the id alone has made the row.
+    unopened = Acknowledgement.objects.filter(
+        acknowledgement__in=[row.acknowledgement for row in rows], server=server, opened_record=None
     )
+    made = set(unopened.values_list("acknowledgement", flat=True)) if rows else set()
     for row in rows:
-        # Who answered first made the row; who came between the two statements did too.
-        unopened = Acknowledgement.objects.filter(
-            acknowledgement=row.acknowledgement, server=server, opened_record=None
-        )
-        if row.acknowledgement in there:
-            unopened.update(**{name: getattr(row, name) for name in OPENED})
+        if row.acknowledgement in made:
+            unopened.filter(acknowledgement=row.acknowledgement).update(**{name: getattr(row, name) for name in OPENED})
     for record, content in told:
         if isinstance(content, AcknowledgementEnded):
             _end(server, record, content, now)
