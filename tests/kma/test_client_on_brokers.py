@@ -182,9 +182,9 @@ def test_a_broker_that_dies_ends_what_waits_and_its_messages_come_back(
     old = opened(one, 3)
     real = links[-1].settle_with_sends
 
-    def dying(tag: int, sends: Sequence[Outgoing]) -> None:
+    def dying(tag: int, sends: Sequence[Outgoing], **options: bool) -> None:
         either.kill()
-        real(tag, sends)
+        real(tag, sends, **options)
 
     setattr(links[-1], "settle_with_sends", dying)  # noqa: B010  # of this one only
     answer(one, old[1], Action.COMMIT)
