@@ -16,6 +16,7 @@ from uuid import UUID
 
 from contract.acknowledging import Action
 from contract.errors import UnsupportedVersion
+from contract.outcomes import AfterLast
 from contract.records import KIND_OF as KIND_OF
 from contract.records import KINDS as KINDS
 from contract.records import NO_COUNTS
@@ -79,6 +80,8 @@ class DesiredRun:
     run, for its acknowledgement ids. The two destinations get a small event for each commit or rollback ("" = none).
 
     DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited `dups_ok_seconds`.
+
+    `after_last`: what becomes of a message without an attempt left; EXCEPTION: a copy goes to `exception_destination`.
     """
 
     activation: UUID
@@ -113,6 +116,8 @@ class DesiredRun:
     acknowledgement_secret: str = field(default="", repr=False)
     dups_ok_messages: int = 100
     dups_ok_seconds: float = 1.0
+    after_last: AfterLast = AfterLast.DLQ
+    exception_destination: str = ""
 
 
 @dataclass(frozen=True, slots=True)

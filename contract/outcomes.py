@@ -41,6 +41,30 @@ class Settlement(Enum):
     UNSETTLED = "unsettled"
 
 
+class AfterLast(Enum):
+    """What a setting wants for a message whose last attempt failed, or that can never succeed."""
+
+    DLQ = "dlq"
+    EXCEPTION = "exception"
+    DISCARD = "discard"
+
+
+class Disposition(Enum):
+    """What became of a message that has no attempt left. EXCEPTION and DISCARDED: the broker was asked to, after the
+    protocol was stored; where it refused, a record of the number REFUSED follows (contract.records)."""
+
+    DEAD = "dlq"
+    EXCEPTION = "exception"
+    DISCARDED = "discarded"
+
+
+DISPOSITIONS = {
+    AfterLast.DLQ: Disposition.DEAD,
+    AfterLast.EXCEPTION: Disposition.EXCEPTION,
+    AfterLast.DISCARD: Disposition.DISCARDED,
+}
+
+
 class Breaker(Enum):
     """What the breaker of the setting on this server does with it."""
 

@@ -6,6 +6,14 @@ LETTER = "ma_letter"  # message key of the case that an edited copy belongs to
 # letter and below every one that the copy will have.
 LETTER_QUEUE = "ma_letter_queue"
 LETTER_ID = "ma_letter_id"
+# On the copy that goes to an exception destination: where the message was, which it was, and why it is there.
+FAILED_ADDRESS = "ma_failed_address"
+FAILED_QUEUE = "ma_failed_queue"
+FAILED_MESSAGE = "ma_failed_message"
+FAILED_ATTEMPTS = "ma_failed_attempts"
+FAILED_EXCEPTION = "ma_failed_exception"
+FAILED_PROTOCOL = "ma_failed_protocol"
+FAILED_AT = "ma_failed_at"
 ACKNOWLEDGMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 

@@ -68,7 +68,8 @@ class MessageIdentity:
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification.
-    `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody could measure it."""
+    `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody could measure it.
+    `disposition`: of a message without an attempt left, by contract.outcomes.Disposition; else empty."""
 
     run: RecordRun
     message: MessageIdentity
@@ -87,6 +88,7 @@ class Protocol:
     duration_seconds: float = 0.0
     traceparent: str = ""
     memory_peak_bytes: int = 0
+    disposition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +181,11 @@ KINDS: dict[str, type[Content]] = {
     "acknowledgement_ended": AcknowledgementEnded,
 }
 KIND_OF: dict[type[Content], str] = {kind: name for name, kind in KINDS.items()}
+
+# Number, among the records of one handling, of the one which says that the broker refused its disposition.
+REFUSED = 3
+
+
+def derived_id(record: UUID, number: int) -> UUID:
+    """The id of record `number` of one handling, from the slot's record id: a record made twice has one id."""
+    return record if number == 0 else UUID(int=record.int ^ (number << 120))

@@ -27,7 +27,7 @@ HEAD = (
     "agent_version", "outcome", "exception_type", "exception_text", "fingerprint", "place", "temporary", "counted",
     "last_attempt", "successes_before", "message_key", "message_key_weak", "queue", "destination", "attempt",
     "delivery_count", "body_digest", "body_size", "given_back", "process_id", "duration_seconds",
-    "memory_peak_bytes", "clock_skew_seconds", "traceparent",
+    "memory_peak_bytes", "clock_skew_seconds", "traceparent", "disposition",
 )  # fmt: skip
 # Long: of JSON lines only.
 WHOLE = (*HEAD, "traceback", "properties")

@@ -29,7 +29,7 @@ from contract.messages import (
     RecordRun,
     Recovered,
 )
-from contract.outcomes import Outcome
+from contract.outcomes import Disposition, Outcome
 from contract.text import storable
 from failures.hygiene import ends, fit, plain, whole
 from failures.models import FailureProtocol, RecoveredMessage
@@ -116,6 +116,8 @@ def _check_message(message: MessageIdentity) -> None:
 def _check_protocol(protocol: Protocol) -> None:
     if protocol.outcome not in {outcome.value for outcome in OUTCOMES}:
         raise ContractError("content.outcome", f"{fit(protocol.outcome, 60)!r} leaves no protocol")
+    if protocol.disposition not in {"", *(each.value for each in Disposition)}:
+        raise ContractError("content.disposition", f"{fit(protocol.disposition, 60)!r} is not known")
     whole(protocol.process_id, "content.process_id")
     whole(protocol.successes_before, "content.successes_before")
     whole(protocol.memory_peak_bytes, "content.memory_peak_bytes")
@@ -190,6 +192,7 @@ def protocol_columns(protocol: Protocol) -> dict[str, Any]:
         "duration_seconds": protocol.duration_seconds,
         "traceparent": fit(protocol.traceparent, 200),
         "memory_peak_bytes": protocol.memory_peak_bytes,
+        "disposition": protocol.disposition,
         "occurred_at": protocol.occurred_at,
     }
 

@@ -80,6 +80,7 @@ class Consuming:
             journal.commit,
             log,
         )
+        settling.exhausted.transact = lambda *transaction: self._transact(*transaction)
         self._granted = 0
         self._consumer: Consumer | None = None
         self._waiting: deque[Work] = deque()
@@ -96,7 +97,8 @@ class Consuming:
     @property
     def drained(self) -> bool:
         """Nothing is at hand any more and every ending is stored and settled."""
-        return not (self._pool.holding or self._committing or self._settling.batch or self._open.busy)
+        busy = self._committing or self._settling.exhausted.busy or self._open.busy
+        return not (self._pool.holding or self._settling.batch or busy)
 
     @property
     def finished(self) -> bool:
@@ -191,7 +193,7 @@ class Consuming:
             self._waiting.append(work)
         else:
             key = identify(delivery.encoded).key.text
-            self._log.warning("no attempt left: rejected without being handled", message_key=key)
+            self._log.warning("no attempt left: not handled any more", message_key=key)
         self.allowance.window.saw(len(delivery.encoded))
 
     def _forget_deliveries(self) -> None:
@@ -201,6 +203,7 @@ class Consuming:
         self._waiting.clear()
         self._settling.batch.settlements.clear()
         self._settling.lazy.take()
+        self._settling.exhausted.lost()
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
             self._log.warning("in doubt: committed, or coming back", number=len(in_doubt), message_keys=keys)
@@ -256,6 +259,8 @@ class Consuming:
 
     def _committed(self, event: Settled) -> None:
         ended = self._committing.pop(event.tag, None)
+        if self._settling.exhausted.confirmed(event.tag, event.problem):
+            return
         if ended is None:
             self._open.confirmed(event.tag, event.problem)
         elif event.problem is None:

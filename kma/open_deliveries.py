@@ -279,7 +279,8 @@ class OpenDeliveries:
                 self._dues.keep(self._all)
             self._dues.add(time.monotonic() + delivery.seconds, delivery.id)
         self._words.note_open(delivery, now, due)
-        work.lighten()
+        if not self._settling.exhausted.copies:
+            work.lighten()
         self._settling.free(work)
 
     def _depart(self, delivery: Delivery, handled: Handled) -> None:

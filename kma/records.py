@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from contract.messages import (
     BreakerCounts,
@@ -17,6 +16,7 @@ from contract.messages import (
     RunState,
 )
 from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, is_last
+from contract.records import derived_id as derived_id
 from kma.failure import Failure
 from kma.journal import Totals
 
@@ -38,6 +38,7 @@ class Ending:
     seconds: float
     at: datetime
     traceparent: str = ""
+    disposition: str = ""
 
 
 def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protocol:
@@ -63,6 +64,7 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
         duration_seconds=round(ending.seconds, 6),
         traceparent=ending.traceparent,
         memory_peak_bytes=failure.memory_peak,
+        disposition=ending.disposition,
     )
 
 
@@ -111,8 +113,3 @@ def closing(
         reason=reason,
         counts=counts,
     )
-
-
-def derived_id(record: UUID, number: int) -> UUID:
-    """The id of record `number` of one handling, from the slot's record id: a record made twice has one id."""
-    return record if number == 0 else UUID(int=record.int ^ (number << 120))

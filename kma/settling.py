@@ -9,8 +9,9 @@ from uuid import UUID
 
 from broker.port import Settle
 from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
-from contract.outcomes import RULES, Outcome, Settlement, attempt_number, is_exhausted, is_last
+from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from kma.counting import Counting
+from kma.exhausted import Exhausted
 from kma.failure import Failure
 from kma.handling import Handled
 from kma.identity import delivery_count
@@ -60,6 +61,7 @@ class Settling:
         self.handled, self.failed, self.temporary = totals.handled, totals.failed, totals.temporary
         self.batch = Batch()
         self.lazy = LazyAccepts(desired)
+        self.exhausted = Exhausted(self, known)
         self.change(desired)
 
     def change(self, desired: DesiredRun) -> None:
@@ -83,14 +85,17 @@ class Settling:
     # -- before -----------------------------------------------------------------------------------------------------
 
     def receive(self, tag: int, encoded: bytes, life: int, record: bytes) -> Work | None:
-        """The message as work, or None when it has no attempt left: then it is rejected."""
+        """The message as work, or None when it has no attempt left: then it goes where the setting says."""
         made = delivery_count(encoded)
         attempt = attempt_number(made, self._known.of(encoded))
-        if is_exhausted(attempt, self.desired.max_attempts):
-            self._settle(tag, Settle.REJECT)
-            self._forget(encoded)
-            return None
-        return Work(tag, encoded, made, attempt, record, life, self.desired.masked_properties)
+        work = Work(tag, encoded, made, attempt, record, life, self.desired.masked_properties)
+        if not is_exhausted(attempt, self.desired.max_attempts):
+            return work
+        if self.exhausted.fate(work) is Disposition.DEAD:
+            self.reject(work)
+        else:
+            self.exhausted.unhandled(work)
+        return None
 
     # -- after ------------------------------------------------------------------------------------------------------
 
@@ -100,7 +105,7 @@ class Settling:
         self.counting.succeeded()
         if work.needs_record:
             self._add(work, after_success(self.run, self.message(work), at))
-        self._forget(work.encoded)
+        self.forget(work.encoded)
         if not accepted:
             if work.needs_record:
                 self._settle(work.tag, Settle.ACCEPT)
@@ -134,7 +139,9 @@ class Settling:
         """`gone`: the delivery went with its connection; the exception happened all the same. `still_handled`: it was
         rolled back before its handling is over."""
         rule = RULES[handled.outcome]
-        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at)
+        last = rule.settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
+        fate = self.exhausted.fate(work) if last and rule.settlement is not Settlement.ACCEPT and not gone else None
+        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
         if handled.outcome is Outcome.TEMPORARY:
             self.temporary += 1
         else:
@@ -149,21 +156,42 @@ class Settling:
         if not still_handled:
             self.free(work)
         if rule.settlement is Settlement.ACCEPT:
-            self._forget(work.encoded)  # a commit has accepted it before
+            self.forget(work.encoded)  # a commit has accepted it before
+        elif fate not in (None, Disposition.DEAD):
+            self.exhausted.begin(work, fate, ending.failure.exception_type, at)
         elif not gone:
             self._settle_failed(work, rule.settlement)
 
-    def note(self, work: Work, handled: Handled, number: int, *, pid: int, seconds: float, at: datetime) -> None:
+    def note(
+        self,
+        work: Work,
+        handled: Handled,
+        number: int,
+        *,
+        at: datetime,
+        pid: int = 0,
+        seconds: float = 0.0,
+        fate: Disposition | None = None,
+    ) -> None:
         """A protocol that counts for nothing: what failed here has its own, or nothing failed. `number` of the record
         among those of this handling."""
-        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at)
+        ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
         content = replace(protocol(self.run, self.message(work), ending), counted=False, last_attempt=False)
         self.batch.records.append(New(self._key, content, derived_id(UUID(bytes=work.record), number)))
 
     def add(self, record: UUID, content: Content) -> None:
         self.batch.records.append(New(self._key, content, record))
 
-    def _ending(self, work: Work, handled: Handled, *, pid: int, seconds: float, at: datetime) -> Ending:
+    def _ending(
+        self,
+        work: Work,
+        handled: Handled,
+        *,
+        pid: int,
+        seconds: float,
+        at: datetime,
+        disposition: Disposition | None,
+    ) -> Ending:
         return Ending(
             outcome=handled.outcome,
             failure=handled.failure or Failure(handled.outcome.value, ""),
@@ -174,6 +202,7 @@ class Settling:
             seconds=seconds,
             at=at,
             traceparent=work.identified.traceparent,
+            disposition=disposition.value if disposition else "",
         )
 
     def _settle_failed(self, work: Work, settlement: Settlement) -> None:
@@ -181,20 +210,24 @@ class Settling:
         last = is_last(work.attempt, self.desired.max_attempts)
         behind = work.count + 1 < work.attempt
         if settlement is Settlement.AFTER_LAST or (behind and last):
-            self._settle(work.tag, Settle.REJECT)
-            self._forget(work.encoded)
+            self.reject(work)
             return
         self._settle(work.tag, Settle.FAIL)
         if last:
-            self._forget(work.encoded)
+            self.forget(work.encoded)
         elif behind:
             case = self._known.made(work.encoded, work.attempt)
             self.batch.attempts.append((self.desired.setting, case, work.attempt))
 
+    def reject(self, work: Work) -> None:
+        """Dead at once."""
+        self._settle(work.tag, Settle.REJECT)
+        self.forget(work.encoded)
+
     def _settle(self, tag: int, settle: Settle) -> None:
         self.batch.settlements.append((tag, settle))
 
-    def _forget(self, encoded: bytes) -> None:
+    def forget(self, encoded: bytes) -> None:
         case = self._known.ended(encoded)
         if case is not None:
             self.batch.forget.append((self.desired.setting, case))

@@ -14,6 +14,7 @@ from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.pages.consoles import link
 from agents.pages.lists import counted
 from agents.pages.offers import offers
+from agents.services.discarding import check_discarding
 from agents.services.rights import destinations_for, may, may_anywhere, pools_for
 from agents.services.setting_removal import removal_refusal, remove_after_commit
 from agents.services.switching import Refused
@@ -41,6 +42,10 @@ class SettingForm(ScheduleForm):
     def clean_masked_properties(self) -> Any:
         check_unmasking(self.person, self.instance, self.cleaned_data["masked_properties"])
         return self.cleaned_data["masked_properties"]
+
+    def clean_after_last(self) -> Any:
+        check_discarding(self.person, self.instance, self.cleaned_data["after_last"])
+        return self.cleaned_data["after_last"]
 
     class Meta:
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
@@ -85,6 +90,12 @@ class SettingForm(ScheduleForm):
             "try_one_first": _(
                 "One message on one server: handled well, all go on at full speed; failed, it is off again at once."
             ),
+            "after_last": _(
+                "What becomes of a message whose last attempt failed, or that is invalid. Exception destination: a "
+                "marked copy goes there, and to the dead-letter queue what it cannot take. Discard: gone, only its "
+                "protocol and a line in the log remain."
+            ),
+            "exception_destination": _("An address of the broker that somebody takes these messages from."),
             "masked_properties": _("Values of these message properties are never stored with a failure."),
             "retention_days": _(
                 "After an activation that finished well all its protocols are deleted; after one with an error those "
@@ -147,6 +158,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
                     "count_once",
                     "try_one_first",
                     "restart_seconds",
+                    "after_last",
+                    "exception_destination",
                     "masked_properties",
                     "retention_days",
                 )

@@ -11,6 +11,7 @@ from agents.api.schedules import ScheduleSerializer
 from agents.api.validation import CheckedModelSerializer
 from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.services.discarding import check_discarding
 from agents.services.unmasking import check_unmasking
 
 DERIVED = ("n", "N", "breaker_n")
@@ -43,6 +44,8 @@ CHOSEN = (
     "acknowledgement_property",
     "committed_destination",
     "rolled_back_destination",
+    "after_last",
+    "exception_destination",
     "isolate",
     "child_memory_mb",
     "retention_days",
@@ -102,6 +105,11 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
         """The schedule has rules of its own, which are looked at when it is stored."""
         own = {name: value for name, value in attrs.items() if name != "schedule"}
         super().validate(own)
+        if "after_last" in own:
+            try:
+                check_discarding(self.context["request"].user, self.instance, own["after_last"])
+            except ModelError as error:
+                raise serializers.ValidationError({"after_last": error.messages}) from error
         if self.instance is not None and "masked_properties" in own:
             try:
                 check_unmasking(self.context["request"].user, self.instance, own["masked_properties"])

@@ -9,6 +9,7 @@ from agents.declared.differences import Change, between
 from agents.declared.export import plain_values, servers_of
 from agents.declared.shape import Entry
 from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Server
+from agents.services.discarding import check_discarding
 from agents.services.wishes import REMOVING, save_destination, save_setting
 
 PlainRow = TypeVar("PlainRow", Pool, Destination, LaunchSetting, ScheduledGroup)
@@ -53,6 +54,8 @@ def store_setting(entry: Entry, by: Any) -> list[Change]:
     new = {name: value for name, value in entry.given.items() if name not in ("schedule", "enabled")}
     changes = between(entry.path, old, new)
     if changes:
+        if by is not None and "after_last" in new:
+            check_discarding(by, stored, new["after_last"])
         _relate(setting, entry)
         save_setting(_filled(setting, entry), by)
     return changes

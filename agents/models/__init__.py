@@ -12,7 +12,7 @@ from agents.models.notice import Channel, Notice, NoticeState, NoticeTarget
 from agents.models.pool import Pool
 from agents.models.schedule import Missed, Schedule, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
-from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, Timing
+from agents.models.setting import Kind, LaunchSetting, PoisonPolicy, ProvisionState, Spread, Timing
 from agents.models.token import ApiToken
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 
@@ -45,6 +45,7 @@ __all__ = [
     "NoticeState",
     "NoticeTarget",
     "OfferedAgent",
+    "PoisonPolicy",
     "Pool",
     "PoolGrant",
     "ProcessBeat",

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.destination import Destination, address_name
 from agents.models.pool import Pool
 from contract.messages import AgentKind, Mode
+from contract.outcomes import AfterLast
 from contract.properties import RESERVED_KEYS
 from contract.text import storable
 
@@ -43,6 +44,14 @@ class AckMode(models.TextChoices):
     AUTO = Mode.AUTO.value, _("automatic")
     DUPS_OK = Mode.DUPS_OK.value, _("duplicates allowed")
     CLIENT = Mode.CLIENT.value, _("answered by the agent or later")
+
+
+class PoisonPolicy(models.TextChoices):
+    """What becomes of a message whose last attempt failed, or that is invalid."""
+
+    DLQ = AfterLast.DLQ.value, _("dead-letter queue")
+    EXCEPTION = AfterLast.EXCEPTION.value, _("exception destination")
+    DISCARD = AfterLast.DISCARD.value, _("discard")
 
 
 class ProvisionState(models.TextChoices):
@@ -172,6 +181,12 @@ class LaunchSetting(models.Model):
     rolled_back_destination = models.CharField(
         _("destination of events of rollbacks"), max_length=200, blank=True, default="", validators=[address_name]
     )
+    after_last = models.CharField(
+        _("after the last attempt"), max_length=10, choices=PoisonPolicy.choices, default=PoisonPolicy.DLQ
+    )
+    exception_destination = models.CharField(
+        _("exception destination"), max_length=200, blank=True, default="", validators=[address_name]
+    )
     isolate = models.BooleanField(_("a new process after each failure"), default=False)
     child_memory_mb = models.PositiveIntegerField(
         _("memory bound of a process, MB (0 = none)"), default=0, validators=[MaxValueValidator(1_048_576)]
@@ -229,6 +244,7 @@ class LaunchSetting(models.Model):
             ("can_disable", _("Can disable launch settings")),
             ("can_run", _("Can run launch settings now")),
             ("can_stop", _("Can stop activations")),
+            ("can_discard", _("Can choose that messages without an attempt left are discarded")),
         ]
         constraints = [
             models.CheckConstraint(
@@ -264,8 +280,20 @@ class LaunchSetting(models.Model):
                 problems["destination"] = [_("A message agent needs a destination.")]
             if not self.takes_messages and self.destination_id is not None:
                 problems["destination"] = [_("A standalone agent takes no messages: leave this empty.")]
+        if "exception_destination" not in (exclude or ()) and (problem := self._exception_problem()):
+            problems["exception_destination"] = [problem]
         if problems:
             raise ValidationError(problems)
+
+    def _exception_problem(self) -> Any:
+        """What is wrong with the exception destination beside its form; empty if nothing is."""
+        if self.after_last != PoisonPolicy.EXCEPTION:
+            return ""
+        if not self.exception_destination:
+            return _("Name the destination, or choose another end.")
+        if self.destination_id is not None and self.exception_destination == self.subscribed.name:
+            return _("From its own destination the message would come back to it without end: name another one.")
+        return ""
 
     def clean(self) -> None:
         """What cannot change any more: the subscription on the broker hangs on it."""

@@ -5,7 +5,7 @@ import json
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.models import LaunchSetting, OfferedAgent, Server, Spread, Timing
+from agents.models import LaunchSetting, OfferedAgent, PoisonPolicy, Server, Spread, Timing
 from agents.models.setting import AckMode
 from agents.pages import amounts
 from agents.pages.fact import Fact, Group
@@ -144,7 +144,17 @@ def _seconds(value: float) -> str:
 def after_failure(setting: LaunchSetting) -> list[Fact]:
     if not setting.takes_messages:
         return [*_restart(setting), *_breaker(setting)]
-    return [*policy_facts(setting), *_breaker(setting)]
+    return [*policy_facts(setting), _exhausted(setting), *_breaker(setting)]
+
+
+def _exhausted(setting: LaunchSetting) -> Fact:
+    notes = {
+        PoisonPolicy.EXCEPTION.value: _("A marked copy goes there; what it cannot take is a dead letter."),
+        PoisonPolicy.DISCARD.value: _("It is gone: its protocol and a line in the log remain."),
+    }
+    to = setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else ""
+    text = f"{setting.get_after_last_display()} {to}".strip()
+    return Fact(_("After the last attempt"), text, notes.get(setting.after_last, ""))
 
 
 def _restart(setting: LaunchSetting) -> list[Fact]:

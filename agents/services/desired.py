@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 
 from agents import known_attempts
-from agents.models import LaunchSetting, Run, RunPhase, Server, Timing
+from agents.models import LaunchSetting, PoisonPolicy, Run, RunPhase, Server, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.setting import AckMode
 from agents.services.acknowledgement_secrets import secret_of
@@ -13,6 +13,7 @@ from agents.services.carrying import carried_counts
 from agents.services.hearing import LEASE_SECONDS, leased
 from contract import wire
 from contract.messages import AgentKind, DesiredRun, DesiredState, Mode
+from contract.outcomes import AfterLast
 
 
 def desired_state(server: Server) -> DesiredState:
@@ -63,6 +64,8 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         committed_destination=setting.committed_destination,
         rolled_back_destination=setting.rolled_back_destination,
         acknowledgement_secret=secret_of(run, server) if setting.mode == AckMode.CLIENT else "",
+        after_last=AfterLast(setting.after_last),
+        exception_destination=setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else "",
         isolate=setting.isolate,
         child_memory_mb=setting.child_memory_mb,
         parameters=setting.parameters,

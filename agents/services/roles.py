@@ -21,14 +21,15 @@ CHANGED_BY_OPERATORS = (
 REMOVED_BY_OPERATORS = ("schedule", "scheduledgroup", "groupmember", "noticetarget", "alertrule")
 CUSTOM_PREFIX = "can_"
 GIVEN_TO_OPERATORS = ("give_back", "handle_waiting")
-# What settings mask is for those whom an administrator names.
-SEE_MASKED = "can_see_masked"
+# What settings mask, and what throws messages away, is for those whom an administrator names.
+NAMED_BY_ADMINISTRATORS = ("can_see_masked", "can_discard")
 
 
 def make_groups() -> None:
     """Creates `operator` and `viewer` or brings their permissions up to date; people in them stay."""
     permissions = Permission.objects.filter(content_type__app_label__in=SEEN_APPS)
-    permissions = permissions.exclude(content_type__model__in=SECRET_MODELS).exclude(codename=SEE_MASKED)
+    permissions = permissions.exclude(content_type__model__in=SECRET_MODELS)
+    permissions = permissions.exclude(codename__in=NAMED_BY_ADMINISTRATORS)
     looks = Q(codename__startswith="view_")
     acts = Q(codename__startswith=CUSTOM_PREFIX) | Q(codename__in=GIVEN_TO_OPERATORS)
     for model in CHANGED_BY_OPERATORS:

@@ -5,7 +5,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Activation, LaunchSetting, Run, Server
-from contract.outcomes import RULES, Outcome
+from contract.outcomes import RULES, Disposition, Outcome
 
 OUTCOMES = {
     Outcome.RAISED: _("raised"),
@@ -20,6 +20,12 @@ OUTCOMES = {
     Outcome.NOTED: _("only noted"),
 }
 assert set(OUTCOMES) == {outcome for outcome, rule in RULES.items() if rule.protocol}
+
+DISPOSITIONS = {
+    Disposition.DEAD: _("dead letter"),
+    Disposition.EXCEPTION: _("sent to the exception destination"),
+    Disposition.DISCARDED: _("discarded"),
+}
 
 
 # Begins the key that stands for one that was erased.
@@ -85,6 +91,14 @@ class FailureProtocol(models.Model):
     traceparent = models.CharField(_("trace context"), max_length=200, blank=True)
     # The most that the process held until then, 0 where nobody could measure it.
     memory_peak_bytes = models.BigIntegerField(_("memory peak, bytes"), default=0)
+    # What became of a message without an attempt left; empty: it comes back, or nobody knows.
+    disposition = models.CharField(
+        _("what became of the message"),
+        max_length=20,
+        blank=True,
+        default="",
+        choices=[(disposition.value, label) for disposition, label in DISPOSITIONS.items()],
+    )
     # The KMA's clock minus ours when it was sent, which may be long after it occurred; None: it did not say.
     clock_skew_seconds = models.FloatField(_("clock skew, s"), null=True)
     occurred_at = models.DateTimeField(_("occurred"))

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from agents.pages.consoles import link, needs, page
 from contract.properties import BROKERS_OWN
+from contract.records import REFUSED, derived_id
 from failures.conflicts import conflicts_of
 from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol
@@ -39,6 +40,7 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         properties=sorted(
             (name, value) for name, value in (protocol.properties or {}).items() if name not in BROKERS_OWN
         ),
+        refusal=FailureProtocol.objects.filter(pk=derived_id(pk, REFUSED)).first() if protocol.disposition else None,
         skew=skew_of(protocol),
         conflicts=list(conflicts_of(protocol, MOST_CONFLICTS)),
         case_url=case_url(protocol) if protocol.message_key else "",

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from agents.pages.consoles import link
 from agents.pages.visible import visible
 from agents.templatetags.console import ago
+from contract.outcomes import Disposition
 from failures.models import FailureProtocol
 from failures.pages.skew import is_ahead, skew_of
 
@@ -65,6 +66,8 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
         words.append(_("temporary"))
     if protocol.last_attempt:
         words.append(_("last attempt"))
+    if protocol.disposition in (Disposition.EXCEPTION.value, Disposition.DISCARDED.value):
+        words.append(protocol.get_disposition_display())
     if protocol.given_back:
         words.append(_("was given back before"))
     if protocol.is_erased:

@@ -70,6 +70,8 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
         "dups_ok_seconds": setting.dups_ok_seconds,
         "acknowledgement_timeout_seconds": setting.acknowledgement_timeout_seconds,
         "acknowledgement_property": setting.acknowledgement_property,
+        "after_last": setting.after_last,
+        "exception_destination": setting.exception_destination,
         "child_memory_mb": setting.child_memory_mb,
         "parameters": "{}",
         "masked_properties": "[]",

@@ -1,0 +1,146 @@
+"""What becomes of a message without an attempt left: who may choose it, what is refused, and what pages say of it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from rest_framework.test import APIClient
+
+from agents.declared.applying import apply
+from agents.declared.problems import Rejected
+from agents.declared.shape import document_of
+from agents.models import LaunchSetting, Run
+from agents.services.desired import desired_state
+from agents.services.roles import make_groups
+from contract.outcomes import AfterLast
+from contract.records import REFUSED, derived_id
+from failures.intake import accept_batch
+from failures.models import FailureProtocol
+from tests.web import reports
+from tests.web.pages import Elements
+from tests.web.reports import Spool
+from tests.web.rows import NOW
+
+pytestmark = pytest.mark.django_db
+WHY_NOT = "You may not choose that messages are discarded"
+
+
+@pytest.fixture
+def orders() -> LaunchSetting:
+    return reports.setting()
+
+
+def person(*permissions: str) -> User:
+    make_groups()
+    user = reports.person("anna", *permissions)
+    user.groups.add(Group.objects.get(name="operator"))
+    return user
+
+
+def patched(user: User, **values: Any) -> Any:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(user)["Authorization"])
+    return client.patch("/api/v1/settings/orders/", values, format="json")
+
+
+def chosen() -> tuple[str, str]:
+    setting = LaunchSetting.objects.get(key="orders")
+    return setting.after_last, setting.exception_destination
+
+
+def test_discarding_takes_a_permission_of_its_own_over_rest(orders: LaunchSetting) -> None:
+    answer = patched(person(), after_last="discard")
+    assert answer.status_code == 400 and WHY_NOT in answer.content.decode()
+    assert chosen() == ("dlq", "")
+
+
+def test_who_may_discards_and_others_keep_what_they_find(orders: LaunchSetting) -> None:
+    LaunchSetting.objects.update(after_last="discard")
+    user = person()
+    assert patched(user, after_last="discard", description="other").status_code == 200
+    assert patched(user, after_last="dlq").status_code == 200
+    assert patched(user, after_last="discard").status_code == 400
+    user = User.objects.get(pk=reports.person("chief", "agents.can_discard", "agents.change_launchsetting").pk)
+    user.groups.add(Group.objects.get(name="operator"))
+    assert patched(user, after_last="discard").status_code == 200
+
+
+def test_the_form_refuses_it_too(orders: LaunchSetting) -> None:
+    client = Client()
+    client.force_login(person())
+    answer = client.post(f"/agents/launchsetting/{orders.pk}/change/", {"after_last": "discard"})
+    assert answer.status_code == 200 and WHY_NOT in Elements(answer.content.decode()).text
+    assert chosen() == ("dlq", "")
+
+
+def test_a_file_refuses_it_too(orders: LaunchSetting) -> None:
+    wanted = document_of({"settings": {"orders": {"after_last": "discard"}}})
+    with pytest.raises(Rejected) as error:
+        apply(wanted, person(), NOW)
+    assert WHY_NOT in str(error.value.problems[0])
+    assert chosen() == ("dlq", "")
+    apply(wanted, None, NOW)
+    assert chosen() == ("discard", "")
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [("", "Name the destination"), ("MA.DLA", "Letters, digits"), ("own", "From its own destination")],
+)
+def test_an_exception_destination_is_named_and_is_another_one(orders: LaunchSetting, to: str, said: str) -> None:
+    to = orders.subscribed.name if to == "own" else to
+    user = person()
+    answer = patched(user, after_last="exception", exception_destination=to)
+    assert answer.status_code == 400 and said in str(answer.json())
+    assert patched(user, after_last="exception", exception_destination="orders.broken").status_code == 200
+    assert chosen() == ("exception", "orders.broken")
+
+
+def test_servers_are_told(orders: LaunchSetting) -> None:
+    run = reports.run(orders, reports.server())
+    LaunchSetting.objects.update(enabled=True, after_last="exception", exception_destination="orders.broken")
+    Run.objects.update(wanted=True, closed_at=None)
+    (told,) = desired_state(run.server).runs
+    assert (told.after_last, told.exception_destination) == (AfterLast.EXCEPTION, "orders.broken")
+
+
+def stored(run: Run, disposition: str) -> FailureProtocol:
+    about = reports.message("ID:1", 3)
+    batch = Spool().batch(
+        reports.protocol(reports.run_of(run), about, outcome="raised", last_attempt=True, disposition=disposition)
+    )
+    assert accept_batch(run.server, batch, NOW).new == 1
+    return FailureProtocol.objects.get(pk=batch.records[0].id)
+
+
+@pytest.mark.parametrize(
+    ("disposition", "words"),
+    [("exception", "sent to the exception destination"), ("discarded", "discarded"), ("dlq", "dead letter")],
+)
+def test_the_protocols_page_says_what_became_of_it(orders: LaunchSetting, disposition: str, words: str) -> None:
+    row = stored(reports.run(orders, reports.server()), disposition)
+    client = Client()
+    client.force_login(reports.person("viewer", "failures.view_failureprotocol"))
+    page = Elements(client.get(f"/protocols/{row.pk}/").content.decode()).text
+    assert "What became of it" in page and words in page
+    listed = Elements(client.get("/protocols/").content.decode()).text
+    assert (words in listed) == (disposition != "dlq")
+
+
+def test_the_page_says_so_where_the_broker_refused(orders: LaunchSetting) -> None:
+    row = stored(reports.run(orders, reports.server()), "exception")
+    refusal = FailureProtocol.objects.get(pk=row.pk)
+    refusal.pk, refusal.number, refusal.disposition = derived_id(row.pk, REFUSED), 2, "dlq"
+    refusal.save(force_insert=True)
+    client = Client()
+    client.force_login(reports.person("viewer", "failures.view_failureprotocol"))
+    content = client.get(f"/protocols/{row.pk}/").content.decode()
+    assert "The broker did not take that" in content and str(refusal.pk) in content
+
+
+def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:
+    run = reports.run(orders, reports.server())
+    batch = Spool().batch(reports.protocol(reports.run_of(run), disposition="burnt"))
+    receipt = accept_batch(run.server, batch, NOW)
+    assert [refusal.number for refusal in receipt.refused] == [1]
