@@ -146,8 +146,8 @@ class House:
     def truth(self, key: str) -> list[int]:
         """The number of the message of every attempt that began, as the agent itself wrote it down."""
         file = self.data / f"truth-{key}.jsonl"
-        lines = file.read_text().splitlines() if file.exists() else []
-        return [json.loads(line)["note"] for line in lines]
+        lines = map(json.loads, file.read_text().splitlines() if file.exists() else ())
+        return [line["note"] for line in lines if "note" in line]
 
     def dead_letters(self, key: str) -> list[dict[str, Any]]:
         return list(self.pages(f"dead-letters/?setting={key}"))
