@@ -1,4 +1,5 @@
-"""Attempts that the broker did not count: made by a KMA that died. From this server's journal and from the MA."""
+"""Attempts that the broker may not have counted or may have forgotten: those of a KMA that died, and those that failed
+here. From this server's journal and spool, and from the MA."""
 
 from collections.abc import Mapping
 

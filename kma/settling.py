@@ -206,7 +206,8 @@ class Settling:
         )
 
     def _settle_failed(self, work: Work, settlement: Settlement) -> None:
-        """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end."""
+        """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end. It
+        may forget, of paged messages when it restarts: what was made is remembered beside the protocol."""
         last = is_last(work.attempt, self.desired.max_attempts)
         behind = work.count + 1 < work.attempt
         if settlement is Settlement.AFTER_LAST or (behind and last):
@@ -215,7 +216,7 @@ class Settling:
         self._settle(work.tag, Settle.FAIL)
         if last:
             self.forget(work.encoded)
-        elif behind:
+        elif not work.identified.key.weak:
             case = self._known.made(work.encoded, work.attempt)
             self.batch.attempts.append((self.desired.setting, case, work.attempt))
 
