@@ -54,8 +54,8 @@ class MemoryBroker:
         self._store.tick()
 
     def crash(self) -> None:
-        """As kill -9: connections are lost; what was in delivery comes back with its attempt counted, what was not
-        durable is gone."""
+        """As kill -9: connections are lost; what was in delivery comes back with its attempt counted, what was
+        delayed at once, and what was not durable is gone."""
         with self._store.changed:
             self._store.running = False
             for each in self._store.queues.values():
@@ -64,7 +64,10 @@ class MemoryBroker:
                 back = sorted(each.delivering, key=lambda reference: reference.id)
                 each.delivering.clear()
                 each.ready.extendleft(reversed(back))
-                each.ready = type(each.ready)(one for one in each.ready if one.message.durable)
+                # Delays do not survive either.
+                kept = [one for one in (*each.ready, *each.scheduled) if one.message.durable]
+                each.ready = type(each.ready)(kept)
+                each.scheduled.clear()
                 takers, each.takers = each.takers, []
                 for taker in takers:
                     taker.dropped("the broker was killed")

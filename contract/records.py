@@ -49,7 +49,8 @@ class RecordRun:
 @dataclass(frozen=True, slots=True)
 class MessageIdentity:
     """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter `letter_id`
-    (the broker's id there) it was. Empty for what is not known or for a standalone agent."""
+    (the broker's id there) it was. Empty for what is not known or for a standalone agent. `durable` False: the producer
+    sent it non-persistent, and it is gone when the broker restarts."""
 
     key: str = ""
     weak: bool = False
@@ -63,6 +64,7 @@ class MessageIdentity:
     given_back: bool = False
     letter_queue: str = ""
     letter_id: int | None = None
+    durable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

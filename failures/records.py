@@ -224,6 +224,7 @@ def _message_columns(message: MessageIdentity) -> dict[str, Any]:
         "given_back": message.given_back,
         "letter_queue": fit(message.letter_queue, 300),
         "letter_id": message.letter_id,
+        "durable": message.durable,
     }
 
 

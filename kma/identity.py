@@ -90,6 +90,7 @@ class Identified:
     letter_queue: str
     letter_id: int | None
     traceparent: str
+    durable: bool = True
 
     @property
     def given_back(self) -> bool:
@@ -109,6 +110,7 @@ class Identified:
             given_back=self.given_back,
             letter_queue=self.letter_queue,
             letter_id=self.letter_id,
+            durable=self.durable,
         )
 
 
@@ -134,6 +136,7 @@ def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> Identified:
         letter_queue=queue,
         letter_id=letter_id,
         traceparent=text_of(trace)[:200] if trace is not None else "",
+        durable=message.durable,
     )
 
 

@@ -84,7 +84,7 @@ class LetterTable(tables.Table):
 
     def render_cause(self, value: DeadLetter) -> SafeString:
         words = visible(value.exception_type) if value.exception_type else _("no protocol")
-        kept = "" if value.durable else format_html(' <span class="tag">{}</span>', _("not durable"))
+        kept = "" if value.durable else format_html(' <span class="tag">{}</span>', _("non-persistent"))
         muted = format_html(' <span class="tag">{}</span>', _("known")) if getattr(value, "is_muted", False) else ""
         return format_html('<a href="{}"><b>{}</b></a>{}{}', link("letter", value.pk), words, kept, muted)
 

@@ -103,6 +103,7 @@ class FailureProtocol(models.Model):
     clock_skew_seconds = models.FloatField(_("clock skew, s"), null=True)
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
+    durable = models.BooleanField(_("durable"), default=True, db_default=True)
 
     class Meta:
         verbose_name = _("failure protocol")

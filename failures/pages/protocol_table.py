@@ -70,6 +70,8 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
         words.append(protocol.get_disposition_display())
     if protocol.given_back:
         words.append(_("was given back before"))
+    if not protocol.durable:
+        words.append(_("non-persistent"))
     if protocol.is_erased:
         words.append(_("erased"))
     if protocol.activation_id is None:

@@ -49,6 +49,32 @@ def test_topology_and_letters_survive_and_what_is_not_durable_does_not(house: Ho
     assert house.management.attribute(f"queue.{setting.key}", "Exclusive") is True
 
 
+def test_what_is_not_durable_is_gone_wherever_it_was(house: House) -> None:
+    setting = house.setting(attempts=9, delay=600_000)
+    consumer, owner = house.consume(setting)
+    for fate in ("dead", "delayed", "waiting"):
+        house.publish(setting.address, f"{fate}, durable")
+        house.publisher.publish([Outgoing(setting.address, text_message(f"{fate}, fleeting", durable=False))])
+        for _ in range(2 if fate != "waiting" else 0):
+            got = owner.got()
+            assert got.message.durable is ("durable" in got.text), "an agent and its protocols can tell"
+            consumer.settle([(got.tag, Settle.REJECT if fate == "dead" else Settle.FAIL)])
+        if fate == "delayed":
+            eventually(lambda: house.figures(setting).scheduled == 2)
+            consumer.stop()
+    letters = {letter.body.value: letter.durable for letter in house.until_dead(setting, 2)}
+    assert letters == {"dead, durable": True, "dead, fleeting": False}
+    eventually(lambda: house.figures(setting).messages == 4)
+    house.kill()
+    house.restart()
+
+    assert [letter.body.value for letter in house.dead(setting)] == ["dead, durable"]
+    # Delays do not survive: all that is left waits.
+    left = {message.body.value for message in house.look(setting.address, setting.key)}
+    assert left == {"delayed, durable", "waiting, durable"}
+    assert house.figures(setting).messages == 2
+
+
 def test_everybody_says_that_the_broker_is_away_and_works_again_afterwards(house: House) -> None:
     setting = house.setting()
     house.publish(setting.address, "before")

@@ -220,3 +220,10 @@ def test_the_journal_is_left_where_endings_could_not_be_stored(stage: Make, monk
     journal = Journal.open(one.run.journal_path)
     assert [start.attempt for start in journal.unfinished()] == [1]
     journal.close()
+
+
+def test_a_protocol_says_whether_its_message_is_persistent(stage: Make) -> None:
+    fleeting = encoded_message('{"do": "raise"}', {}, durable=False)
+    one = stage([fleeting, encoded_message('{"do": "raise"}', {})], max_attempts=1)
+    one.settled(2)
+    assert [record["message"]["durable"] for record in one.records("protocol")] == [False, True]
