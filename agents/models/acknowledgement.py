@@ -75,9 +75,15 @@ class Acknowledgement(models.Model):
             models.Index(
                 fields=["setting", "created_at", "id"], condition=Q(ended_at=None), name="open_acks_of_setting"
             ),
-            models.Index(fields=["setting", "jms_message_id"], condition=Q(ended_at=None), name="open_acks_by_jms_id"),
+            models.Index(fields=["jms_message_id", "setting"], name="acks_by_jms_id"),
             models.Index(fields=["server", "state", "id"], condition=Q(ended_at=None), name="open_acks_of_server"),
             models.Index(fields=["-ended_at", "-id"], condition=Q(ended_at__isnull=False), name="acks_by_end"),
+            models.Index(
+                fields=["setting", "-ended_at", "-id"],
+                condition=Q(ended_at__isnull=False),
+                name="acks_of_setting_by_end",
+            ),
+            models.Index(fields=["state", "-created_at", "-id"], name="acks_by_state"),
         ]
 
     def __str__(self) -> str:

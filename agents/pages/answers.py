@@ -7,7 +7,7 @@ from typing import Any
 
 import django_filters
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
 from agents.models.setting import AckMode
 from agents.pages import amounts
+from agents.pages.answer_words import in_words
 from agents.pages.asking import Question, ask
 from agents.pages.consoles import Text, link, needs, page
 from agents.pages.keyset import keyset_page
@@ -55,6 +56,8 @@ class Waiting:
     left: str
     silent: bool
     why_not: str
+    reason: str
+    answered_from: str
 
 
 def waiting(row: Acknowledgement, now: datetime, user: Any) -> Waiting:
@@ -68,12 +71,15 @@ def waiting(row: Acknowledgement, now: datetime, user: Any) -> Waiting:
         left=amounts.duration(max(due - now, timedelta())) if due else _("without end"),
         silent=row.server.state(now) is not ServerState.ALIVE,
         why_not=why_not(user, "answer", row.setting),
+        reason=in_words(row.reason),
+        answered_from=in_words(row.answered_from),
     )
 
 
 def choices() -> list[tuple[str, str]]:
-    """Settings of the mode, and those whose deliveries wait still."""
-    keys = LaunchSetting.objects.filter(mode=AckMode.CLIENT).values_list("key", flat=True)
+    """Settings of the mode, and those that had it while deliveries wait still."""
+    open_ones = Acknowledgement.objects.filter(ended_at=None, setting=OuterRef("pk"))
+    keys = LaunchSetting.objects.filter(Q(mode=AckMode.CLIENT) | Exists(open_ones)).values_list("key", flat=True)
     return [(key, key) for key in keys]
 
 
@@ -175,11 +181,11 @@ def _acting(row: Acknowledgement, action: Action, user: Any) -> Callable[[Any], 
         try:
             answered = answering.until_ended(answering.answer(row, action, Answerer(by=user), timezone.now()))
         except answering.NotAnswered as refused:
-            raise Refused("not_answered", str(refused), "") from refused
+            raise Refused("not_answered", in_words(str(refused)), "") from refused
         if answered.state in WAITING_STATES:
             return _("Answered. Its server has not said yet what came of it.")
         if answered.reason:
-            return f"{answered.get_state_display()}: {answered.reason}"
+            return f"{answered.get_state_display()}: {in_words(answered.reason)}"
         return answered.get_state_display()
 
     return act
