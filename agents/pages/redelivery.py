@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils.translation import gettext as _
 
-from agents.models import Destination, LaunchSetting
+from agents.models import Destination, LaunchSetting, PoisonPolicy
 from agents.pages import amounts
 from agents.pages.fact import Fact
 from contract.properties import dead_letter_queue
@@ -97,7 +97,9 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
     endless = destination.max_attempts < 0
     attempts = _("without end") if endless else amounts.number(destination.max_attempts)
     queue = dead_letter_queue(setting.key)
-    dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
+    dead = ""
+    if setting.after_last == PoisonPolicy.DLQ:
+        dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
     facts = [
         Fact(_("Maximum attempts"), attempts, " ".join(_endless(destination)) or dead, warns=endless),
         Fact(

@@ -89,3 +89,12 @@ def test_a_setting_says_with_whom_it_shares_its_policy(world: World) -> None:
     Destination.objects.filter(pk=setting.destination_id).update(expiry_ms=60_000)
     text = plain(looked_at(client, "/settings/orders-export/").text)
     assert "Shared with invoices, orders-archive" in text and "Expiry 1 min" in text
+
+
+def test_where_a_message_goes_at_last_is_said_of_dead_letters_alone(world: World) -> None:
+    client, setting = signed_in(world, "viewer"), world.settings["orders-export"]
+    kept = "After the last attempt the message is kept in DLQ.orders-export."
+    assert kept in looked_at(client, "/settings/orders-export/").text
+
+    type(setting).objects.filter(pk=setting.pk).update(after_last="discard")
+    assert kept not in looked_at(client, "/settings/orders-export/").text
