@@ -82,6 +82,8 @@ class DesiredRun:
     DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited `dups_ok_seconds`.
 
     `after_last`: what becomes of a message without an attempt left; EXCEPTION: a copy goes to `exception_destination`.
+
+    `duplicate_key`: how repeats are known (contract.duplicates), within `duplicate_window_seconds`.
     """
 
     activation: UUID
@@ -118,6 +120,8 @@ class DesiredRun:
     dups_ok_seconds: float = 1.0
     after_last: AfterLast = AfterLast.DLQ
     exception_destination: str = ""
+    duplicate_key: str = ""
+    duplicate_window_seconds: float = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Totals since this run (activation and epoch) started on this server."""
+    """Totals since this run (activation and epoch) started on this server. `repeats` were accepted unhandled."""
 
     activation: UUID
     epoch: int
@@ -168,6 +172,7 @@ class RunReport:
     connected: bool = False
     counts: BreakerCounts = NO_COUNTS
     problem: str = ""
+    repeats: int = 0
 
 
 @dataclass(frozen=True, slots=True)

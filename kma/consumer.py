@@ -19,7 +19,6 @@ from kma.allowance import Allowance
 from kma.departures import Departures
 from kma.failure import failure
 from kma.handling import Handled
-from kma.identity import identify
 from kma.inbox import Change, Inbox, Lost, Opened, Sent, Settled, Stop, Told
 from kma.journal import Journal
 from kma.open_deliveries import OpenDeliveries
@@ -129,6 +128,8 @@ class Consuming:
         if self._settling.counting.reason and not self.stopping:
             # Before a slot is released: a child that failed goes on with what it has left when its slot is free.
             self.begin_stop()
+        if not self.stopping:
+            self._look_again()
         if self._settling.batch:
             self._store_and_settle()
         now = time.monotonic()
@@ -189,12 +190,22 @@ class Consuming:
         record = self._record_prefix + self._record.to_bytes(8, "big")
         work = self._settling.receive(delivery.tag, delivery.encoded, self._life, record)
         if work is not None:
+            self._admit(work)
+        self.allowance.window.saw(len(delivery.encoded))
+
+    def _admit(self, work: Work) -> None:
+        if self._settling.guard.admit(work):
             self._open.admit(work)
             self._waiting.append(work)
-        else:
-            key = identify(delivery.encoded).key.text
-            self._log.warning("no attempt left: not handled any more", message_key=key)
-        self.allowance.window.saw(len(delivery.encoded))
+
+    def _look_again(self) -> None:
+        """At those that waited for another one of their key."""
+        guard = self._settling.guard
+        for work in guard.freed():
+            if guard.repeats_one(work):
+                self._settling.repeated(work)
+            else:
+                self._admit(work)
 
     def _forget_deliveries(self) -> None:
         """The connection is gone: the broker gives every unsettled message again. Handlings under way go on."""
@@ -204,6 +215,7 @@ class Consuming:
         self._settling.batch.settlements.clear()
         self._settling.lazy.take()
         self._settling.exhausted.lost()
+        self._settling.guard.forget()
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
             self._log.warning("in doubt: committed, or coming back", number=len(in_doubt), message_keys=keys)
@@ -229,6 +241,7 @@ class Consuming:
                 self._settling.succeeded(work, datetime.now(UTC))
         elif handled.outcome in (Outcome.RETURNED, Outcome.GIVEN_BACK):
             # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of it here.
+            self._settling.guard.over(work)
             self._pool.release(work.slot)
         else:
             self._failed(ended, handled, gone)

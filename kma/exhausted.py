@@ -123,21 +123,21 @@ class Exhausted:
         settling, work = self._settling, leaving.work
         if problem is None:
             settling.forget(work.encoded)
-            self._log(work, "message discarded" if leaving.fate is Disposition.DISCARDED else "message set aside")
+            self.log(work, "message discarded" if leaving.fate is Disposition.DISCARDED else "message set aside")
             return True
         to = settling.desired.exception_destination
         where = f"The exception destination {to!r} did not take it" if to else "The broker did not take its acceptance"
         handled = Handled(Outcome.NOTED, failure(NOT_TAKEN, f"{where}: {problem}"))
         settling.note(work, handled, REFUSED, at=datetime.now(UTC), fate=Disposition.DEAD)
         settling.reject(work)
-        self._log(work, "disposition refused: rejected", problem=problem)
+        self.log(work, "disposition refused: rejected", problem=problem)
         return True
 
     def lost(self) -> None:
         """The connection is gone: they went with it, or come back."""
         self._leaving.clear()
 
-    def _log(self, work: Work, event: str, **more: str) -> None:
+    def log(self, work: Work, event: str, **more: str) -> None:
         run, identified = self._settling.run, work.identified
         logger(activation=str(run.activation), setting=run.setting, server=run.server).warning(
             event,

@@ -76,6 +76,7 @@ class Run:
             stored.totals,
             first_carried(around.ledger.carried(desired.setting), desired),
             KnownAttempts(around.spool.attempts(desired.setting)),
+            around.spool.handled_keys,
         )
         self._restarts = stored.totals.restarts
         self._holding = 0
@@ -131,6 +132,7 @@ class Run:
             connected=self._connected,
             counts=told_counts(settling.counting.counts),
             problem=self.problem,
+            repeats=settling.guard.repeats,
         )
 
     # -- the run's thread ---------------------------------------------------------------------------------------------

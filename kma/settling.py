@@ -4,15 +4,17 @@ settlements and counts. Nothing is stored or settled here: a `Batch` says what m
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from broker.port import Settle
 from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from kma.counting import Counting
+from kma.duplicates import Guard
 from kma.exhausted import Exhausted
 from kma.failure import Failure
+from kma.handled_keys import HandledKeys
 from kma.handling import Handled
 from kma.identity import delivery_count
 from kma.journal import Totals
@@ -51,7 +53,13 @@ class Settling:
     """The counts of one run and what follows from each ending. One thread."""
 
     def __init__(
-        self, run: RecordRun, desired: DesiredRun, totals: Totals, carried: Carried, known: KnownAttempts
+        self,
+        run: RecordRun,
+        desired: DesiredRun,
+        totals: Totals,
+        carried: Carried,
+        known: KnownAttempts,
+        keys: HandledKeys | None = None,
     ) -> None:
         self.run = run
         self._key = run_key(run.activation, run.epoch)
@@ -62,6 +70,7 @@ class Settling:
         self.batch = Batch()
         self.lazy = LazyAccepts(desired)
         self.exhausted = Exhausted(self, known)
+        self.guard = Guard(self, keys, self._key)
         self.change(desired)
 
     def change(self, desired: DesiredRun) -> None:
@@ -89,8 +98,12 @@ class Settling:
         made = delivery_count(encoded)
         attempt = attempt_number(made, self._known.of(encoded))
         work = Work(tag, encoded, made, attempt, record, life, self.desired.masked_properties)
+        if self.guard.repeats_one(work):
+            self.repeated(work)
+            return None
         if not is_exhausted(attempt, self.desired.max_attempts):
             return work
+        self.exhausted.log(work, "no attempt left: not handled any more")
         if self.exhausted.fate(work) is Disposition.DEAD:
             self.reject(work)
         else:
@@ -103,6 +116,7 @@ class Settling:
         """`accepted`: a transaction has accepted it already."""
         self.handled += 1
         self.counting.succeeded()
+        self.guard.handled(work)
         if work.needs_record:
             self._add(work, after_success(self.run, self.message(work), at))
         self.forget(work.encoded)
@@ -114,6 +128,13 @@ class Settling:
                 self.flush_due()
         self.free(work)
 
+    def repeated(self, work: Work) -> None:
+        """What was handled well before is not handled again: its records are those of a message that was."""
+        if work.needs_record:
+            self._add(work, after_success(self.run, self.message(work), datetime.now(UTC)))
+        self.forget(work.encoded)
+        self._settle(work.tag, Settle.ACCEPT)
+
     def flush_due(self) -> None:
         """Acceptances that have waited long enough go with the next batch: in most modes at once."""
         if self.lazy.due:
@@ -121,6 +142,7 @@ class Settling:
 
     def free(self, work: Work) -> None:
         """Its handling is over: the slot is free once what follows from it is stored."""
+        self.guard.over(work)
         if work.slot >= 0:
             self.batch.slots.append(work.slot)
             work.slot = -1

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from contract.messages import KIND_OF, Content, Record, SpoolReport
 from contract.wire import dump
+from kma.handled_keys import Handled, HandledKeys, note_handled
 from kma.ledger import Progress, write_progress
 from kma.open_rows import SELECT_OPEN, Open, note_open
 from kma.spool_file import SpoolFile
@@ -46,6 +47,7 @@ class Spool:
     def __init__(self, file: SpoolFile, limit_bytes: int) -> None:
         self._file = file
         self._limit = limit_bytes
+        self.handled_keys = HandledKeys(file)
         with file.reading() as connection:
             row = connection.execute("SELECT count(*), coalesce(sum(size), 0) FROM records").fetchone()
         self._rows, self._bytes = int(row[0]), int(row[1])
@@ -83,9 +85,11 @@ class Spool:
         forget: Iterable[tuple[str, str]] = (),
         progress: Progress | None = None,
         committing: Iterable[str] = (),
+        handled: Iterable[Handled] = (),
     ) -> None:
         """One transaction: the records in this order, known attempts (setting, message key, attempts made) to remember
-        or to forget, how far the run has come with them, and which open deliveries are to be committed next."""
+        or to forget, how far the run has come with them, which open deliveries are to be committed next, and what was
+        handled well, for the guard against repeats."""
         now = time.time()
         rows = [(str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), now) for new in records]
         with self._file.transaction() as connection:
@@ -97,6 +101,7 @@ class Spool:
             )
             connection.executemany("DELETE FROM attempts WHERE setting = ? AND message = ?", list(forget))
             note_open(connection, records, committing)
+            note_handled(connection, handled)
             if progress is not None:
                 write_progress(connection, progress)
         self._grow(sum(size > 0 for size in sizes), sum(sizes))

@@ -25,6 +25,10 @@ CREATE TABLE IF NOT EXISTS attempts (
     PRIMARY KEY (setting, message)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS open_acknowledgements (
     acknowledgement TEXT PRIMARY KEY, run TEXT NOT NULL, committing INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS handled_keys (
+    setting TEXT NOT NULL, digest BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (setting, digest)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS handled_keys_by_age ON handled_keys (setting, at);
+CREATE TABLE IF NOT EXISTS repeats (run TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 

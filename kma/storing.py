@@ -37,7 +37,7 @@ class Storing:
         after the settlement was posted: the broker has it or gives the message back, with or without the attempt.
         """
         batch = self._settling.batch
-        if batch.must_be_stored and not self._stored():
+        if (batch.must_be_stored or self._settling.guard.pending) and not self._stored():
             return 0
         self._settling.take_batch()
         if batch.settlements:
@@ -60,6 +60,7 @@ class Storing:
                 forget=batch.forget,
                 progress=self._settling.progress(self._pool.restarts),
                 committing=batch.committing,
+                handled=self._settling.guard.to_store(),
             )
         except sqlite3.Error as error:
             # Disk full or broken: nothing of the batch is settled, and nothing more is begun.
@@ -68,6 +69,7 @@ class Storing:
             self._log.error("spool cannot be written", error=str(error))
             return False
         self.problem = ""
+        self._settling.guard.stored()
         return True
 
     def write_totals(self) -> None:

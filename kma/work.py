@@ -12,10 +12,21 @@ from kma.journal import ENCODED, IDENTITY, ROOM
 class Work:
     """`count`: attempts made before by the broker's count; `attempt` the one that begins; `record` the id of the
     protocol if it fails; `life` the connection that delivered it; `slot` of the journal, -1 for none;
-    `acknowledgement` its id in the mode CLIENT, else empty."""
+    `acknowledgement` its id in the mode CLIENT, else empty; `digest` of its key where repeats are guarded against."""
 
     __slots__ = (
-        *("_identified", "_masked", "acknowledgement", "attempt", "count", "encoded", "life", "record", "slot"),
+        *(
+            "_identified",
+            "_masked",
+            "acknowledgement",
+            "attempt",
+            "count",
+            "digest",
+            "encoded",
+            "life",
+            "record",
+            "slot",
+        ),
         "tag",
     )
 
@@ -30,6 +41,7 @@ class Work:
         self.life = life
         self.slot = -1
         self.acknowledgement = ""
+        self.digest = b""
         self._masked = masked
         self._identified: Identified | None = None
 

@@ -96,6 +96,12 @@ class SettingForm(ScheduleForm):
                 "protocol and a line in the log remain."
             ),
             "exception_destination": _("An address of the broker that somebody takes these messages from."),
+            "duplicate_key": _(
+                "Empty: every message is handled. “key” (the message key), “property:NAME” or “pointer:/a/b” into a "
+                "JSON body: what a server has handled well it accepts from then on without the agent. Each server "
+                "knows its own."
+            ),
+            "duplicate_window_seconds": _("A repeat that comes later is handled."),
             "masked_properties": _("Values of these message properties are never stored with a failure."),
             "retention_days": _(
                 "After an activation that finished well all its protocols are deleted; after one with an error those "
@@ -160,6 +166,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
                     "restart_seconds",
                     "after_last",
                     "exception_destination",
+                    "duplicate_key",
+                    "duplicate_window_seconds",
                     "masked_properties",
                     "retention_days",
                 )

@@ -38,6 +38,7 @@ class RunSerializer(serializers.ModelSerializer[Run]):
             "temporary",
             "recovered",
             "restarts",
+            "repeats",
             "in_progress",
             "connected",
             "same_type",

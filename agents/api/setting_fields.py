@@ -46,6 +46,8 @@ CHOSEN = (
     "rolled_back_destination",
     "after_last",
     "exception_destination",
+    "duplicate_key",
+    "duplicate_window_seconds",
     "isolate",
     "child_memory_mb",
     "retention_days",

@@ -9,10 +9,11 @@ from agents.models.grant import PoolGrant
 from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
 from agents.models.history import StateChange
 from agents.models.notice import Channel, Notice, NoticeState, NoticeTarget
+from agents.models.poison import PoisonPolicy
 from agents.models.pool import Pool
 from agents.models.schedule import Missed, Schedule, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
-from agents.models.setting import Kind, LaunchSetting, PoisonPolicy, ProvisionState, Spread, Timing
+from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, Timing
 from agents.models.token import ApiToken
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
 

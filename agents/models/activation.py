@@ -149,6 +149,7 @@ class Run(models.Model):
     temporary = models.BigIntegerField(_("temporary"), default=0)
     recovered = models.BigIntegerField(_("recovered"), default=0)
     restarts = models.BigIntegerField(_("restarts"), default=0)
+    repeats = models.BigIntegerField(_("repeats"), default=0)
     in_progress = models.IntegerField(_("in progress"), default=0)
     connected = models.BooleanField(_("connected"), default=False)
     same_type = models.CharField(_("type of the failures in a row"), max_length=255, blank=True, default="")

@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.destination import Destination, address_name
+from agents.models.poison import PoisonPolicy, check_duplicate_key
 from agents.models.pool import Pool
 from contract.messages import AgentKind, Mode
-from contract.outcomes import AfterLast
 from contract.properties import RESERVED_KEYS
 from contract.text import storable
 
@@ -44,14 +44,6 @@ class AckMode(models.TextChoices):
     AUTO = Mode.AUTO.value, _("automatic")
     DUPS_OK = Mode.DUPS_OK.value, _("duplicates allowed")
     CLIENT = Mode.CLIENT.value, _("answered by the agent or later")
-
-
-class PoisonPolicy(models.TextChoices):
-    """What becomes of a message whose last attempt failed, or that is invalid."""
-
-    DLQ = AfterLast.DLQ.value, _("dead-letter queue")
-    EXCEPTION = AfterLast.EXCEPTION.value, _("exception destination")
-    DISCARD = AfterLast.DISCARD.value, _("discard")
 
 
 class ProvisionState(models.TextChoices):
@@ -186,6 +178,14 @@ class LaunchSetting(models.Model):
     )
     exception_destination = models.CharField(
         _("exception destination"), max_length=200, blank=True, default="", validators=[address_name]
+    )
+    duplicate_key = models.CharField(
+        _("repeats are known by"), max_length=200, blank=True, default="", validators=[check_duplicate_key]
+    )
+    duplicate_window_seconds = models.FloatField(
+        _("repeats: remember what was handled for so long, s"),
+        default=86_400.0,
+        validators=[MinValueValidator(1.0), MaxValueValidator(2_592_000.0)],
     )
     isolate = models.BooleanField(_("a new process after each failure"), default=False)
     child_memory_mb = models.PositiveIntegerField(

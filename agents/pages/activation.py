@@ -26,6 +26,7 @@ class Totals:
     temporary: int
     recovered: int
     restarts: int
+    repeats: int
 
 
 @require_safe
@@ -64,6 +65,7 @@ def totals(runs: list[Run]) -> Totals:
         temporary=sum(run.temporary for run in runs),
         recovered=sum(run.recovered for run in runs),
         restarts=sum(run.restarts for run in runs),
+        repeats=sum(run.repeats for run in runs),
     )
 
 

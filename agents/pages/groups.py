@@ -144,7 +144,15 @@ def _seconds(value: float) -> str:
 def after_failure(setting: LaunchSetting) -> list[Fact]:
     if not setting.takes_messages:
         return [*_restart(setting), *_breaker(setting)]
-    return [*policy_facts(setting), _exhausted(setting), *_breaker(setting)]
+    return [*policy_facts(setting), _exhausted(setting), *_repeats(setting), *_breaker(setting)]
+
+
+def _repeats(setting: LaunchSetting) -> list[Fact]:
+    if not setting.duplicate_key:
+        return []
+    note = _("What a server has handled well within %(time)s it accepts without the agent.")
+    window = amounts.duration(setting.duplicate_window_seconds)
+    return [Fact(_("Repeats are known by"), setting.duplicate_key, note % {"time": window})]
 
 
 def _exhausted(setting: LaunchSetting) -> Fact:

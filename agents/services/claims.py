@@ -73,6 +73,7 @@ def _claimed(report: RunReport) -> dict[str, Any]:
     return {
         "handled": bounded(report.handled, BIGGEST_TOTAL),
         "restarts": bounded(report.restarts, BIGGEST_TOTAL),
+        "repeats": bounded(report.repeats, BIGGEST_TOTAL),
         "in_progress": bounded(report.in_progress, BIGGEST),
         "connected": report.connected,
         **counted(report.counts),

@@ -66,6 +66,8 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         acknowledgement_secret=secret_of(run, server) if setting.mode == AckMode.CLIENT else "",
         after_last=AfterLast(setting.after_last),
         exception_destination=setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else "",
+        duplicate_key=setting.duplicate_key,
+        duplicate_window_seconds=setting.duplicate_window_seconds,
         isolate=setting.isolate,
         child_memory_mb=setting.child_memory_mb,
         parameters=setting.parameters,

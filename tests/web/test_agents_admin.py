@@ -72,6 +72,8 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
         "acknowledgement_property": setting.acknowledgement_property,
         "after_last": setting.after_last,
         "exception_destination": setting.exception_destination,
+        "duplicate_key": setting.duplicate_key,
+        "duplicate_window_seconds": setting.duplicate_window_seconds,
         "child_memory_mb": setting.child_memory_mb,
         "parameters": "{}",
         "masked_properties": "[]",
