@@ -79,6 +79,9 @@ class DesiredRun:
     it by its integer property `acknowledgement_property`, in seconds. `acknowledgement_secret`: hexadecimal, of this
     run, for its acknowledgement ids. The two destinations get a small event for each commit or rollback ("" = none).
 
+    `ordered`: one message at a time over all servers, the failed one first: it is tried again `blocked_seconds` after
+    its failure (0 at once, -1 when `retries_asked` changes; that always tries at once).
+
     DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited `dups_ok_seconds`.
 
     `after_last`: what becomes of a message without an attempt left; EXCEPTION: a copy goes to `exception_destination`.
@@ -122,6 +125,9 @@ class DesiredRun:
     exception_destination: str = ""
     duplicate_key: str = ""
     duplicate_window_seconds: float = 86400.0
+    ordered: bool = False
+    blocked_seconds: float = 5.0
+    retries_asked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

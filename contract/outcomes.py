@@ -47,6 +47,7 @@ class AfterLast(Enum):
     DLQ = "dlq"
     EXCEPTION = "exception"
     DISCARD = "discard"
+    STAY = "stay"  # of an ordered subscription alone: kept first and tried again without end
 
 
 class Disposition(Enum):
@@ -62,6 +63,8 @@ DISPOSITIONS = {
     AfterLast.DLQ: Disposition.DEAD,
     AfterLast.EXCEPTION: Disposition.EXCEPTION,
     AfterLast.DISCARD: Disposition.DISCARDED,
+    # Where nothing is ordered nothing can stay.
+    AfterLast.STAY: Disposition.DEAD,
 }
 
 

@@ -12,6 +12,8 @@ from failures.models import FailureProtocol, RecoveredMessage
 
 MOST = 1000
 LOOK_BACK = timedelta(hours=24)
+# Of an ordered subscription one message fails at a time.
+NEWEST_IN_ORDER = 20
 
 # {message key: when it was last known to have ended, as handled or dead}
 Endings = Callable[[str, Collection[str]], Mapping[str, datetime]]
@@ -36,9 +38,25 @@ def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, i
     died = FailureProtocol.objects.filter(
         outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, message_key_weak=False
     ).exclude(message_key="")
-    wanted = {setting.key for setting in settings}
+    ordered = {setting.key for setting in settings if setting.ordered}
+    wanted = {setting.key for setting in settings} - ordered
     struck = wanted.intersection(died.order_by().values_list("setting_key", flat=True).distinct())
-    return {key: _attempts(key, died.filter(setting_key=key), since) for key in struck}
+    found = {key: _attempts(key, died.filter(setting_key=key), since) for key in struck}
+    return found | {key: made for key in ordered if (made := _attempts_in_order(key))}
+
+
+def _attempts_in_order(setting_key: str) -> dict[str, int]:
+    """Of the message that blocks an ordered subscription: the broker counts none of its attempts, so each protocol
+    tells. It may block for long, and what failed before it has ended."""
+    failed = FailureProtocol.objects.filter(setting_key=setting_key, message_key_weak=False).exclude(message_key="")
+    newest = failed.order_by("-occurred_at", "-id").values_list("message_key", "attempt", "occurred_at", "received_at")
+    most: dict[str, int] = {}
+    latest: dict[str, datetime] = {}
+    for key, attempt, occurred_at, received_at in newest[:NEWEST_IN_ORDER]:
+        most[key] = max(attempt, most.get(key, 0))
+        latest[key] = max(min(occurred_at, received_at), latest.get(key, min(occurred_at, received_at)))
+    ended = _ended(setting_key, most)
+    return {key: made for key, made in most.items() if key not in ended or ended[key] < latest[key]}
 
 
 def _attempts(setting_key: str, died: QuerySet[FailureProtocol], since: datetime) -> dict[str, int]:

@@ -9,6 +9,7 @@ class Allowance:
 
     def __init__(self, desired: DesiredRun, ended: int) -> None:
         self.window = Window(desired.concurrency)
+        self._one = desired.ordered
         self.limit = desired.limit_messages
         self.ended = ended
 
@@ -19,7 +20,7 @@ class Allowance:
 
     def credit(self, *, on_trial: bool) -> int:
         """Deliveries that may be unsettled at a time."""
-        most = 1 if on_trial else self.window.size
+        most = 1 if on_trial or self._one else self.window.size
         return min(most, max(0, self.limit - self.ended)) if self.limit else most
 
     def begin(self, holding: int, committing: int, *, on_trial: bool) -> int | None:

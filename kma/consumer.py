@@ -4,7 +4,6 @@ table. One thread; the link has a thread of its own, which nothing here blocks.
 What happens when this process is killed in between is said where it matters: kma/storing.py, kma/open_deliveries.py.
 """
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from kma.inbox import Change, Inbox, Lost, Opened, Sent, Settled, Stop, Told
 from kma.journal import Journal
 from kma.open_deliveries import OpenDeliveries
 from kma.pool import Asked, Pool
+from kma.records import RecordIds
 from kma.seat import Ended
 from kma.settling import SEND_REFUSED, Settling
 from kma.slow import Slow
@@ -88,8 +88,7 @@ class Consuming:
         self._childless_since = 0.0
         self._storing = Storing(settling, spool, journal, pool, log)
         self._slow = Slow(log)
-        self._record_prefix = os.urandom(8)  # protocol ids: 8 random bytes per run, then a counter
-        self._record = 0
+        self._records = RecordIds()
         self.stopping = self.connected = False
         self.link_problem = ""
 
@@ -108,11 +107,13 @@ class Consuming:
     def problem(self) -> str:
         childless = "" if self._pool.ready else self._pool.problem
         stored = self._storing.problem or self._spool.problem
-        return "; ".join(filter(None, (childless, self.link_problem, stored, self._slow.problem)))[:2000]
+        blocked = self._settling.ordered.problem
+        return "; ".join(filter(None, (childless, self.link_problem, stored, blocked, self._slow.problem)))[:2000]
 
     def step(self, wish: Callable[[Wish], None]) -> None:
         """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""
-        patience = min(TICK, self._open.patience(), self._settling.lazy.patience())
+        settling = self._settling
+        patience = min(TICK, self._open.patience(), settling.lazy.patience(), settling.ordered.patience())
         ended = self._pool.collect(0.0 if self._inbox.pending else patience)
         for event in self._inbox.drain():
             if isinstance(event, (Stop, Change)):
@@ -141,6 +142,7 @@ class Consuming:
         """Takes nothing more; what no child has begun is given back when the link is closed."""
         self.stopping = self._open.stopping = self._settling.lazy.stopping = True
         self._settling.flush_due()
+        self._settling.ordered.forget()
         self._journal.ask_to_stop()
         self._grant(0)
         self._waiting.clear()
@@ -186,9 +188,7 @@ class Consuming:
             self._forget_deliveries()
 
     def _receive(self, delivery: Delivery) -> None:
-        self._record += 1
-        record = self._record_prefix + self._record.to_bytes(8, "big")
-        work = self._settling.receive(delivery.tag, delivery.encoded, self._life, record)
+        work = self._settling.receive(delivery.tag, delivery.encoded, self._life, self._records.next())
         if work is not None:
             self._admit(work)
         self.allowance.window.saw(len(delivery.encoded))
@@ -216,6 +216,7 @@ class Consuming:
         self._settling.lazy.take()
         self._settling.exhausted.lost()
         self._settling.guard.forget()
+        self._settling.ordered.forget()
         if in_doubt := list(self._committing.values()):
             keys = [ended.work.identified.key.text for ended in in_doubt[:KEYS_TOLD]]
             self._log.warning("in doubt: committed, or coming back", number=len(in_doubt), message_keys=keys)
@@ -301,6 +302,8 @@ class Consuming:
             if work.life == self._life and not self.stopping:
                 waiting.appendleft(work)
         if not self.stopping:
+            if self._settling.ordered.due:
+                self._admit(self._settling.ordered.take(self._records.next()))
             blocked = self._spool.full or bool(self._storing.problem)
             if waiting and not blocked:
                 self._offer(waiting)

@@ -29,6 +29,8 @@ LIVE = frozenset(
         "rolled_back_destination",
         "dups_ok_messages",
         "dups_ok_seconds",
+        "blocked_seconds",
+        "retries_asked",
     }
 )
 

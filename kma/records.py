@@ -1,5 +1,6 @@
 """The records that follow from how a handling ended. Pure: time and ids are given."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +40,19 @@ class Ending:
     at: datetime
     traceparent: str = ""
     disposition: str = ""
+    stays: bool = False  # of an ordered subscription that tries it again without end
+
+
+class RecordIds:
+    """Of the protocols that handlings of one run may need: 8 random bytes, then a counter."""
+
+    def __init__(self) -> None:
+        self._prefix = os.urandom(8)
+        self._number = 0
+
+    def next(self) -> bytes:
+        self._number += 1
+        return self._prefix + self._number.to_bytes(8, "big")
 
 
 def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protocol:
@@ -70,7 +84,7 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
 
 def _was_last(attempt: Attempt, ending: Ending) -> bool:
     """Whether the message is dead with this. After the death of a KMA it is not yet: who gets it next rejects it."""
-    if attempt in (Attempt.BY_JOURNAL, Attempt.NONE):
+    if ending.stays or attempt in (Attempt.BY_JOURNAL, Attempt.NONE):
         return False
     return attempt is Attempt.LAST or is_last(ending.attempt, ending.max_attempts)
 

@@ -21,6 +21,7 @@ from kma.journal import Totals
 from kma.known import KnownAttempts
 from kma.lazy_accepts import LazyAccepts
 from kma.ledger import Carried, Progress, run_key
+from kma.ordered import Ordered
 from kma.records import INTERRUPTION, Ending, after_failure, after_success, derived_id, protocol
 from kma.spool import New
 from kma.work import Work
@@ -71,6 +72,7 @@ class Settling:
         self.lazy = LazyAccepts(desired)
         self.exhausted = Exhausted(self, known)
         self.guard = Guard(self, keys, self._key)
+        self.ordered = Ordered(desired)
         self.change(desired)
 
     def change(self, desired: DesiredRun) -> None:
@@ -78,6 +80,7 @@ class Settling:
         self.desired = self.counting.desired = desired
         self._known.told(desired.known_attempts)
         self.lazy.change(desired)
+        self.ordered.change(desired)
 
     def totals(self, restarts: int) -> Totals:
         counting = self.counting
@@ -101,7 +104,7 @@ class Settling:
         if self.guard.repeats_one(work):
             self.repeated(work)
             return None
-        if not is_exhausted(attempt, self.desired.max_attempts):
+        if self.ordered.stays or not is_exhausted(attempt, self.desired.max_attempts):
             return work
         self.exhausted.log(work, "no attempt left: not handled any more")
         if self.exhausted.fate(work) is Disposition.DEAD:
@@ -161,7 +164,7 @@ class Settling:
         """`gone`: the delivery went with its connection; the exception happened all the same. `still_handled`: it was
         rolled back before its handling is over."""
         rule = RULES[handled.outcome]
-        last = rule.settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
+        last = self._is_last(work, rule.settlement)
         fate = self.exhausted.fate(work) if last and rule.settlement is not Settlement.ACCEPT and not gone else None
         ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
         if handled.outcome is Outcome.TEMPORARY:
@@ -225,17 +228,27 @@ class Settling:
             at=at,
             traceparent=work.identified.traceparent,
             disposition=disposition.value if disposition else "",
+            stays=self.ordered.stays,
         )
+
+    def _is_last(self, work: Work, settlement: Settlement) -> bool:
+        if self.ordered.stays:
+            return False
+        return settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
 
     def _settle_failed(self, work: Work, settlement: Settlement) -> None:
         """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end. It
         may forget, of paged messages when it restarts: what was made is remembered beside the protocol."""
-        last = is_last(work.attempt, self.desired.max_attempts)
+        last = self._is_last(work, settlement)
         behind = work.count + 1 < work.attempt
-        if settlement is Settlement.AFTER_LAST or (behind and last):
+        if last and (behind or settlement is Settlement.AFTER_LAST):
             self.reject(work)
             return
-        self._settle(work.tag, Settle.FAIL)
+        if self.ordered.on and not last:
+            self.ordered.keep(work)
+            self.batch.after.append(self.ordered.stored)
+        else:
+            self._settle(work.tag, Settle.FAIL)
         if last:
             self.forget(work.encoded)
         elif not work.identified.key.weak:

@@ -90,10 +90,15 @@ class SettingForm(ScheduleForm):
             "try_one_first": _(
                 "One message on one server: handled well, all go on at full speed; failed, it is off again at once."
             ),
+            "ordered": _(
+                "One message at a time over all servers. One that failed is tried again before anything else; count "
+                "each message once, else a bad one soon trips the breaker."
+            ),
+            "blocked_seconds": _("So long after a failure of the first message; 0 = at once."),
             "after_last": _(
                 "What becomes of a message whose last attempt failed, or that is invalid. Exception destination: a "
                 "marked copy goes there, and to the dead-letter queue what it cannot take. Discard: gone, only its "
-                "protocol and a line in the log remain."
+                "protocol and a line in the log remain. Stay: it is tried again without end, and all others wait."
             ),
             "exception_destination": _("An address of the broker that somebody takes these messages from."),
             "duplicate_key": _(
@@ -164,6 +169,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
                     "count_once",
                     "try_one_first",
                     "restart_seconds",
+                    "ordered",
+                    "blocked_seconds",
                     "after_last",
                     "exception_destination",
                     "duplicate_key",

@@ -44,6 +44,8 @@ CHOSEN = (
     "acknowledgement_property",
     "committed_destination",
     "rolled_back_destination",
+    "ordered",
+    "blocked_seconds",
     "after_last",
     "exception_destination",
     "duplicate_key",

@@ -23,6 +23,7 @@ from agents.api.validation import BodySerializer, check_no_body
 from agents.models import Activation, LaunchSetting, Server, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.resuming import resume_on_server
+from agents.services.retrying import retry_now
 from agents.services.rights import may_anywhere
 from agents.services.setting_removal import remove_setting
 from agents.services.settings import Refused, disable_setting, enable_setting
@@ -74,7 +75,7 @@ class SettingViewSet(
     filterset_class = SettingFilter
     # Whoever sees settings may ask; `rights` decides by action and pool.
     action_permissions = dict.fromkeys(
-        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "resume", "windows"),
+        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "retry", "resume", "windows"),
         ("agents.view_launchsetting",),
     )
 
@@ -174,6 +175,16 @@ class SettingViewSet(
             stop_activation(activation, request.user, given.validated_data["reason"], timezone.now())
         activation.refresh_from_db()
         return Response(ActivationSerializer(activation).data)
+
+    @extend_schema(request=None, responses={204: None})
+    @action(detail=True, methods=["post"])
+    def retry(self, request: Request, key: str) -> Response:
+        """Another attempt at once of the message that blocks an ordered subscription. 409 if refused."""
+        setting = self.for_action("run")
+        check_no_body(request)
+        with or_conflict(f"settings/{key}"):
+            retry_now(setting, request.user, timezone.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=ServerNameSerializer, responses={201: RunSerializer})
     @action(detail=True, methods=["post"])

@@ -1,11 +1,20 @@
 """What a setting says of messages that cannot be handled, or that were handled before."""
 
+from typing import TYPE_CHECKING, Any
+
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from contract import duplicates
+from contract.messages import Mode
 from contract.outcomes import AfterLast
+
+if TYPE_CHECKING:
+    from agents.models.setting import LaunchSetting
+
+# Those that settle each message before the next one is needed.
+IN_ORDER = (Mode.TRANSACTED.value, Mode.AUTO.value)
 
 
 class PoisonPolicy(models.TextChoices):
@@ -14,6 +23,7 @@ class PoisonPolicy(models.TextChoices):
     DLQ = AfterLast.DLQ.value, _("dead-letter queue")
     EXCEPTION = AfterLast.EXCEPTION.value, _("exception destination")
     DISCARD = AfterLast.DISCARD.value, _("discard")
+    STAY = AfterLast.STAY.value, _("stay first (only ordered)")
 
 
 def check_duplicate_key(value: str) -> None:
@@ -22,3 +32,34 @@ def check_duplicate_key(value: str) -> None:
     except ValueError as error:
         text = _("“key”, “property:NAME” or “pointer:/json/pointer”; empty for none.")
         raise ValidationError(text, code="no_key") from error
+
+
+def check_blocked(value: float) -> None:
+    if value < 0 and value != -1:
+        raise ValidationError(_("Seconds, 0 for at once, or -1."), code="invalid_interval")
+
+
+def poison_problems(setting: "LaunchSetting") -> dict[str, Any]:
+    """What does not fit together in it, by field."""
+    found: dict[str, Any] = {}
+    if setting.after_last == PoisonPolicy.EXCEPTION and (problem := _destination_problem(setting)):
+        found["exception_destination"] = problem
+    if setting.after_last == PoisonPolicy.STAY and not setting.ordered:
+        found["after_last"] = _("Only in an ordered subscription: elsewhere the others would overtake it.")
+    if not setting.ordered:
+        return found
+    if not setting.takes_messages:
+        found["ordered"] = _("A standalone agent takes no messages.")
+    if setting.mode not in IN_ORDER:
+        found["mode"] = _("An ordered subscription settles each message before the next: transacted or automatic.")
+    if setting.concurrency != 1:
+        found["concurrency"] = _("An ordered subscription has one handler.")
+    return found
+
+
+def _destination_problem(setting: "LaunchSetting") -> Any:
+    if not setting.exception_destination:
+        return _("Name the destination, or choose another end.")
+    if setting.destination_id is not None and setting.exception_destination == setting.subscribed.name:
+        return _("From its own destination the message would come back to it without end: name another one.")
+    return ""

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.destination import Destination, address_name
-from agents.models.poison import PoisonPolicy, check_duplicate_key
+from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import Pool
 from contract.messages import AgentKind, Mode
 from contract.properties import RESERVED_KEYS
@@ -173,6 +173,12 @@ class LaunchSetting(models.Model):
     rolled_back_destination = models.CharField(
         _("destination of events of rollbacks"), max_length=200, blank=True, default="", validators=[address_name]
     )
+    ordered = models.BooleanField(_("ordered: one message at a time, the failed one first"), default=False)
+    blocked_seconds = models.FloatField(
+        _("ordered: try the failed message again after, s (-1 = when a person asks)"),
+        default=5.0,
+        validators=[MaxValueValidator(86_400.0), check_blocked],
+    )
     after_last = models.CharField(
         _("after the last attempt"), max_length=10, choices=PoisonPolicy.choices, default=PoisonPolicy.DLQ
     )
@@ -209,6 +215,8 @@ class LaunchSetting(models.Model):
     enablings = models.PositiveIntegerField(default=0, editable=False)
     # Whether this enabling tries one message first, where whoever enabled it chose; else `try_one_first` says it.
     first_tries_one = models.BooleanField(null=True, editable=False)
+    # How often somebody asked for another attempt of the message that blocks it.
+    retries_asked = models.PositiveIntegerField(default=0, editable=False)
     disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     disabled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -280,20 +288,11 @@ class LaunchSetting(models.Model):
                 problems["destination"] = [_("A message agent needs a destination.")]
             if not self.takes_messages and self.destination_id is not None:
                 problems["destination"] = [_("A standalone agent takes no messages: leave this empty.")]
-        if "exception_destination" not in (exclude or ()) and (problem := self._exception_problem()):
-            problems["exception_destination"] = [problem]
+        for field, problem in poison_problems(self).items():
+            if field not in (exclude or ()):
+                problems.setdefault(field, []).append(problem)
         if problems:
             raise ValidationError(problems)
-
-    def _exception_problem(self) -> Any:
-        """What is wrong with the exception destination beside its form; empty if nothing is."""
-        if self.after_last != PoisonPolicy.EXCEPTION:
-            return ""
-        if not self.exception_destination:
-            return _("Name the destination, or choose another end.")
-        if self.destination_id is not None and self.exception_destination == self.subscribed.name:
-            return _("From its own destination the message would come back to it without end: name another one.")
-        return ""
 
     def clean(self) -> None:
         """What cannot change any more: the subscription on the broker hangs on it."""
@@ -311,6 +310,8 @@ class LaunchSetting(models.Model):
             )
         if self.timing != stored.timing and (refused := self._timing_problem(stored)):
             problems["timing"] = refused
+        if self.ordered != stored.ordered and (refused := self._in_use(stored)):
+            problems["ordered"] = refused
         if self.spread != stored.spread and (refused := self._in_use(stored)):
             problems["spread"] = refused
         if problems:

@@ -52,12 +52,17 @@ def setting_buttons(request: HttpRequest, setting: LaunchSetting) -> list[Button
         return [Button("enable", _("Switch on…"), link("setting_enable", key), "play", "primary", why)]
     why = why_not(user, "disable", setting)
     off = Button("disable", _("Switch off…"), link("setting_disable", key), "off", "danger", why)
+    again: list[Button] = []
+    if setting.ordered:
+        again = [
+            Button("retry", _("Try again now…"), link("setting_retry", key), "run", "", why_not(user, "run", setting))
+        ]
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        return [off]
+        return [*again, off]
     activation = open_activation(setting)
     if activation is not None:
         why = why_not(user, "stop", setting) or told(stop_refusal(activation))
-        return [Button("stop", _("Stop…"), link("setting_stop", key), "pause", "", why), off]
+        return [*again, Button("stop", _("Stop…"), link("setting_stop", key), "pause", "", why), off]
     why = why_not(user, "run", setting) or told(start_refusal(setting))
     return [Button("run", _("Run now…"), link("setting_run", key), "run", "primary", why), off]
 

@@ -144,7 +144,7 @@ def _seconds(value: float) -> str:
 def after_failure(setting: LaunchSetting) -> list[Fact]:
     if not setting.takes_messages:
         return [*_restart(setting), *_breaker(setting)]
-    return [*policy_facts(setting), _exhausted(setting), *_repeats(setting), *_breaker(setting)]
+    return [*policy_facts(setting), *_order(setting), _exhausted(setting), *_repeats(setting), *_breaker(setting)]
 
 
 def _repeats(setting: LaunchSetting) -> list[Fact]:
@@ -155,9 +155,19 @@ def _repeats(setting: LaunchSetting) -> list[Fact]:
     return [Fact(_("Repeats are known by"), setting.duplicate_key, note % {"time": window})]
 
 
+def _order(setting: LaunchSetting) -> list[Fact]:
+    if not setting.ordered:
+        return []
+    wait = setting.blocked_seconds
+    again = _("when a person asks") if wait < 0 else _("at once") if not wait else amounts.duration(wait)
+    note = _("One message at a time over all servers: the failed one stays first, and its delays above do not count.")
+    return [Fact(_("Ordered: tried again"), again, note)]
+
+
 def _exhausted(setting: LaunchSetting) -> Fact:
     notes = {
         PoisonPolicy.EXCEPTION.value: _("A marked copy goes there; what it cannot take is a dead letter."),
+        PoisonPolicy.STAY.value: _("It is tried again without end, and all others wait behind it."),
         PoisonPolicy.DISCARD.value: _("It is gone: its protocol and a line in the log remain."),
     }
     to = setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else ""

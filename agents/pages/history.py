@@ -84,6 +84,7 @@ def _words() -> dict[tuple[str, str], str]:
     return {
         ("setting", "enabled"): _("Switched on"),
         ("setting", "disabled"): _("Switched off"),
+        ("run", "tried again"): _("Another attempt was asked for"),
         ("activation", "pending"): _("Activation begun"),
         ("activation", "succeeded"): _("Activation ended well"),
         ("activation", "failed"): _("Activation ended with an error"),

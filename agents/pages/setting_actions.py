@@ -17,6 +17,7 @@ from agents.pages.buttons import enable_refusal, open_activation, told
 from agents.pages.consoles import Text, link, needs
 from agents.pages.figures import figures_of
 from agents.pages.trip_words import trip_cause
+from agents.services import retrying
 from agents.services.groups import group_of
 from agents.services.resuming import resume_on_server
 from agents.services.rights import may
@@ -196,5 +197,27 @@ def resume_page(request: HttpRequest, key: str, name: str) -> HttpResponseBase:
     def act(_form: Any) -> Text:
         resume_on_server(setting, server, request.user, timezone.now())
         return _("It goes on on %(server)s: %(key)s") % facts
+
+    return ask(request, question, act)
+
+
+@require_http_methods(ASKED)
+@needs(VIEW)
+def retry_page(request: HttpRequest, key: str) -> HttpResponseBase:
+    setting = setting_for(request, key, "run")
+    question = Question(
+        title=_("Try the first message of %(key)s again now?") % {"key": key},
+        texts=[
+            _("Where a failed message blocks the subscription its next attempt begins at once; else nothing happens.")
+        ],
+        button=_("Try again now"),
+        icon="run",
+        refusal=told(retrying.refusal(setting)),
+        **_frame(setting),
+    )
+
+    def act(_form: Any) -> Text:
+        retrying.retry_now(setting, request.user, timezone.now())
+        return _("Its server tries it again: %(key)s") % {"key": key}
 
     return ask(request, question, act)

@@ -40,6 +40,7 @@ def register() -> None:
     add_page("settings/<slug:key>/enable/", setting_actions.enable_page, "setting_enable")
     add_page("settings/<slug:key>/disable/", setting_actions.disable_page, "setting_disable")
     add_page("settings/<slug:key>/run/", setting_actions.run_page, "setting_run")
+    add_page("settings/<slug:key>/retry/", setting_actions.retry_page, "setting_retry")
     add_page("settings/<slug:key>/stop/", setting_actions.stop_page, "setting_stop")
     add_page("settings/<slug:key>/notices/<int:pk>/test/", notices.test_page, "notice_test")
     add_page("settings/<slug:key>/resume/<str:name>/", setting_actions.resume_page, "setting_resume")

@@ -14,7 +14,7 @@ FIELDS = (
     "grace_seconds", "handling_timeout_seconds", "transaction_timeout_seconds", "isolate", "child_memory_mb",
     "parameters", "masked_properties", "dups_ok_messages", "dups_ok_seconds",
     "acknowledgement_timeout_seconds", "acknowledgement_property", "committed_destination", "rolled_back_destination",
-    "after_last", "exception_destination", "duplicate_key", "duplicate_window_seconds",
+    "after_last", "exception_destination", "duplicate_key", "duplicate_window_seconds", "ordered", "blocked_seconds",
 )  # fmt: skip
 OF_DESTINATION = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance", "expiry_ms")
 

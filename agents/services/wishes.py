@@ -29,7 +29,7 @@ def wish_of(setting: LaunchSetting) -> dict[str, Any]:
         "policy": asdict(destination.policy),
         "expiry_ms": destination.expiry_ms,
         "accept_queue_senders": destination.accept_queue_senders,
-        "exclusive": setting.spread == Spread.ANY,
+        "exclusive": setting.spread == Spread.ANY or setting.ordered,
         "dead_letter_address": settings.MA_DLA_ADDRESS,
     }
 

@@ -50,7 +50,7 @@ def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetim
         consumers=None if figures.stale else figures.consumers,
         servers=len(versions),
         versions=frozenset(filter(None, versions)),
-        ordered=target.spread == Spread.ANY and target.concurrency == 1,
+        ordered=target.ordered or (target.spread == Spread.ANY and target.concurrency == 1),
         newer=_newer(figures),
     )
 

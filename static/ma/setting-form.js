@@ -2,7 +2,7 @@
 (function () {
     "use strict";
     const MESSAGE = ["destination", "mode", "concurrency", "handling_timeout_seconds", "transaction_timeout_seconds",
-        "count_once", "try_one_first", "masked_properties", "after_last", "duplicate_key"];
+        "count_once", "try_one_first", "masked_properties", "after_last", "duplicate_key", "ordered"];
     const LAZY = ["dups_ok_messages", "dups_ok_seconds"];
     const ANSWERED = ["acknowledgement_timeout_seconds", "acknowledgement_property", "committed_destination",
         "rolled_back_destination"];
@@ -33,6 +33,8 @@
         LAZY.forEach(function (name) { show(form, name, !standalone && mode === "DUPS_OK"); });
         ANSWERED.forEach(function (name) { show(form, name, !standalone && mode === "CLIENT"); });
         show(form, "duplicate_window_seconds", !standalone && value(form, "duplicate_key", "") !== "");
+        const ordered = form.elements.ordered;
+        show(form, "blocked_seconds", !standalone && Boolean(ordered && ordered.checked));
         show(form, "exception_destination", !standalone && value(form, "after_last", "") === "exception");
         DRAIN.forEach(function (name) { show(form, name, !standalone && delayed); });
         show(form, "restart_seconds", standalone && !delayed);

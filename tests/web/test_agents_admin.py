@@ -71,6 +71,7 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
         "acknowledgement_timeout_seconds": setting.acknowledgement_timeout_seconds,
         "acknowledgement_property": setting.acknowledgement_property,
         "after_last": setting.after_last,
+        "blocked_seconds": setting.blocked_seconds,
         "exception_destination": setting.exception_destination,
         "duplicate_key": setting.duplicate_key,
         "duplicate_window_seconds": setting.duplicate_window_seconds,

@@ -37,11 +37,13 @@ class Wire:
     def close(self) -> None:
         self._closed = True
         self._whole.set()
-        for each in [self._listener, *self._sockets]:
-            # A thread that waits in accept or recv is woken by a shutdown, not by a close.
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+        _hang_up(self._listener)
+        self.drop()
+
+    def drop(self) -> None:
+        """Every connection ends, on both sides; new ones are taken."""
+        while self._sockets:
+            _hang_up(self._sockets.pop())
 
     def _accept(self) -> None:
         while not self._closed:
@@ -75,3 +77,10 @@ class Wire:
         self._whole.wait()
         with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
+
+
+def _hang_up(one: socket.socket) -> None:
+    # A thread that waits in accept or recv is woken by a shutdown, not by a close.
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
