@@ -42,7 +42,7 @@ def activation(archived: Archived, number: int, start: datetime) -> None:
     archived.block(frame(session, "runs", run), "runs")
 
 
-EVERY = ("failure_trends", "failure_days", "activation_health", "breaker_backtest", "odd_servers", "poison_profile")
+BACKTEST = ("breaker_backtest",)
 
 
 def test_two_runs_find_what_one_over_everything_finds(session: SparkSession, tmp_path: Path) -> None:
@@ -73,25 +73,22 @@ def test_two_runs_find_what_one_over_everything_finds(session: SparkSession, tmp
     assert {row[0] for row in twice.table("activation_health")} == {"a2", "a3"}
     assert set(twice.table("activation_health")) < set(once.table("activation_health"))
 
-
-def test_a_run_with_nothing_new_leaves_everything_as_it_is(session: SparkSession, tmp_path: Path) -> None:
-    archived = Archived(session, tmp_path)
-    activation(archived, 1, DAY)
-    archived.mark(archived.run())
-    report = archived.run()
-
-    assert report["results"] == []
-    assert set(states(report).values()) == {"skipped"}
+    # With nothing new everything stays as it is.
+    twice.mark(second)
+    third = twice.run()
+    assert third["results"] == []
+    assert set(states(third).values()) == {"skipped"}
 
 
 def test_what_a_run_left_that_the_ma_never_took_counts_once(session: SparkSession, tmp_path: Path) -> None:
     """It is told the same blocks as new: parts of them that are there are void."""
     archived = Archived(session, tmp_path)
     activation(archived, 1, DAY)
-    archived.run()
+    jobs = ("failure_trends", *BACKTEST)
+    archived.run(jobs)
     backtest = archived.table("breaker_backtest")
     days = archived.table("failure_days")
-    archived.run()
+    archived.run(jobs)
 
     assert archived.table("breaker_backtest") == backtest
     assert archived.table("failure_days") == days
@@ -102,18 +99,18 @@ def test_an_activation_that_is_looked_at_again_counts_once(session: SparkSession
     """A late failure came: now a sixth one in its first row, so its trips saved one more."""
     archived = Archived(session, tmp_path)
     activation(archived, 1, DAY)
-    archived.mark(archived.run())
+    archived.mark(archived.run(BACKTEST))
     before = {row[1:3]: row for row in archived.table("breaker_backtest")}
     late = {"activation": "a1", "occurred_at": DAY + timedelta(seconds=50), "number": 9}
     archived.block(frame(session, "protocols", late), "protocols")
-    archived.mark(archived.run())
+    archived.mark(archived.run(BACKTEST))
     after = {row[1:3]: row for row in archived.table("breaker_backtest")}
 
     assert before[3, "any"][3:7] == (1, 1, 4, 1)
     assert after[3, "any"][3:7] == (1, 1, 5, 1)
     # Asked for again without anything new.
-    report = archived.run(since=DAY - timedelta(days=1))
-    assert set(states(report).values()) == {"done", "skipped"}
+    report = archived.run(BACKTEST, since=DAY - timedelta(days=1))
+    assert set(states(report).values()) == {"done"}
     assert {row[1:3]: row for row in archived.table("breaker_backtest")} == after
 
 
@@ -123,16 +120,16 @@ def test_what_is_computed_anew_takes_the_place_of_all_that_was_summed_up(
     """Also of parts that were merged: these no longer name their blocks."""
     monkeypatch.setattr("pipeline.derived.MOST_PARTS", 1)
     archived = Archived(session, tmp_path)
+    jobs = ("failure_trends", "breaker_backtest", "poison_profile")
     for number in (1, 2, 3):
         activation(archived, number, DAY + timedelta(minutes=number))
-        report = archived.run()
-        archived.mark(report)
+        archived.mark(archived.run(jobs))
     assert list((tmp_path / "archive/derived/poison_counts").glob("*-m-*.json"))
     tables = ("failure_days", "breaker_backtest", "poison_profile")
     before = {name: archived.table(name) for name in tables}
     # A run with the same blocks as new, but without the word, would count what was merged a second time.
     archived.computed.clear()
-    archived.mark(archived.run(anew=True))
+    archived.mark(archived.run(jobs, anew=True))
 
     assert {name: archived.table(name) for name in tables} == before
     assert [row[3] for row in before["breaker_backtest"]] == [3] * 56
@@ -171,9 +168,9 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_the_others_count(session: S
     broken = next((tmp_path / "archive/data/protocols").rglob("block-000002-*/*.parquet"))
     size = broken.stat().st_size
     broken.write_bytes(b"x" * size)
-    report = archived.run()
+    report = archived.run(("failure_trends",))
 
-    assert set(states(report).values()) == {"done", "skipped"}
+    assert set(states(report).values()) == {"done"}
     assert [each["block"] for each in report["quarantined"]] == [2]
     assert [row[4] for row in archived.table("failure_trends")] == [5]
 
