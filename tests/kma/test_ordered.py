@@ -128,11 +128,12 @@ def test_it_waits_for_the_interval_and_says_so(either: House, tmp_path: Path) ->
     one = Holder(either, setting, tmp_path, blocked_seconds=0.8)
     try:
         one.until(2, 1)
-        assert f"blocked by the message {POISON} after attempt 1" in one.run.report().problem
+        told = f"blocked by the message {POISON} after attempt 1"
+        eventually(lambda: told in one.run.report().problem, "it says so")
         one.until(6, 1)
         first, second = [line["at"] for line in lines(one.truth) if line["id"] == POISON]
         assert second - first >= 0.8
-        assert one.run.report().problem == ""
+        eventually(lambda: one.run.report().problem == "", "nothing blocks any more")
     finally:
         one.stage.end()
 
