@@ -302,8 +302,8 @@ class Consuming:
             if work.life == self._life and not self.stopping:
                 waiting.appendleft(work)
         if not self.stopping:
-            if self._settling.ordered.due:
-                self._admit(self._settling.ordered.take(self._records.next()))
+            if self._settling.ordered.due and (kept := self._settling.again(self._records.next())):
+                self._admit(kept)
             blocked = self._spool.full or bool(self._storing.problem)
             if waiting and not blocked:
                 self._offer(waiting)

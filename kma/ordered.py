@@ -59,11 +59,11 @@ class Ordered:
     def due(self) -> bool:
         return self.patience() <= 0.0
 
-    def take(self, record: bytes) -> Work:
-        """The message, which is due, as work for its next attempt, whose protocol would have the id `record`."""
+    def take(self) -> Work:
+        """The message, which is due, as it failed."""
         assert self._work is not None
         work, self._work = self._work, None
-        return work.again(record)
+        return work
 
     @property
     def problem(self) -> str:

@@ -104,7 +104,17 @@ class Settling:
         if self.guard.repeats_one(work):
             self.repeated(work)
             return None
-        if self.ordered.stays or not is_exhausted(attempt, self.desired.max_attempts):
+        return self._unless_exhausted(work)
+
+    def again(self, record: bytes) -> Work | None:
+        """What was kept in order, for its next attempt, or None as above. Attempts of another holder may have become
+        known since it was received."""
+        work = self.ordered.take()
+        attempt = 1 + max(work.attempt, self._known.of(work.encoded))
+        return self._unless_exhausted(work.again(record, attempt))
+
+    def _unless_exhausted(self, work: Work) -> Work | None:
+        if self.ordered.stays or not is_exhausted(work.attempt, self.desired.max_attempts):
             return work
         self.exhausted.log(work, "no attempt left: not handled any more")
         if self.exhausted.fate(work) is Disposition.DEAD:

@@ -56,9 +56,9 @@ class Work:
         """Whether its success is worth a record. False for nearly all, and cheap."""
         return self.attempt > 1 or (may_be_given_back(self.encoded) and self.identified.given_back)
 
-    def again(self, record: bytes) -> "Work":
-        """The same delivery, for its next attempt."""
-        work = Work(self.tag, self.encoded, self.count, self.attempt + 1, record, self.life, self._masked)
+    def again(self, record: bytes, attempt: int) -> "Work":
+        """The same delivery, for another attempt."""
+        work = Work(self.tag, self.encoded, self.count, attempt, record, self.life, self._masked)
         work.digest = self.digest
         return work
 

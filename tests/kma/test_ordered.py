@@ -173,6 +173,35 @@ def test_a_stop_puts_it_back_in_its_place_and_the_next_holder_goes_on_counting(e
         two.stage.end()
 
 
+def test_attempts_that_become_known_after_a_takeover_count(either: House, tmp_path: Path) -> None:
+    """The next holder is fed at once, before it has heard of the attempts that another one made last."""
+    setting = either.setting(attempts=6, delay=MINUTE, exclusive=True)
+    send_row(either, setting, fails=99)
+    one = Holder(either, setting, tmp_path, max_attempts=6, blocked_seconds=-1.0)
+    try:
+        one.until(2, 1)
+        one.run.change(replace(one.desired, known_attempts={POISON: 4}, blocked_seconds=0.1))
+        one.until(5, 3)
+        assert seen(one.truth) == [*good(1, 2), *poison(1, 5, 6), *good(3, 4, 5)]
+        eventually(lambda: len(either.dead(setting)) == 1, "a dead letter")
+    finally:
+        one.stage.end()
+
+
+def test_one_whose_attempts_turn_out_to_be_used_up_is_not_handled_again(either: House, tmp_path: Path) -> None:
+    setting = either.setting(attempts=4, delay=MINUTE, exclusive=True)
+    send_row(either, setting, fails=99)
+    one = Holder(either, setting, tmp_path, blocked_seconds=-1.0)
+    try:
+        one.until(2, 1)
+        one.run.change(replace(one.desired, known_attempts={POISON: 4}, blocked_seconds=0.1))
+        one.until(5, 1)
+        assert seen(one.truth) == [*good(1, 2), *poison(1), *good(3, 4, 5)]
+        eventually(lambda: len(either.dead(setting)) == 1, "a dead letter")
+    finally:
+        one.stage.end()
+
+
 def test_a_lost_connection_changes_neither_order_nor_attempts(house: RealHouse, tmp_path: Path) -> None:
     setting = house.setting(attempts=9, delay=MINUTE, exclusive=True)
     send_row(house, setting, fails=3)
