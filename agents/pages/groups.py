@@ -80,7 +80,7 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
     spread = Fact(_("Spread"), setting.get_spread_display(), _spread(setting))
     if not setting.takes_messages:
         return [pool, spread]
-    handlers = setting.concurrency * (len(servers) if setting.spread == Spread.MANY else 1)
+    handlers = setting.concurrency * (len(servers) if setting.spread == Spread.MANY and not setting.ordered else 1)
     at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
     subscription = _(
         "Made on the broker when the setting was saved: it gathers messages from then on, also while it is off."
@@ -96,7 +96,7 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
 
 def _spread(setting: LaunchSetting) -> str:
     if setting.takes_messages:
-        if setting.spread == Spread.ANY:
+        if setting.spread == Spread.ANY or setting.ordered:
             return _("The broker feeds one server at a time; another takes over when that one is lost.")
         return _("Every live server of the pool takes messages; each message goes to one of them.")
     if setting.spread == Spread.ANY:
@@ -160,7 +160,7 @@ def _order(setting: LaunchSetting) -> list[Fact]:
         return []
     wait = setting.blocked_seconds
     again = _("when a person asks") if wait < 0 else _("at once") if not wait else amounts.duration(wait)
-    note = _("One message at a time over all servers: the failed one stays first, and its delays above do not count.")
+    note = _("One message at a time over all servers: the failed one stays first, whatever its destination's delays.")
     return [Fact(_("Ordered: tried again"), again, note)]
 
 

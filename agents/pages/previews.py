@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.views.decorators.http import require_safe
 
-from agents.models import Destination, LaunchSetting, Pool, Spread
+from agents.models import Destination, LaunchSetting, PoisonPolicy, Pool, Spread
 from agents.models.setting import KEY
 from agents.pages import groups, redelivery
 from agents.pages.consoles import needs
@@ -15,7 +15,8 @@ from agents.pages.offers import offer_warning
 
 POLICY_FIELDS = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance", "expiry_ms")
 Policy = forms.modelform_factory(Destination, fields=POLICY_FIELDS)
-Breaker = forms.modelform_factory(LaunchSetting, fields=("breaker_m", "count_once", "try_one_first", "spread"))
+PREVIEWED = ("breaker_m", "count_once", "try_one_first", "spread", "ordered", "blocked_seconds", "after_last")
+Breaker = forms.modelform_factory(LaunchSetting, fields=PREVIEWED)
 
 
 @require_safe
@@ -39,7 +40,8 @@ def setting_preview(request: HttpRequest) -> HttpResponseBase:
 
     The form of an existing setting does not send its key and its destination, which cannot change: `setting` names it.
     """
-    form = Breaker({"spread": Spread.ANY, **request.GET.dict()})
+    unsaid = {"spread": Spread.ANY, "blocked_seconds": "5", "after_last": PoisonPolicy.DLQ}
+    form = Breaker({**unsaid, **request.GET.dict()})
     if not form.is_valid():
         return TemplateResponse(request, "agents/preview_none.html")
     stored = request.GET.get("setting", "")
@@ -50,7 +52,7 @@ def setting_preview(request: HttpRequest) -> HttpResponseBase:
         key = stored or request.GET.get("key", "")
         wished = LaunchSetting(key=key if KEY.fullmatch(key) else "…", destination=destination, **form.cleaned_data)
         context["warnings"] += groups.breaker_warnings(wished)
-        context |= {"preview": redelivery.preview(destination), "facts": groups.after_failure(wished)}
+        context |= {"preview": redelivery.preview_of(wished), "facts": groups.after_failure(wished)}
     return TemplateResponse(request, "agents/preview_setting.html", context)
 
 

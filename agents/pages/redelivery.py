@@ -56,6 +56,27 @@ def preview(destination: Destination) -> Preview:
     )
 
 
+def preview_of(setting: LaunchSetting) -> Preview | None:
+    """What becomes of a message of this setting that keeps failing. An ordered subscription has an interval of its own;
+    None: there a person decides when it is tried again."""
+    destination = setting.subscribed
+    if not setting.ordered:
+        return preview(destination)
+    if setting.blocked_seconds < 0:
+        return None
+    stays = setting.after_last == PoisonPolicy.STAY
+    interval = round(setting.blocked_seconds * 1000)
+    return preview(
+        Destination(
+            max_attempts=-1 if stays else destination.max_attempts,
+            delay_ms=interval,
+            multiplier=1.0,
+            max_delay_ms=interval,
+            expiry_ms=destination.expiry_ms,
+        )
+    )
+
+
 def band(least: timedelta, most: timedelta) -> str:
     if most == timedelta():
         return _("at once")
@@ -94,7 +115,8 @@ def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[
 def policy_facts(setting: LaunchSetting) -> list[Fact]:
     """What the destination's policy means for a setting that takes messages."""
     destination = setting.subscribed
-    endless = destination.max_attempts < 0
+    stays = setting.ordered and setting.after_last == PoisonPolicy.STAY
+    endless = destination.max_attempts < 0 or stays
     attempts = _("without end") if endless else amounts.number(destination.max_attempts)
     queue = dead_letter_queue(setting.key)
     dead = ""
@@ -102,12 +124,10 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
         dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
     facts = [
         Fact(_("Maximum attempts"), attempts, " ".join(_endless(destination)) or dead, warns=endless),
-        Fact(
-            _("Delay"),
-            _delay(destination),
-            _("Belongs to the destination: settings that share it share the delays."),
-        ),
     ]
+    if not setting.ordered:
+        told = _("Belongs to the destination: settings that share it share the delays.")
+        facts.append(Fact(_("Delay"), _delay(destination), told))
     if destination.expiry_ms is not None:
         told = _("What is not handled so long after it came to the broker is kept in %(queue)s.") % {"queue": queue}
         facts.append(Fact(_("Expiry"), amounts.duration(destination.expiry_ms / 1000), told))

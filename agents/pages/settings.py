@@ -52,7 +52,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),
-        preview=redelivery.preview(setting.subscribed) if setting.takes_messages else None,
+        preview=redelivery.preview_of(setting) if setting.takes_messages else None,
         figures=figures_of(setting),
         runs=run_rows(_runs_of(current), setting, now),
         current=current,

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
+from agents.pages.amounts import duration
 from agents.services.desired import desired_state
 from agents.services.wishes import wish_of
 from contract.messages import DesiredRun
@@ -133,3 +134,23 @@ def test_others_have_no_such_button(operator: User, setting: LaunchSetting) -> N
     client.force_login(operator)
     assert "/retry/" not in client.get(f"/settings/{setting.key}/").content.decode()
     assert FailureProtocol.objects.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("choice", "there", "absent"),
+    [
+        ({"blocked_seconds": 90.0}, [duration(90), "dead"], ["× 2"]),
+        ({"blocked_seconds": 90.0, "after_last": "stay"}, ["without end", "and so on"], ["After the last attempt the"]),
+        ({"blocked_seconds": -1.0}, ["when a person asks"], ["Redelivery of a message that keeps failing"]),
+    ],
+)
+def test_its_page_and_its_form_tell_the_interval_and_not_the_delays_of_the_destination(
+    operator: User, ordered: LaunchSetting, choice: dict[str, Any], there: list[str], absent: list[str]
+) -> None:
+    LaunchSetting.objects.filter(pk=ordered.pk).update(**choice)
+    client = Client()
+    client.force_login(operator)
+    typed = {"setting": "row", "breaker_m": 10, "ordered": "on", "spread": "MANY", **choice}
+    for page in (client.get("/settings/row/"), client.get("/previews/setting/", typed)):
+        text = page.content.decode()
+        assert [each for each in there if each not in text] == [] and [each for each in absent if each in text] == []
