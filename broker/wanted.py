@@ -90,7 +90,8 @@ def setting_topology(
     expiry_ms: int | None = None,
 ) -> list[Step]:
     """What a setting needs, in the order that loses nothing: its dead-letter queue is there before its first message
-    can die, and the subscription comes last. `exclusive` for ANY settings: the fence between two servers."""
+    can die, and the subscription comes last. `exclusive`: one consumer is fed at a time, the fence between two servers
+    of an ANY setting, and the order of an ordered one."""
     return [
         Queue(dead_letter_queue(key), dla, f"{ORIG_QUEUE} = '{key}'"),
         destination_policy(destination, policy, dla, expiry_ms),

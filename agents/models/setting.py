@@ -270,6 +270,11 @@ class LaunchSetting(models.Model):
         return self.kind == Kind.MESSAGE
 
     @property
+    def feeds_one(self) -> bool:
+        """Whether the broker feeds one consumer of its subscription at a time."""
+        return self.spread == Spread.ANY or self.ordered
+
+    @property
     def subscribed(self) -> Destination:
         """The destination of a message agent. Raises ValueError for a standalone one."""
         if self.destination is None:

@@ -96,7 +96,7 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
 
 def _spread(setting: LaunchSetting) -> str:
     if setting.takes_messages:
-        if setting.spread == Spread.ANY or setting.ordered:
+        if setting.feeds_one:
             return _("The broker feeds one server at a time; another takes over when that one is lost.")
         return _("Every live server of the pool takes messages; each message goes to one of them.")
     if setting.spread == Spread.ANY:

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from agents.models import LaunchSetting, ProvisionState, Spread
+from agents.models import LaunchSetting, ProvisionState
 from agents.services.broker import management
 from agents.services.history import note
 from agents.services.leases import lease, once_per
@@ -34,7 +34,7 @@ def steps_of(setting: LaunchSetting) -> list[Step]:
         setting.key,
         destination.name,
         destination.policy,
-        setting.spread == Spread.ANY,
+        setting.feeds_one,
         settings.MA_DLA_ADDRESS,
         expiry_ms=destination.expiry_ms,
     )

@@ -8,11 +8,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from agents.models import Destination, LaunchSetting, ProvisionState, Spread
+from agents.models import Destination, LaunchSetting, ProvisionState
 from agents.services.looking import look_after_commit, send
 
 # Grows when provisioning makes something more of the same fields: everything is then provisioned anew.
-TOPOLOGY_VERSION = 1
+TOPOLOGY_VERSION = 2
 # A wish for nothing, see `setting_removal`: whoever provisions leaves the setting alone.
 REMOVING = "removing"
 
@@ -29,7 +29,7 @@ def wish_of(setting: LaunchSetting) -> dict[str, Any]:
         "policy": asdict(destination.policy),
         "expiry_ms": destination.expiry_ms,
         "accept_queue_senders": destination.accept_queue_senders,
-        "exclusive": setting.spread == Spread.ANY or setting.ordered,
+        "exclusive": setting.feeds_one,
         "dead_letter_address": settings.MA_DLA_ADDRESS,
     }
 

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import requests
 
+from broker.amqp_adapter import AmqpPublisher
 from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompManagement, StompPublisher
 from contract.typed import Typed
@@ -182,6 +183,16 @@ class House:
             publisher.publish(
                 [Outgoing(address, Message(body=Typed("string", json.dumps(b)), properties=typed)) for b in bodies]
             )
+        finally:
+            publisher.close()
+
+    def publish_with_ids(self, address: str, bodies: Mapping[str, Any]) -> None:
+        """As JMS publishes, by AMQP: each with its JMS message id, and in this order."""
+        publisher = AmqpPublisher(self.account("publisher", "amqp"))
+        try:
+            for identity, body in bodies.items():
+                text = Typed("string", json.dumps(body))
+                publisher.publish([Outgoing(address, Message(body=text, message_id=Typed("string", identity)))])
         finally:
             publisher.close()
 

@@ -63,10 +63,15 @@ def _kill_in_turn(house: House, key: str, chance: random.Random) -> int:
             pids = [kill_a_process(house, victim)]
         assert len(set(house.truth(key))) < MESSAGES, f"{victim}: too late, all messages had begun"
         killed += pids
-    running = {house.pid(name) for name in ("artemis", *(f"kma-{server}" for server in house.servers))}
-    running |= {pid for server in house.servers for pid in house.agent_processes(server)}
-    assert len(set(killed)) == len(killed) and not running & set(killed), "whom a kill has not hit"
+    assert len(set(killed)) == len(killed)
+    house.until("every kill has hit", lambda: not _running(house) & set(killed))
     return len(killed)
+
+
+def _running(house: House) -> set[int]:
+    """The broker, the KMAs and their agent processes."""
+    found = {house.pid(name) for name in ("artemis", *(f"kma-{server}" for server in house.servers))}
+    return found | {pid for server in house.servers for pid in house.agent_processes(server)}
 
 
 def _ended(house: House, key: str) -> bool:

@@ -12,7 +12,9 @@ from django.utils import timezone
 from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
 from agents.pages.amounts import duration
 from agents.services.desired import desired_state
+from agents.services.provisioning import steps_of
 from agents.services.wishes import wish_of
+from broker.topology import Queue
 from contract.messages import DesiredRun
 from contract.outcomes import AfterLast
 from failures.models import FailureProtocol, RecoveredMessage
@@ -70,7 +72,9 @@ def test_an_ordered_setting_is_made_and_its_queue_feeds_one_consumer(operator: U
     answer = api_client(operator).post("/api/v1/settings/", body | FIELDS | {"after_last": "stay"})
 
     assert answer.status_code == 201, answer.content
-    assert wish_of(LaunchSetting.objects.get(key="row"))["exclusive"] is True
+    made = LaunchSetting.objects.get(key="row")
+    assert wish_of(made)["exclusive"] is True
+    assert [step.exclusive for step in steps_of(made) if isinstance(step, Queue) and step.name == "row"] == [True]
 
 
 def test_the_order_cannot_change_while_it_runs(operator: User, ordered: LaunchSetting) -> None:

@@ -1,0 +1,63 @@
+"""An ordered subscription in the whole product: its order and its attempts outlive a server and the broker, and a
+letter that is given back goes to the end."""
+
+from typing import Any
+
+from tests.acceptance import scripted
+from tests.acceptance.house import House
+
+KEY = "inorder"
+FIRST, POISON, LAST = (0, 1, 2), 3, (4, 5, 6, 7)
+
+
+def test_its_order_and_its_attempts_outlive_a_server_and_the_broker(house: House) -> None:
+    address = house.setting(KEY, ordered=True, concurrency=1, blocked_seconds=-1, policy={"max_attempts": 4})
+    house.enable(KEY)
+    house.until("both servers wait for it", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == 2)
+    bodies = [scripted.ok(n) for n in (*FIRST, POISON, *LAST)]
+    bodies[POISON] = scripted.poisoned(POISON)
+    house.publish_with_ids(address, {f"ID:{KEY}-{body['note']}": body for body in bodies})
+
+    # It waits for a person; its server is lost for good, and the other one goes on with the second attempt.
+    lost = _fails(house, 1)["server_name"]
+    house.kill(f"kma-{lost}")
+    house.runner.stop(f"kma-{lost}")
+    second = _fails(house, 2)
+    assert second["server_name"] != lost
+
+    house.kill("artemis")
+    _fails(house, 3)
+    assert house.truth(KEY) == [*FIRST, POISON, POISON, POISON]
+    house.until("all others wait behind it", lambda: house.count(KEY) == [1 + len(LAST)])
+
+    house.call("POST", f"settings/{KEY}/retry/", {})
+    _fails(house, 4)
+    house.until("the next ones have followed", lambda: house.count(KEY, f"DLQ.{KEY}") == [0, 1])
+    assert house.truth(KEY) == [*FIRST, *[POISON] * 4, *LAST]
+    assert sorted(row["attempt"] for row in house.protocols(KEY)) == [1, 2, 3, 4]
+    house.runner.start(f"kma-{lost}")
+
+    # Mended and given back, it comes after what came meanwhile.
+    house.call("POST", f"settings/{KEY}/disable/", {"reason": "to be mended"})
+    house.until("the servers have let go", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == 0)
+    house.call("PATCH", f"settings/{KEY}/", {"agent": "test.mended"})
+    house.until("it may run", lambda: house.call("GET", f"settings/{KEY}/")["provision_state"] == "ready")
+    house.publish_with_ids(address, {f"ID:{KEY}-{n}": scripted.ok(n) for n in (8, 9)})
+    house.until("its letter is known", lambda: len(house.dead_letters(KEY)) == 1)
+    ahead = house.call("POST", "preflight/", {"setting": KEY, "all": True})
+    assert {"ordered": 2}.items() <= {each["code"]: each["n"] for each in ahead["warnings"]}.items()
+    house.replay_all(KEY)
+    house.enable(KEY)
+    house.until("all are handled", lambda: house.count(KEY, f"DLQ.{KEY}") == [0, 0])
+    assert house.truth(KEY)[-3:] == [8, 9, POISON]
+    house.call("POST", f"settings/{KEY}/disable/", {"reason": "over"})
+
+
+def _fails(house: House, attempt: int) -> dict[str, Any]:
+    """The protocol of this attempt, once the site has it."""
+
+    def found() -> list[dict[str, Any]]:
+        return [row for row in house.protocols(KEY) if row["attempt"] == attempt]
+
+    house.until(f"attempt {attempt} is reported", lambda: bool(found()))
+    return found()[0]
