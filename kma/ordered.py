@@ -7,6 +7,7 @@ released: closing the link puts it back where it was.
 
 import time
 
+from contract.blocked import Blocked
 from contract.messages import DesiredRun
 from contract.outcomes import AfterLast
 from kma.work import Work
@@ -69,6 +70,5 @@ class Ordered:
     def problem(self) -> str:
         if self._work is None:
             return ""
-        key, attempt = self._work.identified.key.text, self._work.attempt
-        after = "when somebody asks for it" if self._seconds <= FOR_A_PERSON else f"every {self._seconds:g} s"
-        return f"blocked by the message {key} after attempt {attempt}; it is tried again {after}"
+        seconds = "" if self._seconds <= FOR_A_PERSON else f"{self._seconds:g}"
+        return str(Blocked(self._work.identified.key.text, self._work.attempt, seconds))

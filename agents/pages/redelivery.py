@@ -1,7 +1,7 @@
 """The redelivery policy of a destination as it is told and drawn: before it is saved, and at its settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.utils.translation import gettext as _
@@ -30,13 +30,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The schedule as it is drawn; `left_out` attempts lie between the last two shown."""
+    """The schedule as it is drawn; `left_out` attempts lie between the last two shown. `gone`: what it is after the
+    last one where it is no dead letter."""
 
     attempts: list[Attempt]
     left_out: int
     total: str
     endless: bool
     warnings: Sequence[str] = ()
+    gone: str = ""
 
 
 def preview(destination: Destination) -> Preview:
@@ -61,20 +63,28 @@ def preview_of(setting: LaunchSetting) -> Preview | None:
     None: there a person decides when it is tried again."""
     destination = setting.subscribed
     if not setting.ordered:
-        return preview(destination)
+        return replace(preview(destination), gone=_gone(setting))
     if setting.blocked_seconds < 0:
         return None
     stays = setting.after_last == PoisonPolicy.STAY
     interval = round(setting.blocked_seconds * 1000)
-    return preview(
-        Destination(
-            max_attempts=-1 if stays else destination.max_attempts,
-            delay_ms=interval,
-            multiplier=1.0,
-            max_delay_ms=interval,
-            expiry_ms=destination.expiry_ms,
-        )
+    every = Destination(
+        max_attempts=-1 if stays else destination.max_attempts,
+        delay_ms=interval,
+        multiplier=1.0,
+        max_delay_ms=interval,
+        expiry_ms=destination.expiry_ms,
     )
+    return replace(preview(every), gone=_gone(setting))
+
+
+def _gone(setting: LaunchSetting) -> str:
+    if setting.after_last == PoisonPolicy.DISCARD:
+        return _("discarded")
+    if setting.after_last == PoisonPolicy.EXCEPTION:
+        name = setting.exception_destination
+        return _("sent to %(name)s") % {"name": name} if name else _("sent to the exception destination")
+    return ""
 
 
 def band(least: timedelta, most: timedelta) -> str:

@@ -10,11 +10,13 @@ from django.template.defaultfilters import capfirst
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from agents.models import Activation, StateChange
 from agents.pages import amounts, history, reasons
 from agents.pages.consoles import tabs_for
 from agents.pages.visible import visible as make_visible
+from contract.blocked import blocked_in
 
 register = template.Library()
 WORD_BREAK = SafeString("<wbr>")
@@ -93,6 +95,22 @@ def told(message: Any) -> SafeString:
     """A message of the site to a person. It may repeat what was typed; one with links in it is HTML of its own."""
     text = capfirst(message)
     return text if isinstance(text, SafeString) else make_visible(str(text), lines=True)
+
+
+@register.filter
+def run_problem(text: str) -> str:
+    """In the reader's language where it is a state that a run tells in one fixed sentence."""
+    if (found := blocked_in(text)) is None:
+        return text
+    before, blocked, after = found
+    if blocked.seconds:
+        words = _("blocked by the message %(key)s after attempt %(attempt)s; it is tried again every %(seconds)s s")
+    else:
+        words = _(
+            "blocked by the message %(key)s after attempt %(attempt)s; it is tried again when somebody asks for it"
+        )
+    facts = {"key": blocked.key, "attempt": blocked.attempt, "seconds": blocked.seconds}
+    return before + words % facts + after
 
 
 @register.filter

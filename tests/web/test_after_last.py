@@ -144,3 +144,21 @@ def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:
     batch = Spool().batch(reports.protocol(reports.run_of(run), disposition="burnt"))
     receipt = accept_batch(run.server, batch, NOW)
     assert [refusal.number for refusal in receipt.refused] == [1]
+
+
+@pytest.mark.parametrize(
+    ("values", "end"),
+    [
+        ({"after_last": "dlq"}, "It is dead "),
+        ({"after_last": "discard"}, "discarded"),
+        ({"after_last": "exception", "exception_destination": "t.errors"}, "sent to t.errors"),
+    ],
+    ids=["dlq", "discard", "exception"],
+)
+def test_the_schedule_of_a_setting_ends_with_it(orders: LaunchSetting, values: dict[str, str], end: str) -> None:
+    LaunchSetting.objects.update(**values)
+    client = Client()
+    client.force_login(person())
+    text = Elements(client.get("/settings/orders/").content.decode()).text
+    schedule = text[text.index("Redelivery of a message that keeps failing") :]
+    assert end in schedule and ("It is dead" in schedule) == (values["after_last"] == "dlq")

@@ -1,0 +1,32 @@
+"""What a run says while the message that failed blocks its ordered subscription: the KMA tells it, the MA reads it."""
+
+import re
+from dataclasses import dataclass
+
+_SAID = re.compile(
+    r"blocked by the message (?P<key>.*) after attempt (?P<attempt>[0-9]{1,9}); "
+    r"it is tried again (?:when somebody asks for it|every (?P<seconds>[0-9][0-9.e+-]{0,20}) s)",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """`seconds` between attempts, as text; empty: when a person asks for it."""
+
+    key: str
+    attempt: int
+    seconds: str = ""
+
+    def __str__(self) -> str:
+        when = f"every {self.seconds} s" if self.seconds else "when somebody asks for it"
+        return f"blocked by the message {self.key} after attempt {self.attempt}; it is tried again {when}"
+
+
+def blocked_in(problem: str) -> tuple[str, Blocked, str] | None:
+    """What the problem of a run says before it, the block, and what after it."""
+    found = _SAID.search(problem)
+    if found is None:
+        return None
+    blocked = Blocked(found["key"], int(found["attempt"]), found["seconds"] or "")
+    return problem[: found.start()], blocked, problem[found.end() :]
