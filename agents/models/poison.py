@@ -46,6 +46,10 @@ def poison_problems(setting: "LaunchSetting") -> dict[str, Any]:
         found["exception_destination"] = problem
     if setting.after_last == PoisonPolicy.STAY and not setting.ordered:
         found["after_last"] = _("Only in an ordered subscription: elsewhere the others would overtake it.")
+    if setting.mode == Mode.CLIENT.value:
+        for field in ("committed_destination", "rolled_back_destination"):
+            if _is_own(setting, getattr(setting, field)):
+                found[field] = _("At its own destination each event would be a message for it: name another one.")
     if not setting.ordered:
         return found
     if not setting.takes_messages:
@@ -60,6 +64,10 @@ def poison_problems(setting: "LaunchSetting") -> dict[str, Any]:
 def _destination_problem(setting: "LaunchSetting") -> Any:
     if not setting.exception_destination:
         return _("Name the destination, or choose another end.")
-    if setting.destination_id is not None and setting.exception_destination == setting.subscribed.name:
+    if _is_own(setting, setting.exception_destination):
         return _("From its own destination the message would come back to it without end: name another one.")
     return ""
+
+
+def _is_own(setting: "LaunchSetting", name: str) -> bool:
+    return setting.destination_id is not None and name == setting.subscribed.name

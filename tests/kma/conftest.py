@@ -1,10 +1,11 @@
 """A stage for one run, and containers on the real broker: ended after the test whatever happened in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog.testing
 
 from tests.broker.houses import RealHouse
 from tests.kma.fake_ma import FakeMa
@@ -14,6 +15,7 @@ from tests.services import ArtemisService
 
 Make = Callable[..., Stage]
 StartWorker = Callable[..., Worker]
+Lines = list[MutableMapping[str, Any]]
 
 
 @pytest.fixture
@@ -32,6 +34,13 @@ def stage(tmp_path: Path) -> Iterator[Make]:
     yield make
     for one in stages:
         one.end()
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """What is logged during the test, whoever has configured the logs of this process."""
+    with structlog.testing.capture_logs() as captured:
+        yield captured
 
 
 @pytest.fixture

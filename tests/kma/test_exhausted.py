@@ -21,7 +21,7 @@ from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
 from tests.broker.houses import House, MemoryHouse
-from tests.kma.conftest import Make
+from tests.kma.conftest import Lines, Make
 from tests.kma.fakes import Stage, eventually, message
 from tests.kma.queues import of, publish, script
 
@@ -66,15 +66,15 @@ def test_an_invalid_message_goes_there_at_once_in_every_mode(stage: Make, mode: 
     assert dispositions(one) == [("invalid", "exception")]
 
 
-def test_discarding_accepts_and_leaves_a_protocol_and_a_line_with_the_digest(stage: Make, capfd: Any) -> None:
+def test_discarding_accepts_and_leaves_a_protocol_and_a_line_with_the_digest(lines: Lines, stage: Make) -> None:
     one = stage([message(RAISE, identity="ID:1")], max_attempts=1, **DISCARD)
     one.settled(1)
     assert one.link.outcomes() == {Settle.ACCEPT: 1} and one.link.sent == [] and one.link.dead == []
     assert dispositions(one) == [("raised", "discarded")]
     eventually(lambda: one.spool.attempts("orders") == {}, "its end noted")
     digest = one.records("protocol")[0]["message"]["body_digest"]
-    said = "".join(capfd.readouterr())
-    assert "message discarded" in said and digest in said and "KeyError" not in said.split("message discarded")[1]
+    (told,) = [line for line in lines if line["event"] == "message discarded"]
+    assert told["digest"] == digest and "KeyError" not in str(told)
 
 
 @pytest.mark.parametrize("wish", [ASIDE, DISCARD])

@@ -162,3 +162,12 @@ def test_the_schedule_of_a_setting_ends_with_it(orders: LaunchSetting, values: d
     text = Elements(client.get("/settings/orders/").content.decode()).text
     schedule = text[text.index("Redelivery of a message that keeps failing") :]
     assert end in schedule and ("It is dead" in schedule) == (values["after_last"] == "dlq")
+
+
+@pytest.mark.parametrize("field", ["committed_destination", "rolled_back_destination"])
+def test_no_event_of_an_answer_comes_back_as_a_message(orders: LaunchSetting, field: str) -> None:
+    own = orders.subscribed.name
+    anna = person()
+    answer = patched(anna, mode="CLIENT", **{field: own})
+    assert (answer.status_code, answer.json()["where"]) == (400, field), answer.content
+    assert patched(anna, mode="CLIENT", **{field: "shop.answers"}).status_code == 200
