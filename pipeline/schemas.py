@@ -18,8 +18,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-# Of every kind together; `Kind.added` says which version brought a column.
-VERSION = 1
+# Of every kind together. 2: `disposition` and `durable` of protocols.
+VERSION = 2
 
 TEXT, WHOLE, REAL, YES_NO, INSTANT = StringType(), LongType(), DoubleType(), BooleanType(), TimestampType()
 
@@ -51,6 +51,7 @@ PROTOCOLS = Kind(
         message_key_weak=YES_NO, queue=TEXT, destination=TEXT, attempt=WHOLE, delivery_count=WHOLE, body_digest=TEXT,
         body_size=WHOLE, properties=TEXT, given_back=YES_NO, duration_seconds=REAL, memory_peak_bytes=WHOLE,
         clock_skew_seconds=REAL, traceparent=TEXT, occurred_at=INSTANT, received_at=INSTANT,
+        disposition=TEXT, durable=YES_NO,
     ),
     key=("id",),
     received="received_at",

@@ -18,6 +18,7 @@ from agents.models import LaunchSetting
 from agents.pages.consoles import link, page
 from agents.pages.figures import message_count
 from agents.pages.lists import BEFORE, PAGE, Page, page_of
+from agents.pages.marks import kept_tag
 from agents.pages.visible import visible
 from agents.services.rights import why_not
 from agents.templatetags.console import ago
@@ -79,8 +80,9 @@ class BinTable(tables.Table):
         text = '<a href="{}">{}</a><br><span class="small quiet">{}</span>'
         return format_html(text, link("replay", value.pk), visible(name), visible(why, limit=200))
 
-    def render_cause(self, value: DeadLetter) -> SafeString | str:
-        return visible(value.exception_type) if value.exception_type else _("no protocol")
+    def render_cause(self, value: DeadLetter) -> SafeString:
+        words = visible(value.exception_type) if value.exception_type else _("no protocol")
+        return format_html("{}{}", words, kept_tag(value.durable))
 
     def render_body(self, value: str) -> SafeString | str:
         return visible(value, limit=120) if value else "—"

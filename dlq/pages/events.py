@@ -68,7 +68,8 @@ def death(letter: DeadLetter, *, explained: bool = True) -> Event:
     what = _("Dead in %(queue)s") if letter.died_here else _("Moved to %(queue)s")
     number = _("letter %(n)s") % {"n": letter.pk}
     tone = "bad" if letter.died_here else "info"
-    detail = number if explained else " · ".join([number, *_kept_of(letter)])
+    kept = "" if letter.durable else _("non-persistent")
+    detail = " · ".join(filter(None, [number, kept, *([] if explained else _kept_of(letter))]))
     return Event(letter.seen_at, tone, what % {"queue": letter.queue}, detail, link("letter", letter.pk), letter.pk)
 
 

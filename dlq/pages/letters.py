@@ -17,6 +17,7 @@ from agents.models import LaunchSetting
 from agents.pages import amounts
 from agents.pages.consoles import link, page
 from agents.pages.lists import BEFORE, PAGE, Page, page_of
+from agents.pages.marks import kept_tag
 from agents.pages.visible import visible
 from agents.templatetags.console import ago, state
 from contract.properties import dead_letter_queue
@@ -84,7 +85,7 @@ class LetterTable(tables.Table):
 
     def render_cause(self, value: DeadLetter) -> SafeString:
         words = visible(value.exception_type) if value.exception_type else _("no protocol")
-        kept = "" if value.durable else format_html(' <span class="tag">{}</span>', _("non-persistent"))
+        kept = kept_tag(value.durable)
         muted = format_html(' <span class="tag">{}</span>', _("known")) if getattr(value, "is_muted", False) else ""
         return format_html('<a href="{}"><b>{}</b></a>{}{}', link("letter", value.pk), words, kept, muted)
 

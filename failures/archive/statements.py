@@ -19,7 +19,8 @@ def protocols() -> str:
                exception_type, exception_text, traceback, fingerprint, place, temporary, counted, last_attempt,
                successes_before, message_key, message_key_weak, queue, destination, attempt, delivery_count,
                body_digest, body_size, {json("properties")} AS properties, given_back, duration_seconds,
-               memory_peak_bytes, clock_skew_seconds, traceparent, occurred_at, received_at
+               memory_peak_bytes, clock_skew_seconds, traceparent, occurred_at, received_at,
+               disposition, durable
         FROM failures_failureprotocol
     """
 

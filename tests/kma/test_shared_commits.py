@@ -8,7 +8,7 @@ import pytest
 from broker.port import Settle
 from contract.messages import Mode
 from tests.broker.houses import RealHouse
-from tests.kma.conftest import Make, StartWorker
+from tests.kma.conftest import Lines, Make, StartWorker
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually, message
 from tests.kma.queues import of, publish, script
@@ -63,7 +63,7 @@ def test_none_whose_attempts_a_failed_commit_could_use_up(stage: Make, limit: in
     assert made.link.outcomes() == {Settle.ACCEPT: len(shares)}
 
 
-def test_a_commit_in_doubt_is_no_failure(stage: Make, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_commit_in_doubt_is_no_failure(lines: Lines, stage: Make) -> None:
     made = stage([], concurrency=3, mode=Mode.TRANSACTED)
     made.link.held = []
     made.link.put(*(message(SEND, identity=f"ID:{n}") for n in range(3)))
@@ -74,8 +74,8 @@ def test_a_commit_in_doubt_is_no_failure(stage: Make, capfd: pytest.CaptureFixtu
     made.link.let_go()
     made.settled(3)
     assert made.records("protocol") == [] and made.run.report().failed == 0
-    (line,) = [line for line in capfd.readouterr().err.splitlines() if "in doubt" in line]
-    assert all(f"ID:{n}" in line for n in range(3))
+    (told,) = [line for line in lines if line["event"].startswith("in doubt")]
+    assert told["message_keys"] == [f"ID:{n}" for n in range(3)]
 
 
 def test_kill_9_around_a_shared_commit_loses_nothing_and_sends_nothing_twice(

@@ -114,14 +114,15 @@ def test_what_was_archived_by_an_older_version_is_read_with_nulls(session: Spark
     """Its schema had fewer columns."""
     manifest = archive.manifests("protocols")[1]
     path = file_of(archive, 1)
-    old = session.read.parquet(str(path)).drop("traceparent", "clock_skew_seconds", "memory_peak_bytes")
+    unknown = ("traceparent", "clock_skew_seconds", "memory_peak_bytes", "disposition", "durable")
+    old = session.read.parquet(str(path)).drop(*unknown)
     old.coalesce(1).write.parquet(str(path.parent / "old"))
     written = next((path.parent / "old").glob("*.parquet"))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     path.write_bytes(written.read_bytes())
 
     rows = {row["id"]: row for row in archive.rows("protocols").collect()}
-    assert (rows["a"]["traceparent"], rows["a"]["traceback"]) == (None, "a" * 3000)
+    assert (rows["a"]["traceparent"], rows["a"]["durable"], rows["a"]["traceback"]) == (None, None, "a" * 3000)
     # Columns that are null change no checksum.
     assert _reread(archive, KINDS["protocols"], manifest) == []
 

@@ -69,6 +69,8 @@ def test_every_kind_is_archived_as_the_database_has_it(session: SparkSession, wo
 
 
 def test_a_protocol_is_archived_to_the_letter(session: SparkSession, world: World) -> None:
+    told = FailureProtocol.objects.order_by("pk")[:1].get()
+    FailureProtocol.objects.filter(pk=told.pk).update(disposition="discarded", durable=False)
     archive, _ = archived(session, world.now + HOUR)
     rows = archive.rows("protocols").selectExpr(
         "*", "unix_micros(occurred_at) occurred", "unix_micros(received_at) received"
@@ -81,6 +83,7 @@ def test_a_protocol_is_archived_to_the_letter(session: SparkSession, world: Worl
         assert (row["traceback"], row["exception_text"]) == (protocol.traceback, protocol.exception_text)
         assert (row["temporary"], row["counted"]) == (protocol.temporary, protocol.counted)
         assert json.loads(row["properties"]) == protocol.properties
+        assert (row["disposition"], row["durable"]) == (protocol.disposition, protocol.durable)
         assert row["duration_seconds"] == protocol.duration_seconds
         assert row["clock_skew_seconds"] == protocol.clock_skew_seconds
         assert row["occurred"] == round(protocol.occurred_at.timestamp() * 1_000_000)

@@ -5,6 +5,7 @@ from django.conf import settings
 
 from agents.models import Run
 from contract.messages import Content
+from dlq.models.letter import BIN_QUEUE
 from failures.intake import accept_batch
 from failures.models import FailureProtocol
 from tests.web import reports
@@ -41,7 +42,11 @@ def test_protocols_and_letters_of_such_a_message_are_marked(world: World) -> Non
     assert "non-persistent" in shown and "gone after the next restart of the broker" in shown
     assert "non-persistent" not in looked_at(client, f"/protocols/{other.pk}/").text
     assert "non-persistent" in looked_at(client, f"/protocols/?setting={KEY}").text
-    make_letter(world, KEY, "x", durable=False)
+    letter = make_letter(world, KEY, "x", durable=False)
     assert "non-persistent" in looked_at(client, f"/dead-letters/{KEY}/").text
+    assert "non-persistent" in looked_at(client, f"/cases/?key={letter.message_key}&setting={KEY}").text
+    assert "non-persistent" not in looked_at(client, "/dead-letters/bin/").text
+    make_letter(world, KEY, "x", durable=False, queue=BIN_QUEUE)
+    assert "non-persistent" in looked_at(client, "/dead-letters/bin/").text
     client.cookies[settings.LANGUAGE_COOKIE_NAME] = "ru"
     assert "непостоянное" in looked_at(client, f"/protocols/{first.pk}/").text
