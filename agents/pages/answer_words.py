@@ -34,6 +34,10 @@ _TEXTS = (
         r"It is not open on this server: it was answered within its handling, or went with its connection\.",
         _("It is not open on this server: it was answered within its handling, or went with its connection."),
     ),
+    (
+        r"Its server is not heard, and the message was delivered again\.",
+        _("Its server is not heard, and the message was delivered again."),
+    ),
     (r"It could not be committed: (?P<problem>.*)", _("It could not be committed: %(problem)s")),
     (
         r"What its handling sent was not taken: (?P<problem>.*)",

@@ -13,6 +13,7 @@ from agents.services.notices import ask_if_due
 from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
+from agents.services.redelivered import lose_redelivered
 from agents.services.schedules import tend_schedules
 from agents.services.setting_removal import finish_removals
 from agents.services.signs import seconds_since, sign_of_life
@@ -61,7 +62,8 @@ def keep_up(now: datetime) -> None:
     changed = plan_open_activations(now)
     lost = lose_unreachable_runs(now)
     ended = end_activations(now)
-    if tripped or changed or lost or ended:
-        log.info("tended", tripped=tripped, changed=changed, lost=lost, ended=ended)
+    redelivered = lose_redelivered(now)
+    if tripped or changed or lost or ended or redelivered:
+        log.info("tended", tripped=tripped, changed=changed, lost=lost, ended=ended, redelivered=redelivered)
     advance_groups(now)
     tend_schedules(now)

@@ -50,11 +50,11 @@ class House:
 
     def id(self, nonce: int = 1, secret: str = "") -> str:
         secret = secret or secret_of(self.run, self.server)
-        return make_id(secret, self.server.name, self.activation.pk, 1, nonce.to_bytes(16, "big"))
+        return make_id(secret, self.server.name, self.activation.pk, self.run.epoch, nonce.to_bytes(16, "big"))
 
     @property
     def of(self) -> RecordRun:
-        return RecordRun(self.setting.key, self.activation.pk, 1, self.server.name, self.setting.agent)
+        return RecordRun(self.setting.key, self.activation.pk, self.run.epoch, self.server.name, self.setting.agent)
 
     def opened(self, acknowledgement: str, **changes: Any) -> AcknowledgementOpened:
         message = MessageIdentity(key="k-1", attempt=2)
