@@ -19,7 +19,7 @@ from contract.text import storable
 from failures.finding.asked import Asked
 from failures.finding.meaning import asked_for
 from failures.models import FailureProtocol
-from failures.models.protocol import OUTCOMES
+from failures.models.protocol import DISPOSITIONS, OUTCOMES
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
 COUNTED_OR_NOT = [("true", gettext_lazy("only counted ones")), ("false", gettext_lazy("only not counted ones"))]
@@ -90,13 +90,18 @@ class ProtocolFilter(django_filters.FilterSet):
         label=gettext_lazy("How it ended"),
         empty_label=gettext_lazy("all"),
     )
+    disposition = django_filters.ChoiceFilter(
+        choices=[(disposition.value, label) for disposition, label in DISPOSITIONS.items()],
+        label=gettext_lazy("What became of the message"),
+        empty_label=gettext_lazy("all"),
+    )
     activation = django_filters.UUIDFilter(label=gettext_lazy("Activation"))
     fingerprint = _as_stored(gettext_lazy("Fingerprint"), 64)
     exception_type = _as_stored(gettext_lazy("Exception"), 255)
     # Shown only where they are set: links lead there, nobody types them.
     quiet = ("activation", "fingerprint", "exception_type")
     # Folded until one of them is set, or until somebody looks for more.
-    rarely = ("since", "until", "temporary", "counted", "outcome")
+    rarely = ("since", "until", "temporary", "counted", "outcome", "disposition")
 
     class Meta:
         model = FailureProtocol

@@ -18,6 +18,7 @@ EXACT = {
     "fingerprint": "fingerprint",
     "message_key": "message_key",
     "outcome": "outcome",
+    "disposition": "disposition",
 }
 PARTS = {"exception": "exception_type__icontains", "text": "exception_text__icontains"}
 FLAGS = ("temporary", "counted")

@@ -44,6 +44,7 @@ def stored(many: int, seed: int = 1) -> list[Row]:
             exception_text=random.choice(("no such order", "100 % \\ gone", "Ж_x")), counted=random.random() < 0.5,
             message_key=random.choice(("", "ID:1", "ID:2")), temporary=random.random() < 0.3,
             occurred_at=AT + timedelta(seconds=random.randrange(many // 3)),
+            disposition=random.choice(("", "dlq", "discarded")),
         )  # fmt: skip
         rows.append(row)
     Row.objects.bulk_create(rows)
@@ -90,6 +91,8 @@ QUERIES: dict[str, Callable[[Row], bool]] = {
     "text=%25": lambda row: "%" in row.exception_text,
     "text=_x&outcome=raised": lambda row: "_x" in row.exception_text,
     "outcome=timed_out": lambda row: False,
+    "disposition=discarded&setting=orders": lambda row: (row.disposition, row.setting_key) == ("discarded", "orders"),
+    "disposition=exception": lambda row: False,
     "since=2026-03-01T12:00:20Z&until=2026-03-01T12:00:40Z": lambda row: _within(row, 20, 40),
     "message_key=ID:2&since=2026-03-01T12:00:20Z&until=2026-03-01T12:00:40Z": lambda row: (
         row.message_key == "ID:2" and _within(row, 20, 40)
