@@ -28,7 +28,7 @@ def ids(archive: Archive, kind: str = "protocols", **how: object) -> list[object
 def test_an_archive_with_nothing_in_it_has_rows_of_the_right_columns(archive: Archive) -> None:
     rows = archive.rows("protocols")
 
-    assert (rows.count(), rows.columns[0], rows.columns[-1]) == (0, "id", "received_at")
+    assert (rows.count(), rows.columns[0], rows.columns[-1]) == (0, "id", "durable")
 
 
 def test_a_row_is_the_same_in_the_archive(session: SparkSession, database: Database, archive: Archive) -> None:
