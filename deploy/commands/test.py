@@ -42,11 +42,14 @@ PYTEST = ("pytest", "-p", "no:cacheprovider")
 # The first one ends by itself, the second one after its hours.
 CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py")
 
+# Folders with a stage of their own, so that the lanes end at about the same time.
+APART = ("tests/pipeline", "tests/acceptance", "tests/dlq")
+
 EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
     Stage("mypy", ("mypy",)),
     Stage("imports", ("lint-imports",)),
-    Stage("tests", ("pytest", "tests", "--ignore=tests/pipeline", "--ignore=tests/acceptance")),
+    Stage("tests", ("pytest", "tests", *(f"--ignore={folder}" for folder in APART))),
     Stage(
         "tests, PostgreSQL",
         (*PYTEST, "tests/web", "tests/pipeline/test_archive_of_the_ma.py"),
@@ -56,6 +59,7 @@ EVERYTHING = (
     Stage("tests, pipeline", (*PYTEST, "tests/pipeline"), lane=1),
     # It mostly waits.
     Stage("tests, whole product", (*PYTEST, "tests/acceptance"), lane=2),
+    Stage("tests, dead letters", (*PYTEST, "tests/dlq"), lane=2),
 )
 
 
