@@ -1,5 +1,6 @@
 """What a run says while the message that failed blocks its ordered subscription: the KMA tells it, the MA reads it."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -18,9 +19,18 @@ class Blocked:
     attempt: int
     seconds: str = ""
 
+    @property
+    def digest(self) -> str:
+        return digest_of(self.key)
+
     def __str__(self) -> str:
         when = f"every {self.seconds} s" if self.seconds else "when somebody asks for it"
         return f"blocked by the message {self.key} after attempt {self.attempt}; it is tried again {when}"
+
+
+def digest_of(key: str) -> str:
+    """Hexadecimal SHA-256 of a message key: names it in a wish that outlives the message, without its text."""
+    return hashlib.sha256(key.encode()).hexdigest()
 
 
 def blocked_in(problem: str) -> tuple[str, Blocked, str] | None:

@@ -67,6 +67,16 @@ class AgentKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A person wants the message that blocks an ordered subscription among the dead letters: the one with this digest
+    (contract.blocked) that waits after this attempt. `number` grows with each such wish."""
+
+    number: int
+    digest: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredRun:
     """One run that the MA wants on this server. What is not listed is to be stopped.
 
@@ -80,7 +90,8 @@ class DesiredRun:
     run, for its acknowledgement ids. The two destinations get a small event for each commit or rollback ("" = none).
 
     `ordered`: one message at a time over all servers, the failed one first: it is tried again `blocked_seconds` after
-    its failure (0 at once, -1 when `retries_asked` changes; that always tries at once).
+    its failure (0 at once, -1 when `retries_asked` changes; that always tries at once). `give_up`: the latest wish of
+    that kind; only one that is new to the run counts.
 
     DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited `dups_ok_seconds`.
 
@@ -128,6 +139,7 @@ class DesiredRun:
     ordered: bool = False
     blocked_seconds: float = 5.0
     retries_asked: int = 0
+    give_up: GiveUp | None = None
 
 
 @dataclass(frozen=True, slots=True)

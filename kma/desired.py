@@ -31,6 +31,7 @@ LIVE = frozenset(
         "dups_ok_seconds",
         "blocked_seconds",
         "retries_asked",
+        "give_up",
     }
 )
 

@@ -3,13 +3,17 @@
 Each attempt is stored before the next one begins. Killed before or after: the broker gives the message to whoever is
 next, first of all, and the attempts are known from this server's disk or from the protocols at the MA. It is never
 released: closing the link puts it back where it was.
+
+A person may give it up. Killed before that is stored: it blocks on, whoever holds it next, and the person asks again;
+stored, but not yet rejected: the same, its attempts begin anew.
 """
 
 import time
 
-from contract.blocked import Blocked
-from contract.messages import DesiredRun
+from contract.blocked import Blocked, digest_of
+from contract.messages import DesiredRun, GiveUp
 from contract.outcomes import AfterLast
+from kma.failure import Failure
 from kma.work import Work
 
 FOR_A_PERSON = -1.0
@@ -22,10 +26,12 @@ class Ordered:
         self.on = desired.ordered
         self._seconds = desired.blocked_seconds
         self._asked = desired.retries_asked
+        self._wish = desired.give_up
         self.stays = False
         self._work: Work | None = None
+        self._failure: Failure | None = None
         self._since = 0.0
-        self._stored = self._now = False
+        self._stored = self._now = self._given_up = False
         self.change(desired)
 
     def change(self, desired: DesiredRun) -> None:
@@ -33,10 +39,21 @@ class Ordered:
         self.stays = self.on and desired.after_last is AfterLast.STAY
         self._now = self._now or desired.retries_asked != self._asked
         self._seconds, self._asked = desired.blocked_seconds, desired.retries_asked
+        if desired.give_up is not None and desired.give_up != self._wish:
+            self._wish = desired.give_up
+            self._given_up = self._given_up or self._meant(desired.give_up)
 
-    def keep(self, work: Work) -> None:
+    def _meant(self, wish: GiveUp) -> bool:
+        """A wish for another message, or for this one after another attempt, is of somebody who saw what is over."""
+        work = self._work
+        if work is None or work.attempt != wish.attempt:
+            return False
+        return digest_of(work.identified.key.text) == wish.digest
+
+    def keep(self, work: Work, failure: Failure) -> None:
         """It has failed; its records are in the batch at hand."""
-        self._work, self._since, self._stored, self._now = work, time.monotonic(), False, False
+        self._work, self._failure, self._since = work, failure, time.monotonic()
+        self._stored = self._now = self._given_up = False
 
     def stored(self) -> None:
         """The batch at hand is on the disk."""
@@ -44,13 +61,13 @@ class Ordered:
 
     def forget(self) -> None:
         """It goes with its connection."""
-        self._work = None
+        self._work, self._given_up = None, False
 
     def patience(self) -> float:
         """Seconds until it may be tried again."""
         if self._work is None or not self._stored:
             return float("inf")
-        if self._now:
+        if self._now or self._given_up:
             return 0.0
         if self._seconds <= FOR_A_PERSON:
             return float("inf")
@@ -65,6 +82,13 @@ class Ordered:
         assert self._work is not None
         work, self._work = self._work, None
         return work
+
+    def take_given_up(self) -> tuple[Work, Failure] | None:
+        """The message that a person gave up, which is due, and how it failed last; None where nobody did."""
+        if not self._given_up or self._failure is None:
+            return None
+        self._given_up = False
+        return self.take(), self._failure
 
     @property
     def problem(self) -> str:

@@ -13,7 +13,7 @@ from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_n
 from kma.counting import Counting
 from kma.duplicates import Guard
 from kma.exhausted import Exhausted
-from kma.failure import Failure
+from kma.failure import MAX_TEXT, Failure
 from kma.handled_keys import HandledKeys
 from kma.handling import Handled
 from kma.identity import delivery_count
@@ -27,6 +27,7 @@ from kma.spool import New
 from kma.work import Work
 
 SEND_REFUSED = "send refused"
+GIVEN_UP = "Sent to the dead letters because a person asked for it. "
 
 
 @dataclass(slots=True)
@@ -109,6 +110,9 @@ class Settling:
     def again(self, record: bytes) -> Work | None:
         """What was kept in order, for its next attempt, or None as above. Attempts of another holder may have become
         known since it was received."""
+        if (given_up := self.ordered.take_given_up()) is not None:
+            self._give_up(given_up[0].again(record, given_up[0].attempt), given_up[1])
+            return None
         work = self.ordered.take()
         attempt = 1 + max(work.attempt, self._known.of(work.encoded))
         return self._unless_exhausted(work.again(record, attempt))
@@ -122,6 +126,15 @@ class Settling:
         else:
             self.exhausted.unhandled(work)
         return None
+
+    def _give_up(self, work: Work, failure: Failure) -> None:
+        """To the dead letters, whatever the setting says of the last attempt. Its letter is explained by the failure
+        that the person saw."""
+        told = replace(failure, text=f"{GIVEN_UP}{failure.text}"[:MAX_TEXT])
+        noted = Handled(Outcome.NOTED, told)
+        self.note(work, noted, 0, at=datetime.now(UTC), fate=Disposition.DEAD, last=True)
+        self.exhausted.log(work, "given up by a person: rejected")
+        self.reject(work)
 
     # -- after ------------------------------------------------------------------------------------------------------
 
@@ -195,7 +208,7 @@ class Settling:
         elif fate not in (None, Disposition.DEAD):
             self.exhausted.begin(work, fate, ending.failure.exception_type, at)
         elif not gone:
-            self._settle_failed(work, rule.settlement)
+            self._settle_failed(work, rule.settlement, ending.failure)
 
     def note(
         self,
@@ -207,11 +220,12 @@ class Settling:
         pid: int = 0,
         seconds: float = 0.0,
         fate: Disposition | None = None,
+        last: bool = False,
     ) -> None:
         """A protocol that counts for nothing: what failed here has its own, or nothing failed. `number` of the record
-        among those of this handling."""
+        among those of this handling. `last`: the message is dead with it."""
         ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
-        content = replace(protocol(self.run, self.message(work), ending), counted=False, last_attempt=False)
+        content = replace(protocol(self.run, self.message(work), ending), counted=False, last_attempt=last)
         self.batch.records.append(New(self._key, content, derived_id(UUID(bytes=work.record), number)))
 
     def add(self, record: UUID, content: Content) -> None:
@@ -246,7 +260,7 @@ class Settling:
             return False
         return settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
 
-    def _settle_failed(self, work: Work, settlement: Settlement) -> None:
+    def _settle_failed(self, work: Work, settlement: Settlement, failure: Failure) -> None:
         """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end. It
         may forget, of paged messages when it restarts: what was made is remembered beside the protocol."""
         last = self._is_last(work, settlement)
@@ -255,7 +269,7 @@ class Settling:
             self.reject(work)
             return
         if self.ordered.on and not last:
-            self.ordered.keep(work)
+            self.ordered.keep(work, failure)
             self.batch.after.append(self.ordered.stored)
         else:
             self._settle(work.tag, Settle.FAIL)

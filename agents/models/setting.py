@@ -217,6 +217,10 @@ class LaunchSetting(models.Model):
     first_tries_one = models.BooleanField(null=True, editable=False)
     # How often somebody asked for another attempt of the message that blocks it.
     retries_asked = models.PositiveIntegerField(default=0, editable=False)
+    # How often somebody gave up what blocks it, and what was meant last: the digest of a message key, never the key.
+    give_ups_asked = models.PositiveIntegerField(default=0, editable=False)
+    give_up_digest = models.CharField(max_length=64, blank=True, default="", editable=False)
+    give_up_attempt = models.PositiveIntegerField(default=0, editable=False)
     disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     disabled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -12,7 +12,7 @@ from agents.services.acknowledgement_secrets import secret_of
 from agents.services.carrying import carried_counts
 from agents.services.hearing import LEASE_SECONDS, leased
 from contract import wire
-from contract.messages import AgentKind, DesiredRun, DesiredState, Mode
+from contract.messages import AgentKind, DesiredRun, DesiredState, GiveUp, Mode
 from contract.outcomes import AfterLast
 
 
@@ -67,6 +67,7 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         ordered=setting.ordered,
         blocked_seconds=setting.blocked_seconds,
         retries_asked=setting.retries_asked,
+        give_up=_give_up(setting),
         after_last=AfterLast(setting.after_last),
         exception_destination=setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else "",
         duplicate_key=setting.duplicate_key,
@@ -77,6 +78,12 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         known_attempts=attempts,
         masked_properties=tuple(setting.masked_properties),
     )
+
+
+def _give_up(setting: LaunchSetting) -> GiveUp | None:
+    if not setting.give_ups_asked:
+        return None
+    return GiveUp(setting.give_ups_asked, setting.give_up_digest, setting.give_up_attempt)
 
 
 def _restart_seconds(setting: LaunchSetting) -> float:

@@ -114,6 +114,12 @@ def run_problem(text: str) -> str:
 
 
 @register.filter
+def blocks(problem: str) -> bool:
+    """Whether a message blocks the ordered subscription of the run that says so."""
+    return blocked_in(problem) is not None
+
+
+@register.filter
 def visible_lines(text: Any) -> SafeString:
     return make_visible(str(text), lines=True)
 

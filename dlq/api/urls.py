@@ -3,6 +3,7 @@
 from django.urls import path
 
 from dlq.api.audit import Audit
+from dlq.api.blocking import BlockingMessage
 from dlq.api.edit import EditLetter
 from dlq.api.edit_rule import EditLetters
 from dlq.api.export import ExportLetters
@@ -45,6 +46,7 @@ urlpatterns = [
     path("takings/<int:pk>/end/", EndTaking.as_view(), name="taking-end"),
     path("takings/<int:pk>/hand-over/", HandOver.as_view(), name="taking-hand-over"),
     path("settings/<str:key>/waiting/", Waiting.as_view(), name="waiting"),
+    path("settings/<str:key>/blocking/", BlockingMessage.as_view(), name="blocking"),
     path("waiting-actions/", WaitingActions.as_view(), name="waiting-actions"),
     path("waiting-actions/<uuid:pk>/", OneWaitingAction.as_view(), name="waiting-action"),
     path("waiting-actions/<uuid:pk>/messages/", WaitingItems.as_view(), name="waiting-action-messages"),

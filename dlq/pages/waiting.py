@@ -16,7 +16,7 @@ from agents.pages.consoles import Text, link, page
 from agents.pages.figures import figures_of
 from agents.services.broker import management
 from agents.services.patience import bounded
-from agents.services.rights import may_anywhere
+from agents.services.rights import may, may_anywhere
 from broker import waiting
 from broker.errors import AddressUnknown, BrokerError
 from dlq import rights
@@ -26,6 +26,7 @@ from dlq.models.waiting import OPEN_ACTIONS, WaitingAction, WaitingKind, Waiting
 from dlq.pages.case import SEE_PROTOCOLS, case_url
 from dlq.pages.waiting_words import PARTS, STATES, KindWords, bars, kind_words
 from dlq.waiting.asking import POSSIBLE
+from dlq.waiting.blocking import blocking_of
 from dlq.waiting.bodies import heads_for
 from dlq.waiting.counting import counts_of
 from dlq.waiting.doing import NotAllowed, may_look, why_not
@@ -105,6 +106,8 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         acts=_acts(key, part, found) if found and not refusal else [],
         refusal=refusal,
         actions=[(each, STATES[each.state], kind_words(each.kind), bars(each, counts_of(each))) for each in actions],
+        blocking=blocking_of(setting),
+        may_retry=may(user, "run", setting),
         running=next((each for each in actions if each.state in OPEN_ACTIONS), None),
     )
 

@@ -40,7 +40,7 @@ def begin(
 ) -> WaitingAction:
     """As `asking.ask`. Raises NotAllowed and WaitingRefused, after an entry in the audit; BrokerError."""
     with attempt(f"waiting_{kind}", by=by, target=f"setting:{setting.key}", setting_key=setting.key):
-        _check(by, setting)
+        check(by, setting)
         return ask(setting, kind, part=part, numbers=numbers, by=by, now=now, reason=reason, most=most)
 
 
@@ -49,11 +49,12 @@ def end(action: WaitingAction, *, by: Any, now: datetime) -> None:
     with attempt("waiting_stop", by=by, target=f"waiting:{action.pk}", setting_key=action.setting_key):
         if action.setting is None:
             raise WaitingRefused("over", _("Its setting is gone."))
-        _check(by, action.setting)
+        check(by, action.setting)
         stop(action, by=by, now=now)
 
 
-def _check(by: Any, setting: LaunchSetting) -> None:
+def check(by: Any, setting: LaunchSetting) -> None:
+    """Raises NotAllowed."""
     if why := why_not(by, setting):
         raise NotAllowed("permission_denied", why, _("Ask an administrator for the permission."))
 

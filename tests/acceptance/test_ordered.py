@@ -55,6 +55,32 @@ def test_its_order_and_its_attempts_outlive_a_server_and_the_broker(house: House
     house.call("POST", f"settings/{KEY}/disable/", {"reason": "over"})
 
 
+def test_a_person_gives_up_what_blocks(house: House) -> None:
+    key = "givenup"
+    address = house.setting(key, ordered=True, concurrency=1, blocked_seconds=-1, after_last="stay")
+    house.enable(key)
+    bodies = [scripted.ok(0), scripted.poisoned(1), scripted.ok(2), scripted.ok(3)]
+    house.publish_with_ids(address, {f"ID:{key}-{body['note']}": body for body in bodies})
+    house.until("it blocks", lambda: house.call("GET", f"settings/{key}/blocking/")["blocking"] is not None)
+    told = house.call("GET", f"settings/{key}/blocking/")["blocking"]
+    assert (told["message_key"], told["attempt"]) == (f"ID:{key}-1", 1)
+    assert house.count(key, f"DLQ.{key}") == [3, 0]
+
+    house.call("POST", f"settings/{key}/blocking/", {**_meant(told), "reason": "nonsense"})
+    house.until("the next ones have followed", lambda: house.count(key, f"DLQ.{key}") == [0, 1])
+    assert house.truth(key) == [0, 1, 2, 3]
+    house.until("its letter is explained", lambda: [row["attempt"] for row in house.protocols(key)] == [1, 1])
+    failed, noted = sorted(house.protocols(key), key=lambda row: str(row["disposition"]))
+    assert (failed["disposition"], noted["disposition"]) == ("", "dlq")
+    (letter,) = house.dead_letters(key)
+    assert (letter["exception_type"], letter["fingerprint"]) == (failed["exception_type"], failed["fingerprint"])
+    house.call("POST", f"settings/{key}/disable/", {"reason": "over"})
+
+
+def _meant(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: told[name] for name in ("message_key", "attempt")}
+
+
 def _let_all_hear(house: House) -> None:
     """What the MA knows now: who takes over before it has heard of an attempt uses that number again."""
     _are_answered_after(house, datetime.now(UTC))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog.testing
 
-from tests.broker.houses import RealHouse
+from tests.broker.houses import House, MemoryHouse, RealHouse
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage
 from tests.kma.worker import Worker
@@ -73,3 +73,13 @@ def start(tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[StartWorker]
     yield make
     for worker in started:
         worker.stop()
+
+
+@pytest.fixture(params=["real", "memory"])
+def either(request: pytest.FixtureRequest) -> Iterator[House]:
+    if request.param == "real":
+        yield request.getfixturevalue("house")
+        return
+    made = MemoryHouse()
+    yield made
+    made.close()

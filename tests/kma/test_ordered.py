@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from contract.messages import DesiredRun
 from contract.outcomes import AfterLast
 from deploy.config import LOOPBACK
 from tests.acceptance.launching.proxy import Wire
-from tests.broker.houses import House, MemoryHouse, RealHouse
+from tests.broker.houses import House, RealHouse
 from tests.broker.houses import Setting as OnBroker
 from tests.kma.cells.test_cells import linked as by_wire
 from tests.kma.fake_ma import FakeMa
@@ -26,16 +26,6 @@ from tests.services import ArtemisService, throw_away_folder
 
 MINUTE = 60_000  # ms: what the broker counts as failed does not come back during the test
 POISON = "ID:poison"
-
-
-@pytest.fixture(params=["real", "memory"])
-def either(request: pytest.FixtureRequest) -> Iterator[House]:
-    if request.param == "real":
-        yield request.getfixturevalue("house")
-        return
-    made = MemoryHouse()
-    yield made
-    made.close()
 
 
 def linked(house: House) -> Callable[[DesiredRun, ConsumerEvents], Consumer]:

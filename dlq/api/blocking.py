@@ -1,0 +1,61 @@
+"""/api/v1/settings/<key>/blocking/: the message that blocks an ordered subscription, and giving it up."""
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from contract.blocked import digest_of
+from dlq.api.audited import Audited
+from dlq.api.waiting import ANYBODY, problem_of, setting_for
+from dlq.auditing import LONGEST_REASON
+from dlq.waiting.asking import WaitingRefused
+from dlq.waiting.blocking import blocking_of, give_up
+
+
+class BlockingSerializer(serializers.Serializer[Any]):
+    message_key = serializers.CharField(source="blocked.key")
+    attempt = serializers.IntegerField(source="blocked.attempt", help_text="The last one that was made.")
+    seconds = serializers.CharField(source="blocked.seconds", help_text="Between attempts; empty: when a person asks.")
+    server = serializers.CharField()
+    told_at = serializers.DateTimeField(allow_null=True)
+
+
+class BlockingLookSerializer(serializers.Serializer[Any]):
+    blocking = BlockingSerializer(allow_null=True)
+
+
+class GiveUpSerializer(serializers.Serializer[Any]):
+    """The message and the attempt that were seen: another one is not meant."""
+
+    message_key = serializers.CharField(max_length=2000, trim_whitespace=False)
+    attempt = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    reason = serializers.CharField(max_length=LONGEST_REASON, required=False, default="", allow_blank=True)
+
+
+class BlockingMessage(Audited, APIView):
+    action_permissions = ANYBODY
+    audit_action = "waiting_give_up"
+
+    @extend_schema(responses=BlockingLookSerializer)
+    def get(self, request: Request, key: str) -> Response:
+        """As its server told with its last heartbeat; null where nothing blocks."""
+        return Response(BlockingLookSerializer({"blocking": blocking_of(setting_for(request.user, key))}).data)
+
+    @extend_schema(request=GiveUpSerializer, responses={202: None})
+    def post(self, request: Request, key: str) -> Response:
+        """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries it again
+        before. 409 where it does not block any more."""
+        form = GiveUpSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        said, setting = form.validated_data, setting_for(request.user, key)
+        digest = digest_of(said["message_key"])
+        try:
+            give_up(setting, digest, said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"])
+        except WaitingRefused as refused:
+            raise problem_of(refused, "message_key") from refused
+        return Response(status=status.HTTP_202_ACCEPTED)

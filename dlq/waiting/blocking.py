@@ -1,0 +1,74 @@
+"""The message that blocks an ordered subscription, as its run tells, and giving it up.
+
+A wish is a number of the setting with the digest of the key and the attempt that the person saw. Killed before the
+commit: nothing was asked. After it: servers are told with every heartbeat; whoever holds that message after that
+attempt rejects it, and to everybody else the wish means nothing, now or later.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.translation import gettext as _
+
+from agents.models import LaunchSetting, Run
+from agents.services.history import note
+from agents.services.looking import look_after_commit
+from contract.blocked import Blocked, blocked_in
+from dlq.auditing import attempt, record
+from dlq.waiting.asking import WaitingRefused
+from dlq.waiting.doing import check
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """`told_at`: when its server said so last."""
+
+    blocked: Blocked
+    server: str
+    told_at: datetime | None
+
+
+def blocking_of(setting: LaunchSetting) -> Blocking | None:
+    """What was told last, where several servers tell of one: the broker feeds one, so the others tell what was."""
+    if not (setting.ordered and setting.enabled):
+        return None
+    runs = Run.objects.filter(activation__setting=setting, closed_at=None).exclude(problem="")
+    for run in runs.select_related("server").order_by(F("reported_at").desc(nulls_last=True), "-pk"):
+        if (found := blocked_in(run.problem)) is not None:
+            return Blocking(found[1], run.server.name, run.reported_at)
+    return None
+
+
+def give_up(setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now: datetime, reason: str) -> None:
+    """Wants the message with the digest of its key, which failed so often, among the dead letters. Raises NotAllowed
+    and WaitingRefused, after an entry in the audit."""
+    with attempt("waiting_give_up", by=by, target=f"setting:{setting.key}", setting_key=setting.key):
+        check(by, setting)
+        if not reason.strip():
+            raise WaitingRefused("no_reason", _("Say why: who looks for this message will want to know."))
+        blocking = blocking_of(setting)
+        if blocking is None or (blocking.blocked.digest, blocking.blocked.attempt) != (digest, attempts):
+            raise WaitingRefused(
+                "over",
+                _("It does not block any more, or was tried again meanwhile."),
+                _("Look again, and decide by what you see then."),
+            )
+        with transaction.atomic():
+            LaunchSetting.objects.filter(pk=setting.pk).update(
+                give_ups_asked=F("give_ups_asked") + 1, give_up_digest=digest, give_up_attempt=attempts
+            )
+            note(setting, "run", "", "given up", now=now, by=by, reason=reason)
+            record(
+                "waiting_give_up",
+                by=by,
+                now=now,
+                target=f"setting:{setting.key}",
+                setting_key=setting.key,
+                reason=reason,
+                counts={"messages": 1},
+                detail={"digest": digest, "server": blocking.server},
+            )
+            look_after_commit(setting.pool.servers.values_list("name", flat=True))

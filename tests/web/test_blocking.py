@@ -1,0 +1,149 @@
+"""The message that blocks an ordered subscription: seen with what waits, given up by who may, told to the server."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
+from agents.services.desired import desired_state
+from contract.blocked import Blocked, digest_of
+from contract.messages import GiveUp
+from dlq.models import AuditEntry, AuditResult
+from dlq.waiting.blocking import blocking_of
+from tests.web import reports
+from tests.web.rows import api_client, make_alive, make_setting
+
+KEY = "ID:<b>poison</b>"
+ASKED = {"message": digest_of(KEY), "attempt": 3, "reason": "the producer sent nonsense"}
+PAGE, WAITING, REST = "/settings/row/waiting/give-up/", "/settings/row/waiting/", "/api/v1/settings/row/blocking/"
+
+
+@pytest.fixture
+def setting(pool: Pool, server: Server) -> LaunchSetting:
+    make_alive(server, now=timezone.now())
+    setting = make_setting(
+        pool, "row", enabled=True, spread="MANY", ordered=True, concurrency=1, mode="AUTO", blocked_seconds=-1.0
+    )
+    activation = Activation.objects.create(setting=setting, state="running")
+    run = Run.objects.create(activation=activation, server=server, epoch=1)
+    blocks(run, 3)
+    return setting
+
+
+def blocks(run: Run, attempt: int, **fields: Any) -> None:
+    told = {"problem": str(Blocked(KEY, attempt)), "reported_at": timezone.now(), **fields}
+    Run.objects.filter(pk=run.pk).update(**told)
+
+
+@pytest.fixture
+def keeper() -> User:
+    return reports.person("keeper", "agents.view_launchsetting", "dlq.view_deadletter", "dlq.handle_waiting")
+
+
+def logged_in(person: User) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def wished(server: Server) -> GiveUp | None:
+    (run,) = desired_state(server).runs
+    return run.give_up
+
+
+def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User) -> None:
+    text = logged_in(keeper).get(WAITING).content.decode()
+
+    assert "ID:&lt;b&gt;poison&lt;/b&gt;" in text and KEY not in text
+    assert "failed after attempt 3" in text and PAGE in text
+    assert "/settings/row/retry/" not in text  # the right to run is another one
+    seen = logged_in(keeper).get("/settings/row/").content.decode()
+    assert "What can be done" in seen
+
+
+def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
+    client = logged_in(keeper)
+    assert wished(server) is None
+    text = client.get(PAGE).content.decode()
+    assert ASKED["message"] in text and KEY not in text
+    before = desired_state(server).version
+    answer = client.post(PAGE, ASKED, follow=True)
+
+    assert "Its server sends it to the dead letters: row" in answer.content.decode()
+    assert wished(server) == GiveUp(1, digest_of(KEY), 3)
+    assert desired_state(server).version != before
+    change = StateChange.objects.get(setting=setting, new="given up")
+    assert (change.by, change.reason) == (keeper, ASKED["reason"])
+    entry = AuditEntry.objects.get(action="waiting_give_up")
+    assert (entry.by, entry.reason, entry.result) == (keeper, ASKED["reason"], AuditResult.DONE)
+    assert KEY not in str(entry.detail)
+    assert "The message that blocks it was sent to the dead letters" in client.get("/settings/row/").content.decode()
+
+
+def test_what_was_tried_again_meanwhile_is_not_meant(setting: LaunchSetting, server: Server, keeper: User) -> None:
+    blocks(Run.objects.get(), 4)
+    client = logged_in(keeper)
+    answer = client.post(PAGE, ASKED, follow=True)
+
+    assert "was tried again meanwhile" in answer.content.decode()
+    assert wished(server) is None
+    assert AuditEntry.objects.get().result == AuditResult.REFUSED
+    Run.objects.update(problem="")
+    assert "No message blocks it now" in client.get(PAGE, follow=True).content.decode()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"reason": " "}, {"attempt": "0"}, {"attempt": "x"}, {"message": ""}, {"message": "x" * 65}]
+)
+def test_what_is_wrongly_asked_begins_nothing(
+    setting: LaunchSetting, server: Server, keeper: User, wrong: dict[str, str]
+) -> None:
+    assert logged_in(keeper).post(PAGE, ASKED | wrong).status_code == 200
+    assert wished(server) is None
+
+
+def test_it_needs_the_right_to_handle_what_waits(setting: LaunchSetting, server: Server, viewer: User) -> None:
+    sees = reports.person("sees", "agents.view_launchsetting", "dlq.view_deadletter")
+    client = logged_in(sees)
+    assert PAGE not in client.get(WAITING).content.decode()
+    assert client.get(PAGE).status_code == 403
+    assert client.post(PAGE, ASKED).status_code == 403
+    said = {"message_key": KEY, "attempt": 3, "reason": "x"}
+    assert api_client(sees).post(REST, said).status_code == 403
+    assert wished(server) is None
+    assert {entry.result for entry in AuditEntry.objects.all()} == {AuditResult.REFUSED}
+    assert AuditEntry.objects.count() == 2
+
+
+def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
+    client = api_client(keeper)
+    told = client.get(REST).json()["blocking"]
+    assert (told["message_key"], told["attempt"], told["seconds"], told["server"]) == (KEY, 3, "", server.name)
+    said = {"message_key": KEY, "attempt": 3, "reason": "x"}
+
+    assert client.post(REST, said | {"reason": ""}).status_code == 400
+    refused = client.post(REST, said | {"attempt": 2})
+    assert refused.status_code == 409 and "tried again meanwhile" in refused.content.decode()
+    assert wished(server) is None
+    assert client.post(REST, said).status_code == 202
+    assert client.post(REST, said).status_code == 202
+    assert wished(server) == GiveUp(2, digest_of(KEY), 3)
+    Run.objects.update(problem="broker: away")
+    assert client.get(REST).json() == {"blocking": None}
+
+
+def test_of_several_servers_the_last_word_counts(setting: LaunchSetting, second_server: Server) -> None:
+    """One that lost its broker goes on saying what was."""
+    activation = Activation.objects.get()
+    other = Run.objects.create(activation=activation, server=second_server, epoch=2)
+    blocks(other, 5)
+    found = blocking_of(setting)
+    assert found is not None and (found.server, found.blocked.attempt) == (second_server.name, 5)
+    Run.objects.filter(pk=other.pk).update(closed_at=timezone.now())
+    found = blocking_of(setting)
+    assert found is not None and found.blocked.attempt == 3
+    setting.enabled = False
+    assert blocking_of(setting) is None
