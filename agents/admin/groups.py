@@ -155,7 +155,7 @@ class PoolGrantAdmin(admin.ModelAdmin):
                 ),
             },
         ),
-        (_("May"), {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop")}),
+        (_("May"), {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop", "may_answer")}),
         (
             _("With dead letters and waiting messages, may"),
             {

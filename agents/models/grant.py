@@ -15,6 +15,7 @@ class PoolGrant(models.Model):
     may_disable = models.BooleanField(_("disable"), default=False)
     may_run = models.BooleanField(_("run now"), default=False)
     may_stop = models.BooleanField(_("stop"), default=False)
+    may_answer = models.BooleanField(_("answer deliveries that wait"), default=False)
     may_see_letters = models.BooleanField(_("see dead letters"), default=False)
     may_see_masked = models.BooleanField(_("see masked fields"), default=False)
     may_give_back = models.BooleanField(_("give back"), default=False)

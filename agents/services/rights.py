@@ -30,7 +30,7 @@ _ACTIONS = {
     "disable": _Action("agents.can_disable", "may_disable", gettext_lazy("Can disable launch settings")),
     "run": _Action("agents.can_run", "may_run", gettext_lazy("Can run launch settings now")),
     "stop": _Action("agents.can_stop", "may_stop", gettext_lazy("Can stop activations")),
-    "answer": _Action("agents.can_answer", "", gettext_lazy("Can answer deliveries that wait")),
+    "answer": _Action("agents.can_answer", "may_answer", gettext_lazy("Can answer deliveries that wait")),
 }
 ACTIONS = tuple(_ACTIONS)
 

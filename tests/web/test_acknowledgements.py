@@ -31,6 +31,7 @@ from contract.messages import (
 from failures.intake import accept_batch
 from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, heartbeat, make_alive, make_person, make_setting
+from tests.web.teams import teammate
 
 URL = "/api/v1/acknowledgements/"
 JMS = "ID:1-2-3"
@@ -284,6 +285,19 @@ def test_who_may_look_may_not_answer(house: House, viewer: User) -> None:
     assert [each["acknowledgement"] for each in client.get(URL).json()["results"]] == [house.id()]
     assert post(api_client(), house.id()).status_code == 401
     assert post(api_client(make_person("nobody")), house.id()).status_code == 403
+
+
+@pytest.mark.usefixtures("groups")
+def test_a_team_answers_in_its_own_pools(house: House, pool: Pool) -> None:
+    house.store(house.opened(house.id()))
+    stranger = teammate(Pool.objects.create(name="other"), name="stranger", rights=("answer",))
+    other_right = teammate(pool, name="runner", rights=("run", "stop"))
+    mate = teammate(pool, rights=("answer",))
+
+    for nobody in (stranger, other_right):
+        assert post(api_client(nobody), house.id()).status_code == 403 and row(house.id()).state == "open"
+    assert post(api_client(mate), house.id()).status_code == 202
+    assert row(house.id()).answered_by == mate
 
 
 def test_the_list_is_narrowed(house: House, operating: APIClient) -> None:
