@@ -43,7 +43,7 @@ PYTEST = ("pytest", "-p", "no:cacheprovider")
 CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py")
 
 # Folders with a stage of their own, so that the lanes end at about the same time.
-APART = ("tests/pipeline", "tests/acceptance", "tests/dlq")
+APART = ("tests/pipeline", "tests/acceptance", "tests/dlq", "tests/kma")
 
 EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
@@ -60,6 +60,7 @@ EVERYTHING = (
     # It mostly waits.
     Stage("tests, whole product", (*PYTEST, "tests/acceptance"), lane=2),
     Stage("tests, dead letters", (*PYTEST, "tests/dlq"), lane=2),
+    Stage("tests, KMA", (*PYTEST, "tests/kma"), lane=2),
 )
 
 

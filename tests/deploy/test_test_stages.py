@@ -18,7 +18,7 @@ def test_what_one_stage_leaves_out_another_runs() -> None:
     commands = [stage.command for stage in EVERYTHING]
     left_out = [word.removeprefix("--ignore=") for words in commands for word in words if word.startswith("--ignore=")]
 
-    assert left_out == ["tests/pipeline", "tests/acceptance", "tests/dlq"]
+    assert left_out == ["tests/pipeline", "tests/acceptance", "tests/dlq", "tests/kma"]
     for folder in left_out:
         assert any(words[0] == "pytest" and words[-1] == folder for words in commands)
 
