@@ -4,6 +4,9 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+# Before the text of the failure that a person saw, in the record of a message that was given up.
+GIVEN_UP = "Sent to the dead letters because a person asked for it. "
+
 _SAID = re.compile(
     r"blocked by the message (?P<key>.*) after attempt (?P<attempt>[0-9]{1,9}); "
     r"it is tried again (?:when somebody asks for it|every (?P<seconds>[0-9][0-9.e+-]{0,20}) s)",

@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
+from contract.blocked import GIVEN_UP
 from dlq.models import DeadLetter
 from failures.hygiene import fit
 from failures.models import FailureProtocol
@@ -92,7 +93,7 @@ def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
         return False
     for name in TAKEN:
         setattr(letter, name, getattr(protocol, name))
-    letter.exception_text = fit(letter.exception_text, LONGEST_TEXT)
+    letter.exception_text = fit(letter.exception_text.removeprefix(GIVEN_UP), LONGEST_TEXT)
     letter.protocol_at = protocol.occurred_at
     letter.delivery_count = protocol.attempt
     return True

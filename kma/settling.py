@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from broker.port import Settle
+from contract.blocked import GIVEN_UP
 from contract.messages import Content, DesiredRun, MessageIdentity, RecordRun
 from contract.outcomes import RULES, Disposition, Outcome, Settlement, attempt_number, is_exhausted, is_last
 from kma.counting import Counting
@@ -27,7 +28,6 @@ from kma.spool import New
 from kma.work import Work
 
 SEND_REFUSED = "send refused"
-GIVEN_UP = "Sent to the dead letters because a person asked for it. "
 
 
 @dataclass(slots=True)

@@ -124,6 +124,7 @@ _DETAILS: dict[str, str | Promise] = {
     "problem": _("problem"),
     "query": _("filter"),
     "rule": _("rule"),
+    "server": _("server"),
     "settings": _("letters by setting"),
     "shared": _("for all"),
     "taking": _("number of the taking"),

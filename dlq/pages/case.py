@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from agents.models import LaunchSetting
 from agents.pages import amounts
 from agents.pages.consoles import link, needs, page
+from contract.outcomes import Outcome
 from contract.properties import dead_letter_queue
 from contract.text import head_and_tail
 from dlq.masks import masks_for
@@ -92,7 +93,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
     return Case(
         events=sorted(found, key=lambda event: event.at),
         more=any(len(rows) == BOUND for rows in (protocols, letters, items, recovered, reports)),
-        protocols=len(protocols),
+        protocols=sum(protocol.outcome != Outcome.NOTED.value for protocol in protocols),
         deaths=sum(1 for letter in letters if letter.died_here),
         replays=sum(1 for item in items if item.state == ItemState.GIVEN_BACK and item.job.action in DELIVERING),
         weak=any(each.message_key_weak for each in protocols) or any(each.message_key_weak for each in letters),

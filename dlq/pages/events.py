@@ -8,6 +8,8 @@ from django.utils.translation import gettext as _
 
 from agents.pages import amounts
 from agents.pages.consoles import link
+from contract.blocked import GIVEN_UP
+from contract.outcomes import Outcome as Ending
 from dlq.models import (
     Action,
     AuditEntry,
@@ -22,6 +24,8 @@ from dlq.models import (
     ReplayItem,
 )
 from failures.models import FailureProtocol, RecoveredMessage
+
+NOTED = Ending.NOTED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,23 @@ class Event:
 
 def failure(protocol: FailureProtocol, traceback: str) -> Event:
     """`traceback` empty: not shown to this person, or too far back."""
-    what = _("Failed at attempt %(n)s: %(kind)s") % {
-        "n": amounts.number(protocol.attempt),
-        "kind": protocol.exception_type,
-    }
+    text = protocol.exception_text
+    given_up = text.startswith(GIVEN_UP)
+    if given_up:
+        what = _("Sent to the dead letters by a person, after attempt %(n)s: %(kind)s")
+    elif protocol.outcome == NOTED:
+        what = _("Noted at attempt %(n)s: %(kind)s")
+    else:
+        what = _("Failed at attempt %(n)s: %(kind)s")
+    what %= {"n": amounts.number(protocol.attempt), "kind": protocol.exception_type}
     run = _("%(server)s, activation %(id)s") % {
         "server": protocol.server_name,
         "id": str(protocol.activation_uuid)[:8],
     }
-    detail = " · ".join(filter(None, [run, protocol.place, protocol.exception_text.strip()]))
+    detail = " · ".join(filter(None, [run, protocol.place, text.removeprefix(GIVEN_UP).strip()]))
     tone = "warn" if protocol.temporary else "bad"
-    return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk), folded=traceback)
+    folded = "" if given_up else traceback  # that of the failure before it
+    return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk), folded=folded)
 
 
 def death(letter: DeadLetter, *, explained: bool = True) -> Event:

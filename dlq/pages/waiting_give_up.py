@@ -27,7 +27,7 @@ class GiveUpForm(forms.Form):
     message = forms.CharField(max_length=64, widget=forms.HiddenInput())
     attempt = forms.IntegerField(min_value=1, max_value=2**31 - 1, widget=forms.HiddenInput())
     reason = StorableField(
-        label=gettext_lazy("Why? (kept with the messages)"),
+        label=gettext_lazy("Why? (everybody sees it)"),
         max_length=LONGEST_REASON,
         widget=forms.Textarea(attrs={"class": "reason", "rows": 3}),
     )
@@ -47,7 +47,7 @@ def give_up_page(request: HttpRequest, key: str) -> HttpResponseBase:
     if blocking is not None:
         seen = blocking.blocked
         facts = {"message": seen.key, "attempt": seen.attempt, "server": blocking.server}
-        texts.append(_("%(message)s failed after attempt %(attempt)s, on %(server)s.") % facts)
+        texts.append(_("%(message)s: attempt %(attempt)s failed on %(server)s.") % facts)
         initial = {"message": seen.digest, "attempt": seen.attempt}
     texts += [
         _("It becomes a dead letter of the setting, and the next message is handled. Given back, it goes to the end."),

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from contract.blocked import Blocked, blocked_in, digest_of
+from contract.blocked import GIVEN_UP, Blocked, blocked_in, digest_of
 from contract.messages import GiveUp
 from contract.outcomes import AfterLast
-from kma.settling import GIVEN_UP
 from tests.broker.houses import House, RealHouse
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually

@@ -58,7 +58,7 @@ def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User
     text = logged_in(keeper).get(WAITING).content.decode()
 
     assert "ID:&lt;b&gt;poison&lt;/b&gt;" in text and KEY not in text
-    assert "failed after attempt 3" in text and PAGE in text
+    assert "whose attempt 3 failed" in text and PAGE in text
     assert "/settings/row/retry/" not in text  # the right to run is another one
     seen = logged_in(keeper).get("/settings/row/").content.decode()
     assert "What can be done" in seen

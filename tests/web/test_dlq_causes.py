@@ -1,12 +1,15 @@
 """A letter says what it died of, whether its protocol came before or after it."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from agents import known_attempts
 from agents.models import Run
+from contract.blocked import GIVEN_UP
 from dlq.models import DeadLetter
 from failures.intake import accept_batch
 from tests.web import letters, reports
@@ -20,10 +23,12 @@ def run() -> Run:
     return reports.run(reports.setting(), reports.server())
 
 
-def fail(run: Run, key: str, attempt: int, kind: str, minute: int = 0, letter_id: int | None = None) -> None:
+def fail(
+    run: Run, key: str, attempt: int, kind: str, minute: int = 0, letter_id: int | None = None, **fields: Any
+) -> None:
     about = reports.message(key, attempt, letter_id=letter_id, given_back=letter_id is not None)
     at = AT + timedelta(minutes=minute)
-    content = reports.protocol(reports.run_of(run), about, exception_type=kind, occurred_at=at)
+    content = reports.protocol(reports.run_of(run), about, exception_type=kind, occurred_at=at, **fields)
     accept_batch(run.server, Spool().batch(content), at)
 
 
@@ -45,6 +50,31 @@ def test_a_later_protocol_explains_a_letter_that_is_here(run: Run) -> None:
     assert cause(letter) == ("Last", 2)
     fail(run, "ID:1", 1, "First, late")
     assert cause(letter) == ("Last", 2)
+
+
+def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says_so(run: Run) -> None:
+    fail(run, "ID:1", 1, "shop.Sold", exception_text="<b>out</b>")
+    noted = {"outcome": "noted", "counted": False, "last_attempt": True, "disposition": "dlq"}
+    fail(run, "ID:1", 1, "shop.Sold", minute=1, exception_text=f"{GIVEN_UP}<b>out</b>", **noted)
+    letter = letters.dead("orders", 10, "ID:1")
+
+    assert cause(letter) == ("shop.Sold", 1) and letter.exception_text == "<b>out</b>"
+    client = Client()
+    client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
+    text = client.get(f"/letters/{letter.pk}/").content.decode()
+    assert "Sent to the dead letters by a person, after attempt 1: shop.Sold" in text
+    assert "1 failure, dead 1 time" in text
+    assert text.count("Traceback (most recent call last)") == 1 and GIVEN_UP.strip() not in text
+    assert known_attempts.of_all([run.activation.setting])["orders"] == {}
+
+
+def test_what_was_only_noted_is_no_failure_of_the_case(run: Run) -> None:
+    fail(run, "ID:1", 1, "acknowledgement_timeout_ignored", outcome="noted", counted=False)
+    letter = letters.dead("orders", 10, "ID:1")
+    client = Client()
+    client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
+    text = client.get(f"/letters/{letter.pk}/").content.decode()
+    assert "Noted at attempt 1: acknowledgement_timeout_ignored" in text and "0 failures" in text
 
 
 def test_another_setting_and_another_message_explain_nothing(run: Run) -> None:
