@@ -15,6 +15,7 @@ class DlqConfig(AppConfig):
         from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived, reports_of
         from dlq.returned import handled_well
+        from dlq.waiting import alerting
         from failures.exporting import register_teller
         from failures.known_attempts import register_endings
         from failures.retention import counts, keepers, turns
@@ -23,6 +24,7 @@ class DlqConfig(AppConfig):
         from failures.unresolved import register_returned
 
         alert_sources.register_kinds()
+        alerting.register_kinds()
         among.register()
         bin_urls.register()
         urls.register()

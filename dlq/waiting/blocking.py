@@ -5,12 +5,13 @@ commit: nothing was asked. After it: servers are told with every heartbeat; whoe
 attempt rejects it, and to everybody else the wish means nothing, now or later.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting, Run
@@ -35,11 +36,24 @@ def blocking_of(setting: LaunchSetting) -> Blocking | None:
     """What was told last, where several servers tell of one: the broker feeds one, so the others tell what was."""
     if not (setting.ordered and setting.enabled):
         return None
-    runs = Run.objects.filter(activation__setting=setting, closed_at=None).exclude(problem="")
-    for run in runs.select_related("server").order_by(F("reported_at").desc(nulls_last=True), "-pk"):
+    return next((blocking for _pk, blocking in _told(Q(activation__setting=setting))), None)
+
+
+def blocked_settings(most: int) -> list[tuple[LaunchSetting, Blocking]]:
+    """Of all settings, as `blocking_of` tells; at most so many."""
+    latest: dict[int, Blocking] = {}
+    for pk, blocking in _told(Q(activation__setting__ordered=True, activation__setting__enabled=True)):
+        latest.setdefault(pk, blocking)
+    settings = LaunchSetting.objects.filter(pk__in=list(latest)[:most]).order_by("key")
+    return [(setting, latest[setting.pk]) for setting in settings]
+
+
+def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
+    """(setting, what one of its runs told), what was told last first."""
+    runs = Run.objects.filter(which, closed_at=None).exclude(problem="").select_related("server", "activation")
+    for run in runs.order_by(F("reported_at").desc(nulls_last=True), "-pk"):
         if (found := blocked_in(run.problem)) is not None:
-            return Blocking(found[1], run.server.name, run.reported_at)
-    return None
+            yield run.activation.setting_id, Blocking(found[1], run.server.name, run.reported_at)
 
 
 def give_up(setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now: datetime, reason: str) -> None:

@@ -1,20 +1,24 @@
 """The message that blocks an ordered subscription: seen with what waits, given up by who may, told to the server."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
-from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
+from agents.alerts import words
+from agents.alerts.evaluating import evaluate_kind
+from agents.alerts.kinds import kind_of
+from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Server, StateChange
 from agents.services.desired import desired_state
 from contract.blocked import Blocked, digest_of
 from contract.messages import GiveUp
 from dlq.models import AuditEntry, AuditResult
 from dlq.waiting.blocking import blocking_of
 from tests.web import reports
-from tests.web.rows import api_client, make_alive, make_setting
+from tests.web.rows import NOW, api_client, make_alive, make_setting
 
 KEY = "ID:<b>poison</b>"
 ASKED = {"message": digest_of(KEY), "attempt": 3, "reason": "the producer sent nonsense"}
@@ -147,3 +151,27 @@ def test_of_several_servers_the_last_word_counts(setting: LaunchSetting, second_
     assert found is not None and found.blocked.attempt == 3
     setting.enabled = False
     assert blocking_of(setting) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_alert_tells_that_it_waits_for_a_person(setting: LaunchSetting, server: Server) -> None:
+    kind = kind_of("waits_for_person")
+    assert kind is not None
+
+    def look(second: int) -> list[str]:
+        evaluate_kind(kind, NOW + timedelta(seconds=second))
+        return list(Alert.objects.filter(kind=kind.name, state="open").values_list("subject", flat=True))
+
+    assert look(0) == [] and look(50) == []
+    assert look(70) == ["row"]
+    alert = Alert.objects.get(kind=kind.name, state="open")
+    assert "attempt 3 of its first message failed" in words.says(alert) and KEY not in str(alert.facts)
+    assert words.about(alert) == WAITING
+    with translation.override("ru"):
+        assert "стоит" in words.says(alert)
+    # Tried again by itself, it waits for nobody; nor does a setting that is off.
+    Run.objects.update(problem=str(Blocked(KEY, 3, "5")))
+    assert look(80) == ["row"] and look(120) == []
+    Run.objects.update(problem=str(Blocked(KEY, 3)))
+    LaunchSetting.objects.update(enabled=False)
+    assert [look(second) for second in (130, 200, 300)] == [[], [], []]

@@ -1,0 +1,52 @@
+"""Watches ordered subscriptions that stand still until a person decides: nobody else will try that message again."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.alerts.deciding import Thresholds
+from agents.alerts.kinds import Kind, Observation, register
+from agents.models import Severity
+from agents.pages.amounts import number
+from dlq.waiting.blocking import blocked_settings
+
+MOST = 2000
+
+
+def register_kinds() -> None:
+    register(WAITS)
+
+
+def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of settings that are on. The message is not named: alerts outlive it."""
+    for setting, blocking in blocked_settings(MOST):
+        if not blocking.blocked.seconds:
+            facts = {"setting": setting.key, "attempt": blocking.blocked.attempt, "server": blocking.server}
+            yield Observation(setting.key, 1.0, setting=setting.pk, pools=frozenset([setting.pool_id]), facts=facts)
+
+
+def _stands(facts: Mapping[str, Any], value: float) -> str:
+    text = _("“%(key)s” stands still: attempt %(n)s of its first message failed, and only a person has it tried again.")
+    return text % {"key": facts["setting"], "n": number(facts["attempt"])}
+
+
+WAITS = Kind(
+    name="waits_for_person",
+    label=gettext_lazy("Waits for a person"),
+    severity=Severity.BAD,
+    # While somebody has it tried again it does not block.
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
+    unit=gettext_lazy("1 while it waits"),
+    says=_stands,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "See in its protocols why the message failed. Mend that and have it tried again, or send it to the dead "
+        "letters."
+    ),
+    url=lambda facts: reverse("admin:waiting", args=[facts["setting"]]),
+    observe=waiting_for_a_person,
+)
