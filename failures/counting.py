@@ -8,6 +8,7 @@ from datetime import datetime
 from agents.services.lateness import note_late
 from agents.services.outcomes import record_outcomes
 from contract.messages import Closing, Protocol, Record, Recovered
+from contract.outcomes import Outcome
 from failures import records
 from failures.records import Known, ReadRecord, RunKey
 
@@ -57,7 +58,7 @@ def _add(content: records.RunRecord, counts: _Counts) -> None:
         counts.closing = content
         return
     counts.stored += 1
-    if isinstance(content, Protocol):
+    if isinstance(content, Protocol) and content.outcome != Outcome.NOTED.value:
         counts.temporary += content.temporary
         counts.failed += not content.temporary
     elif isinstance(content, Recovered):

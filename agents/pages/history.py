@@ -85,7 +85,7 @@ def _words() -> dict[tuple[str, str], str]:
         ("setting", "enabled"): _("Switched on"),
         ("setting", "disabled"): _("Switched off"),
         ("run", "tried again"): _("Another attempt was asked for"),
-        ("run", "given up"): _("The message that blocks it was sent to the dead letters"),
+        ("run", "given up"): _("Asked: the message that blocks it to the dead letters"),
         ("activation", "pending"): _("Activation begun"),
         ("activation", "succeeded"): _("Activation ended well"),
         ("activation", "failed"): _("Activation ended with an error"),

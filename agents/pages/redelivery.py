@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from agents.models import Destination, LaunchSetting, PoisonPolicy
 from agents.pages import amounts
@@ -39,6 +40,7 @@ class Preview:
     endless: bool
     warnings: Sequence[str] = ()
     gone: str = ""
+    at_once: bool = False
 
 
 def preview(destination: Destination) -> Preview:
@@ -53,6 +55,7 @@ def preview(destination: Destination) -> Preview:
         attempts=[_attempt(each) for each in shown],
         left_out=len(planned) - len(shown),
         total=total,
+        at_once=planned[-1].latest == timedelta(),
         endless=endless,
         warnings=[*_endless(destination), *_too_late(destination, planned)],
     )
@@ -75,7 +78,23 @@ def preview_of(setting: LaunchSetting) -> Preview | None:
         max_delay_ms=interval,
         expiry_ms=destination.expiry_ms,
     )
-    return replace(preview(every), gone=_gone(setting))
+    told = replace(preview(every), gone=_gone(setting))
+    return replace(told, warnings=[*told.warnings, *losses(setting)])
+
+
+def losses(setting: LaunchSetting) -> list[str]:
+    """The broker knows of no *stay*: what it counts itself has an end."""
+    most = setting.subscribed.max_attempts
+    if most < 0 or not setting.ordered or setting.after_last != PoisonPolicy.STAY:
+        return []
+    text = ngettext(
+        "A loss of its server or of the broker counts as an attempt there: after %(n)s of them the message is a dead "
+        "letter. Only a destination without a maximum (−1) has no such end.",
+        "A loss of its server or of the broker counts as an attempt there: after %(n)s of them the message is a dead "
+        "letter. Only a destination without a maximum (−1) has no such end.",
+        most,
+    )
+    return [text % {"n": amounts.number(most)}]
 
 
 def _gone(setting: LaunchSetting) -> str:
@@ -132,9 +151,8 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
     dead = ""
     if setting.after_last == PoisonPolicy.DLQ:
         dead = _("After the last attempt the message is kept in %(queue)s.") % {"queue": queue}
-    facts = [
-        Fact(_("Maximum attempts"), attempts, " ".join(_endless(destination)) or dead, warns=endless),
-    ]
+    warned = " ".join([*_endless(destination), *losses(setting)])
+    facts = [Fact(_("Maximum attempts"), attempts, warned or dead, warns=endless)]
     if not setting.ordered:
         told = _("Belongs to the destination: settings that share it share the delays.")
         facts.append(Fact(_("Delay"), _delay(destination), told))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -94,6 +94,14 @@ def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
 def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
     """Makes what the broker has the wish. What is always the MA's stays so, and is written to the broker by the worker
     as after any change of a destination. Raises Refused."""
+    with lease("provision", LEASE) as free:
+        if not free:
+            raise Refused("busy", _("The broker is being provisioned at this moment."), _("Try again in a moment."))
+        _adopt(destination, seen, by, now)
+
+
+def _adopt(destination: Destination, seen: str, by: Any, now: datetime) -> None:
+    """While nobody writes to the broker."""
     found = _ask(destination)
     with transaction.atomic():
         destination = Destination.objects.select_for_update().get(pk=destination.pk)
@@ -107,7 +115,7 @@ def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
         try:
             destination.full_clean()
         except ValidationError as error:
-            why = "; ".join(error.messages)
+            why = "; ".join(f"{_label(name)}: {' '.join(texts)}" for name, texts in error.message_dict.items())
             raise Refused(
                 "invalid", _("The broker has what is not possible here: %(why)s") % {"why": why}, _look_again()
             ) from error
@@ -122,6 +130,11 @@ def policy_changes(destination: Destination, most: int) -> list[StateChange]:
     for row in rows[: 20 * most]:
         once.setdefault((row.at, row.new), row)
     return list(once.values())[:most]
+
+
+def _label(field: str) -> str:
+    names = {each.name: each.verbose_name for each in Destination._meta.fields}
+    return str(names.get(field, "")) if field != NON_FIELD_ERRORS else ""
 
 
 def _look_again() -> str:

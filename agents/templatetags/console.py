@@ -16,7 +16,7 @@ from agents.models import Activation, StateChange
 from agents.pages import amounts, history, reasons
 from agents.pages.consoles import tabs_for
 from agents.pages.visible import visible as make_visible
-from contract.blocked import blocked_in
+from contract.blocked import GIVEN_UP, blocked_in
 
 register = template.Library()
 WORD_BREAK = SafeString("<wbr>")
@@ -111,6 +111,14 @@ def run_problem(text: str) -> str:
         )
     facts = {"key": blocked.key, "attempt": blocked.attempt, "seconds": blocked.seconds}
     return before + words % facts + after
+
+
+@register.filter
+def failure_text(text: str) -> str:
+    """What a failure said, behind what a KMA put before it for people."""
+    if not text.startswith(GIVEN_UP):
+        return text
+    return " ".join([_("Sent to the dead letters because a person asked for it."), text.removeprefix(GIVEN_UP)])
 
 
 @register.filter

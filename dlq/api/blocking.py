@@ -34,7 +34,7 @@ class GiveUpSerializer(serializers.Serializer[Any]):
 
     message_key = serializers.CharField(max_length=2000, trim_whitespace=False)
     attempt = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
-    reason = serializers.CharField(max_length=LONGEST_REASON, required=False, default="", allow_blank=True)
+    reason = serializers.CharField(max_length=LONGEST_REASON)
 
 
 class BlockingMessage(Audited, APIView):

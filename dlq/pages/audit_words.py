@@ -76,7 +76,7 @@ ACTIONS: dict[str, str | Promise] = {
     "waiting_to_dlq": _("waiting messages to the dead letters"),
     "waiting_hold": _("hold waiting messages back"),
     "waiting_release": _("release waiting messages"),
-    "waiting_give_up": _("the message that blocks to the dead letters"),
+    "waiting_give_up": _("asked: the message that blocks to the dead letters"),
     "waiting_stop": _("stop an action on waiting messages"),
     "waiting_done": _("action on waiting messages: done"),
     "waiting_stopped": _("action on waiting messages: stopped"),

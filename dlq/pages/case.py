@@ -30,7 +30,7 @@ from dlq.models import (
     ReplayItem,
 )
 from dlq.models.replay import DELIVERING
-from dlq.pages import events, waiting_events
+from dlq.pages import answer_events, events, waiting_events
 from dlq.pages.access import check_queue, sees_letters
 from dlq.pages.events import Event
 from failures.models import FailureProtocol, RecoveredMessage
@@ -89,6 +89,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         *remarks,
         *map(events.tried, tried),
         *waiting_events.events_of(key, setting_key, letters),
+        *(answer_events.events_of(key, setting_key) if key else ()),
     ]
     return Case(
         events=sorted(found, key=lambda event: event.at),

@@ -42,6 +42,9 @@ def give_up_page(request: HttpRequest, key: str) -> HttpResponseBase:
     if blocking is None and not posted:
         messages.info(request, _("No message blocks it now: %(key)s") % {"key": key})
         return HttpResponseRedirect(back)
+    if posted and {"message", "attempt"} & GiveUpForm(request.POST).errors.keys():
+        messages.error(request, _("The page did not name the message. Look again, and decide by what you see then."))
+        return HttpResponseRedirect(back)
     texts: list[Text] = []
     initial: dict[str, Any] = {}
     if blocking is not None:

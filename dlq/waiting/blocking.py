@@ -57,8 +57,9 @@ def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
 
 
 def give_up(setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now: datetime, reason: str) -> None:
-    """Wants the message with the digest of its key, which failed so often, among the dead letters. Raises NotAllowed
-    and WaitingRefused, after an entry in the audit."""
+    """Wants the message with the digest of its key, which failed so often, among the dead letters. What is written
+    down is the wish: whether it is dead its protocol and its letter tell. Raises NotAllowed and WaitingRefused, after
+    an entry in the audit."""
     with attempt("waiting_give_up", by=by, target=f"setting:{setting.key}", setting_key=setting.key):
         check(by, setting)
         if not reason.strip():
@@ -82,7 +83,6 @@ def give_up(setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now:
                 target=f"setting:{setting.key}",
                 setting_key=setting.key,
                 reason=reason,
-                counts={"messages": 1},
                 detail={"digest": digest, "server": blocking.server},
             )
             look_after_commit(setting.pool.servers.values_list("name", flat=True))

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy
 
 from agents.pages.consoles import link
 from agents.pages.visible import visible
-from agents.templatetags.console import ago
-from contract.outcomes import Disposition
+from agents.templatetags.console import ago, failure_text
+from contract.outcomes import Disposition, Outcome
 from failures.models import FailureProtocol
 from failures.pages.skew import is_ahead, skew_of
 
@@ -39,7 +39,7 @@ class ProtocolTable(tables.Table):
         return format_html('<a href="{}">{}</a>', link("protocol", record.pk), ago(record.occurred_at))
 
     def render_exception_type(self, record: FailureProtocol) -> SafeString:
-        head, url = visible(record.exception_text.strip(), limit=160), link("protocol", record.pk)
+        head, url = visible(failure_text(record.exception_text).strip(), limit=160), link("protocol", record.pk)
         tags = protocol_tags(record)
         kind = visible(record.exception_type)
         return format_html('<a href="{}"><b>{}</b></a>{}<br><span class="quiet small">{}</span>', url, kind, tags, head)
@@ -62,7 +62,9 @@ class ProtocolTable(tables.Table):
 def protocol_tags(protocol: FailureProtocol) -> SafeString:
     """Words that change what a failure means, as small tags."""
     words = []
-    if protocol.temporary:
+    if protocol.outcome == Outcome.NOTED.value:
+        words.append(protocol.get_outcome_display())
+    elif protocol.temporary:
         words.append(_("temporary"))
     if protocol.last_attempt:
         words.append(_("last attempt"))

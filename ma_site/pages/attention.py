@@ -14,6 +14,7 @@ from agents.pages.servers import ServerRow
 from agents.pages.shown import at_work
 from agents.services.interrupted import newest_by_server
 from agents.services.rights import may
+from agents.templatetags.console import run_problem
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.queue_rows import QueueRow
 from ma_site.pages.launching import of_groups, of_trips
@@ -72,7 +73,7 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
         return Need("bad", "bad", setting.key, why, row.url, [(_("Look"), row.url)])
     if setting.enabled and row.state.tone in ("bad", "warn"):
         problems = [run.problem for run in row.runs if run.wanted and run.problem]
-        why = f"{row.state.word}: {problems[0]}" if problems else str(row.state.word)
+        why = f"{row.state.word}: {run_problem(problems[0])}" if problems else str(row.state.word)
         return Need(row.state.tone, row.state.icon, setting.key, why, row.url, [(_("Look"), row.url)])
     return None
 

@@ -68,6 +68,11 @@ def test_the_page_of_what_waits_tells_of_it(setting: LaunchSetting, keeper: User
     assert "What can be done" in seen
 
 
+def test_the_overview_tells_of_it_in_the_language_of_the_reader(setting: LaunchSetting, keeper: User) -> None:
+    text = logged_in(keeper).get("/", headers={"accept-language": "ru"}).content.decode()
+    assert "ждёт из-за сообщения" in text and "blocked by the message" not in text
+
+
 def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
     client = logged_in(keeper)
     assert wished(server) is None
@@ -84,7 +89,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     entry = AuditEntry.objects.get(action="waiting_give_up")
     assert (entry.by, entry.reason, entry.result) == (keeper, ASKED["reason"], AuditResult.DONE)
     assert KEY not in str(entry.detail)
-    assert "The message that blocks it was sent to the dead letters" in client.get("/settings/row/").content.decode()
+    assert "Asked: the message that blocks it to the dead letters" in client.get("/settings/row/").content.decode()
 
 
 def test_what_was_tried_again_meanwhile_is_not_meant(setting: LaunchSetting, server: Server, keeper: User) -> None:
@@ -105,7 +110,10 @@ def test_what_was_tried_again_meanwhile_is_not_meant(setting: LaunchSetting, ser
 def test_what_is_wrongly_asked_begins_nothing(
     setting: LaunchSetting, server: Server, keeper: User, wrong: dict[str, str]
 ) -> None:
-    assert logged_in(keeper).post(PAGE, ASKED | wrong).status_code == 200
+    """A reason is asked for again; a message that the page cannot have named is said to be none."""
+    answer = logged_in(keeper).post(PAGE, ASKED | wrong, follow=True)
+    told = "This field is required" if "reason" in wrong else "The page did not name the message"
+    assert told in answer.content.decode()
     assert wished(server) is None
 
 
@@ -128,7 +136,8 @@ def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server
     assert (told["message_key"], told["attempt"], told["seconds"], told["server"]) == (KEY, 3, "", server.name)
     said = {"message_key": KEY, "attempt": 3, "reason": "x"}
 
-    assert client.post(REST, said | {"reason": ""}).status_code == 400
+    unsaid = client.post(REST, said | {"reason": ""})
+    assert (unsaid.status_code, unsaid.json()["where"]) == (400, "reason")
     refused = client.post(REST, said | {"attempt": 2})
     assert refused.status_code == 409 and "tried again meanwhile" in refused.content.decode()
     assert wished(server) is None

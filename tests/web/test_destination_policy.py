@@ -208,7 +208,7 @@ def test_what_is_not_possible_here_is_not_adopted(destination: Destination, oper
     client = signed_in(operator)
 
     told = said(client, destination, "adopt", seen(client, destination, "adopt"))
-    assert "not possible here" in told
+    assert "not possible here" in told and "multiplier:" in told
     assert Destination.objects.get(pk=destination.pk).delay_ms == 100 and stories() == []
 
 
@@ -267,13 +267,18 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     assert "The broker has what is wanted" in said(client, destination, "apply", seen(client, destination, "apply"))
 
 
-def test_nobody_writes_while_a_worker_provisions(destination: Destination, operator: User) -> None:
+@pytest.mark.parametrize("action", ["apply", "adopt"])
+def test_nobody_writes_or_adopts_while_a_worker_provisions(
+    destination: Destination, operator: User, action: str
+) -> None:
+    """Nor while somebody else does the other one."""
     meddle(destination, redeliveryDelay=7000)
     client = signed_in(operator)
-    confirmed = seen(client, destination, "apply")
+    confirmed = seen(client, destination, action)
     with lease("provision", policies.LEASE):
-        assert "is being provisioned" in said(client, destination, "apply", confirmed)
+        assert "is being provisioned" in said(client, destination, action, confirmed)
     assert policies.read_policy(destination)["redeliveryDelay"] == 7000
+    assert Destination.objects.get(pk=destination.pk).delay_ms == 100
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents import known_attempts
-from agents.models import Run
+from agents.models import Acknowledgement, Run
 from contract.blocked import GIVEN_UP
 from dlq.models import DeadLetter
 from failures.intake import accept_batch
@@ -66,10 +66,31 @@ def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says
     assert "1 failure, dead 1 time" in text
     assert text.count("Traceback (most recent call last)") == 1 and GIVEN_UP.strip() not in text
     assert known_attempts.of_all([run.activation.setting])["orders"] == {}
+    listed = client.get("/protocols/", headers={"accept-language": "ru"}).content.decode()
+    assert "Отправлено в мёртвые письма по просьбе человека. &lt;b&gt;out" in listed and "только отмечено" in listed
 
 
-def test_what_was_only_noted_is_no_failure_of_the_case(run: Run) -> None:
-    fail(run, "ID:1", 1, "acknowledgement_timeout_ignored", outcome="noted", counted=False)
+def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run) -> None:
+    """The broker may have counted each loss, so the letter may have no failure at all."""
+    of = {"setting": run.activation.setting, "server": run.server, "activation_uuid": run.activation_id, "epoch": 1}
+    ended = {"message_key": "ID:1", "jms_message_id": "ID:1", "opened_at": AT, "ended_at": AT, "state": "lost"}
+    lost = "The container ended while it waited; the message comes back."
+    Acknowledgement.objects.create(acknowledgement="a", reason=lost, **of, **ended)
+    Acknowledgement.objects.create(acknowledgement="b", **of, message_key="ID:2", jms_message_id="ID:2")
+    letter = letters.dead("orders", 10, "ID:1")
+    client = Client()
+    client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
+    text = client.get(f"/letters/{letter.pk}/").content.decode()
+    assert "Waited for an answer since attempt 1: lost" in text and lost in text
+    assert text.count("an answer since attempt") == 1
+    other = letters.dead("orders", 11, "ID:2")
+    assert "Waits for an answer since attempt 1" in client.get(f"/letters/{other.pk}/").content.decode()
+
+
+def test_what_was_only_noted_is_no_failure_of_the_case_nor_of_the_run(run: Run) -> None:
+    fail(run, "ID:1", 1, "acknowledgement_timeout_ignored", outcome="noted", counted=False, temporary=True)
+    run.refresh_from_db()
+    assert (run.failed, run.temporary, run.stored_records) == (0, 0, 1)
     letter = letters.dead("orders", 10, "ID:1")
     client = Client()
     client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))

@@ -144,7 +144,11 @@ def test_others_have_no_such_button(operator: User, setting: LaunchSetting) -> N
     ("choice", "there", "absent"),
     [
         ({"blocked_seconds": 90.0}, [duration(90), "dead"], ["× 2"]),
-        ({"blocked_seconds": 90.0, "after_last": "stay"}, ["without end", "and so on"], ["After the last attempt the"]),
+        (
+            {"blocked_seconds": 90.0, "after_last": "stay"},
+            ["without end", "and so on", "after 10 of them the message is a dead letter"],
+            ["After the last attempt the"],
+        ),
         ({"blocked_seconds": -1.0}, ["when a person asks"], ["Redelivery of a message that keeps failing"]),
     ],
 )
