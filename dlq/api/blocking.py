@@ -9,12 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from agents.api.errors import Forbidden
 from contract.blocked import digest_of
 from dlq.api.audited import Audited
 from dlq.api.waiting import ANYBODY, problem_of, setting_for
 from dlq.auditing import LONGEST_REASON
 from dlq.waiting.asking import WaitingRefused
 from dlq.waiting.blocking import blocking_of, give_up
+from dlq.waiting.doing import why_not
 
 
 class BlockingSerializer(serializers.Serializer[Any]):
@@ -50,9 +52,12 @@ class BlockingMessage(Audited, APIView):
     def post(self, request: Request, key: str) -> Response:
         """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries it again
         before. 409 where it does not block any more."""
+        setting = setting_for(request.user, key)
+        if why := why_not(request.user, setting):
+            raise Forbidden(why, where="setting", what_to_do="Ask an administrator for the permission.")
         form = GiveUpSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        said, setting = form.validated_data, setting_for(request.user, key)
+        said = form.validated_data
         digest = digest_of(said["message_key"])
         try:
             give_up(setting, digest, said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"])
