@@ -4,6 +4,8 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from contract.outcomes import Outcome
+
 # Before the text of the failure that a person saw, in the record of a message that was given up.
 GIVEN_UP = "Sent to the dead letters because a person asked for it. "
 
@@ -34,6 +36,11 @@ class Blocked:
 def digest_of(key: str) -> str:
     """Hexadecimal SHA-256 of a message key: names it in a wish that outlives the message, without its text."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def was_given_up(outcome: str, text: str) -> bool:
+    """Of a protocol. An agent may raise any text; the outcome is the KMA's."""
+    return outcome == Outcome.NOTED.value and text.startswith(GIVEN_UP)
 
 
 def blocked_in(problem: str) -> tuple[str, Blocked, str] | None:

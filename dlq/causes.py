@@ -11,7 +11,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Max
 
-from contract.blocked import GIVEN_UP
+from contract.blocked import GIVEN_UP, was_given_up
 from dlq.models import DeadLetter
 from failures.hygiene import fit
 from failures.models import FailureProtocol
@@ -23,7 +23,7 @@ MOST = 1000
 LONGEST_TEXT = 2000
 # What a letter takes over from its protocol: all that is left to explain it when retention has deleted that.
 TAKEN = ("exception_type", "exception_text", "fingerprint", "place", "server_name", "activation_uuid", "agent_version")
-USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", *TAKEN)
+USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", "outcome", *TAKEN)
 
 
 def explain(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
@@ -93,7 +93,9 @@ def _explain(letter: DeadLetter, protocol: FailureProtocol) -> bool:
         return False
     for name in TAKEN:
         setattr(letter, name, getattr(protocol, name))
-    letter.exception_text = fit(letter.exception_text.removeprefix(GIVEN_UP), LONGEST_TEXT)
+    if was_given_up(protocol.outcome, protocol.exception_text):
+        letter.exception_text = letter.exception_text.removeprefix(GIVEN_UP)
+    letter.exception_text = fit(letter.exception_text, LONGEST_TEXT)
     letter.protocol_at = protocol.occurred_at
     letter.delivery_count = protocol.attempt
     return True

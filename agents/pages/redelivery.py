@@ -88,10 +88,10 @@ def losses(setting: LaunchSetting) -> list[str]:
     if most < 0 or not setting.ordered or setting.after_last != PoisonPolicy.STAY:
         return []
     text = ngettext(
-        "A loss of its server or of the broker counts as an attempt there: after %(n)s of them the message is a dead "
-        "letter. Only a destination without a maximum (−1) has no such end.",
-        "A loss of its server or of the broker counts as an attempt there: after %(n)s of them the message is a dead "
-        "letter. Only a destination without a maximum (−1) has no such end.",
+        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the message is a "
+        "dead letter. Only a destination without a maximum (−1) has no such end.",
+        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the message is a "
+        "dead letter. Only a destination without a maximum (−1) has no such end.",
         most,
     )
     return [text % {"n": amounts.number(most)}]

@@ -6,7 +6,8 @@ broker as it was or as wanted; doing it again is harmless. `adopt` is one transa
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -75,9 +76,7 @@ def mark_of(lines: list[PolicyLine]) -> str:
 
 def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
     """Writes what is wanted to the broker and reads it back. Raises Refused."""
-    with lease("provision", LEASE) as free:
-        if not free:
-            raise Refused("busy", _("The broker is being provisioned at this moment."), _("Try again in a moment."))
+    with _nobody_else_writes():
         destination.refresh_from_db()
         changes = _changes([line for line in _looked_at(destination, seen) if line.differs])
         _note(destination, "applying", by, now, changes)
@@ -94,10 +93,17 @@ def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
 def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
     """Makes what the broker has the wish. What is always the MA's stays so, and is written to the broker by the worker
     as after any change of a destination. Raises Refused."""
+    with _nobody_else_writes():
+        _adopt(destination, seen, by, now)
+
+
+@contextmanager
+def _nobody_else_writes() -> Iterator[None]:
+    """To the broker. Raises Refused."""
     with lease("provision", LEASE) as free:
         if not free:
             raise Refused("busy", _("The broker is being provisioned at this moment."), _("Try again in a moment."))
-        _adopt(destination, seen, by, now)
+        yield
 
 
 def _adopt(destination: Destination, seen: str, by: Any, now: datetime) -> None:

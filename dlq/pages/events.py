@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from agents.pages import amounts
 from agents.pages.consoles import link
-from contract.blocked import GIVEN_UP
+from contract.blocked import GIVEN_UP, was_given_up
 from contract.outcomes import Outcome as Ending
 from dlq.models import (
     Action,
@@ -55,7 +55,7 @@ class Event:
 def failure(protocol: FailureProtocol, traceback: str) -> Event:
     """`traceback` empty: not shown to this person, or too far back."""
     text = protocol.exception_text
-    given_up = text.startswith(GIVEN_UP)
+    given_up = was_given_up(protocol.outcome, text)
     if given_up:
         what = _("Sent to the dead letters by a person, after attempt %(n)s: %(kind)s")
     elif protocol.outcome == NOTED:
@@ -67,7 +67,9 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
         "server": protocol.server_name,
         "id": str(protocol.activation_uuid)[:8],
     }
-    detail = " · ".join(filter(None, [run, protocol.place, text.removeprefix(GIVEN_UP).strip()]))
+    detail = " · ".join(
+        filter(None, [run, protocol.place, (text.removeprefix(GIVEN_UP) if given_up else text).strip()])
+    )
     tone = "warn" if protocol.temporary else "bad"
     folded = "" if given_up else traceback  # that of the failure before it
     return Event(protocol.occurred_at, tone, what, detail, link("protocol", protocol.pk), folded=folded)

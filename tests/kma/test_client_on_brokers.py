@@ -13,7 +13,7 @@ from broker.port import Consumer, ConsumerEvents, Outgoing
 from contract.acknowledging import Action
 from contract.messages import Answer, DesiredRun, Mode
 from kma.open_deliveries import MOST_OPEN
-from tests.broker.houses import House, MemoryHouse, RealHouse, Setting
+from tests.broker.houses import House, RealHouse, Setting
 from tests.kma.conftest import StartWorker
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage, eventually
@@ -23,16 +23,6 @@ SECRET = "5e" * 32
 MINUTE = 60_000  # ms: what failed does not come back during the test
 OK, COMMIT, ROLLBACK = {"do": "ok"}, {"do": "acknowledge"}, {"do": "acknowledge", "action": "ROLLBACK"}
 Begin = Callable[..., Stage]
-
-
-@pytest.fixture(params=["real", "memory"])
-def either(request: pytest.FixtureRequest) -> Iterator[House]:
-    if request.param == "real":
-        yield request.getfixturevalue("house")
-        return
-    made = MemoryHouse()
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from kma.outgoing import encoded_message
 from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
-from tests.broker.houses import House, MemoryHouse
+from tests.broker.houses import House
 from tests.kma.conftest import Lines, Make
 from tests.kma.fakes import Stage, eventually, message
 from tests.kma.queues import of, publish, script
@@ -178,16 +178,6 @@ def test_killed_anywhere_it_has_one_protocol_and_is_not_handled_once_more(
 
 
 # -- on brokers ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(params=["real", "memory"])
-def either(request: pytest.FixtureRequest) -> Iterator[House]:
-    if request.param == "real":
-        yield request.getfixturevalue("house")
-        return
-    made = MemoryHouse()
-    yield made
-    made.close()
 
 
 Begin = Callable[[DesiredRun], Stage]

@@ -1,7 +1,7 @@
 """The breaker trips on a broker: what was delivered, what is where afterwards, and a container killed around it."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 
 from broker.port import Consumer, ConsumerEvents
 from contract.messages import DesiredRun
-from tests.broker.houses import House, MemoryHouse, RealHouse
+from tests.broker.houses import House, RealHouse
 from tests.kma.conftest import StartWorker
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage, eventually
@@ -17,16 +17,6 @@ from tests.kma.queues import of, publish, script
 
 BAD, OK = {"do": "raise", "type": "KeyError"}, {"do": "ok"}
 MINUTE = 60_000  # ms: what failed does not come back during the test
-
-
-@pytest.fixture(params=["real", "memory"])
-def either(request: pytest.FixtureRequest) -> Iterator[House]:
-    if request.param == "real":
-        yield request.getfixturevalue("house")
-        return
-    made = MemoryHouse()
-    yield made
-    made.close()
 
 
 def linked(house: House) -> Callable[[DesiredRun, ConsumerEvents], Consumer]:

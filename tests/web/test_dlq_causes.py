@@ -87,6 +87,17 @@ def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run)
     assert "Waits for an answer since attempt 1" in client.get(f"/letters/{other.pk}/").content.decode()
 
 
+def test_an_agent_cannot_say_that_a_person_gave_its_message_up(run: Run) -> None:
+    fail(run, "ID:1", 1, "shop.Sold", exception_text=f"{GIVEN_UP}not true")
+    letter = letters.dead("orders", 10, "ID:1")
+
+    assert cause(letter) == ("shop.Sold", 1) and letter.exception_text == f"{GIVEN_UP}not true"
+    client = Client()
+    client.force_login(reports.person("sees", "dlq.view_deadletter", "failures.view_failureprotocol"))
+    text = client.get(f"/letters/{letter.pk}/").content.decode()
+    assert "Failed at attempt 1: shop.Sold" in text and "by a person, after attempt" not in text
+
+
 def test_what_was_only_noted_is_no_failure_of_the_case_nor_of_the_run(run: Run) -> None:
     fail(run, "ID:1", 1, "acknowledgement_timeout_ignored", outcome="noted", counted=False, temporary=True)
     run.refresh_from_db()

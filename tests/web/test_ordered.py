@@ -146,7 +146,7 @@ def test_others_have_no_such_button(operator: User, setting: LaunchSetting) -> N
         ({"blocked_seconds": 90.0}, [duration(90), "dead"], ["× 2"]),
         (
             {"blocked_seconds": 90.0, "after_last": "stay"},
-            ["without end", "and so on", "after 10 of them the message is a dead letter"],
+            ["without end", "and so on", "after 10 of these the message is a dead letter"],
             ["After the last attempt the"],
         ),
         ({"blocked_seconds": -1.0}, ["when a person asks"], ["Redelivery of a message that keeps failing"]),
