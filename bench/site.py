@@ -1,6 +1,7 @@
 """A site for a bench: an empty database of its own, an environment in which nothing else is reachable, and Django set
 up in the process of a part."""
 
+import importlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -60,6 +61,7 @@ def set_up() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
+    importlib.import_module("ma_site.wsgi")  # what a process does before it serves
 
 
 def packed(line: Line) -> dict[str, Any]:

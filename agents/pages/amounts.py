@@ -5,14 +5,22 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_noop, ngettext
 
 STEPS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+WORDS = {
+    "d": gettext_noop("%(n)s d"),
+    "h": gettext_noop("%(n)s h"),
+    "min": gettext_noop("%(n)s min"),
+    "s": gettext_noop("%(n)s s"),
+}
 
 
 def number(value: int | float, decimals: int = 0) -> str:
     """Grouped and rounded, at most `decimals` digits after the point."""
     rounded = round(value, decimals) if decimals else round(value)
+    if isinstance(rounded, int) and 0 <= rounded < 1000:  # most of what a page says: nothing to group
+        return str(rounded)
     digits = len(f"{rounded:.{decimals}f}".rstrip("0").partition(".")[2]) if decimals else 0
     return str(number_format(rounded, digits, use_l10n=True, force_grouping=True))
 
@@ -38,8 +46,7 @@ def duration(value: timedelta | float) -> str:
 
 
 def _part(amount: int, unit: str) -> str:
-    words = {"d": _("%(n)s d"), "h": _("%(n)s h"), "min": _("%(n)s min"), "s": _("%(n)s s")}
-    return words[unit] % {"n": number(amount)}
+    return _(WORDS[unit]) % {"n": number(amount)}
 
 
 def coarse(value: timedelta) -> str:

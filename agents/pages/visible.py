@@ -30,6 +30,11 @@ def visible(text: str, *, lines: bool = False, limit: int = 0) -> SafeString:
     return mark_safe("".join(parts))
 
 
+def visible_words(text: str) -> SafeString:
+    """The same as words alone, for attributes and for readers of screens: one line without elements."""
+    return mark_safe(escape("".join(map(_word, text)) if _needs_marks(text) else text))
+
+
 def _needs_marks(text: str) -> bool:
     return not (text.isascii() and text.isprintable())
 
@@ -37,9 +42,17 @@ def _needs_marks(text: str) -> bool:
 def _shown(character: str, lines: bool) -> str:
     if lines and character in "\n\t":
         return character
-    if unicodedata.category(character) not in INVISIBLE and ord(character) not in CONTROLS:
+    if not _is_invisible(character):
         return escape(character)
     return f'<span class="ctl" title="{_name(character)}">{_mark(character)}</span>'
+
+
+def _word(character: str) -> str:
+    return _mark(character) if _is_invisible(character) else character
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in INVISIBLE or ord(character) in CONTROLS
 
 
 def _mark(character: str) -> str:

@@ -20,8 +20,7 @@ from failures.api.intake import check, take
 from failures.api.parsing import RecordParser
 from failures.finding.cursors import Place, place_in
 from failures.finding.filters import NamesFilter, ProtocolFilter
-from failures.finding.pages import WHOLE_ONLY, part_of, protocols_at
-from failures.finding.search import count
+from failures.finding.pages import WHOLE_ONLY, listed, protocols_at
 from failures.models import FailureProtocol
 
 PAGE_SIZE, LARGEST_PAGE = 100, 500
@@ -120,7 +119,7 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
         if not filters.is_valid():
             raise serializers.ValidationError(filters.form.errors)
         before, after, size = _place(request, "before"), _place(request, "after"), _page_size(request)
-        part, counted = part_of(filters.asked, before=before, after=after, size=size), count(filters.asked)
+        part, counted = listed(filters.asked, before=before, after=after, size=size)
 
         def to(name: str, place: Place | None) -> str | None:
             bare = remove_query_param(remove_query_param(request.build_absolute_uri(), "before"), "after")

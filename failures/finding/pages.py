@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from failures.finding.asked import Asked
 from failures.finding.cursors import Place
-from failures.finding.search import newer_than, older_than
+from failures.finding.search import Count, Found, count, newer_than, newest, older_than
 from failures.models import FailureProtocol
 
 # Long, and of one protocol only: not in lists.
@@ -23,6 +23,14 @@ class Part:
     stopped_at: Place | None = None
 
 
+def listed(asked: Asked, *, before: Place | None, after: Place | None, size: int) -> tuple[Part, Count]:
+    """`part_of`, and how many match in all."""
+    if before is None and after is None:
+        found, counted = newest(asked, size + 1)
+        return _downwards(found, None, size), counted
+    return part_of(asked, before=before, after=after, size=size), count(asked)
+
+
 def part_of(asked: Asked, *, before: Place | None = None, after: Place | None = None, size: int) -> Part:
     """What is above `after` where there is enough of it, else what is below `before`, else the newest."""
     if after is not None:
@@ -34,7 +42,11 @@ def part_of(asked: Asked, *, before: Place | None = None, after: Place | None = 
             older = found.places[-1] if found.places else after
             return Part(found.places, older=older, newer=found.stopped_at, stopped_at=found.stopped_at)
         before = None
-    found = older_than(asked, before, size + 1)
+    return _downwards(older_than(asked, before, size + 1), before, size)
+
+
+def _downwards(found: Found, before: Place | None, size: int) -> Part:
+    """`found`: one more than `size`, where there is one."""
     places = found.places[:size]
     older_end = places[-1] if len(found.places) > size else found.stopped_at
     newer_end = (places[0] if places else before) if before is not None else None

@@ -25,7 +25,7 @@ WINDOW, WIDEST = 500, 16_000
 # A message has few protocols; each of so many is looked at.
 FEW = 2000
 BATCH = 500
-# Seconds of one walk; a page takes two, one for its rows and one for their number.
+# Seconds of one walk. The newest page takes one, any other two: one for its rows and one for the number of all.
 BUDGET = 0.07
 
 
@@ -60,6 +60,28 @@ OLDER = _Direction("-", "lt", "gte", LOWEST)
 NEWER = _Direction("", "gt", "lte", HIGHEST)
 
 
+def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found, Count]:
+    """The newest `size`, which is no more than `most`, and how many match in all as `count` tells it: one walk."""
+    with quick():
+        known = _few(asked)
+        if known is not None:
+            return Found(sorted(known, reverse=True)[:size]), _bounded(len(known), most)
+        found, total, back_to = Found(), 0, None
+        for window in _windows(asked, None, OLDER):
+            missing = size - len(found.places)
+            there = _places(window, missing, OLDER) if missing else []
+            found.places += there
+            total += len(there) if len(there) < missing else _counted(window, most)
+            if total > most:
+                break
+            back_to = window.edge
+            if window.is_late:
+                break
+        if back_to is not None and len(found.places) < size:
+            found.stopped_at = Place(back_to, OLDER.last_key)
+        return found, _bounded(total, most, back_to)
+
+
 def older_than(asked: Asked, place: Place | None, size: int) -> Found:
     """The newest `size` below `place`; None: of all."""
     return _page(asked, place, size, OLDER)
@@ -77,17 +99,22 @@ def count(asked: Asked, *, above: Place | None = None, most: int = COUNTED) -> C
     with quick():
         known = _few(asked)
         if known is not None:
-            found = sum(above is None or each > above for each in known)
-            return Count(min(found, most), more=found > most)
+            return _bounded(sum(above is None or each > above for each in known), most)
         total, back_to = 0, None
         for window in _windows(asked, None, OLDER, floor=above):
-            total += sum(FailureProtocol.objects.filter(each).order_by()[: most + 1].count() for each in window.parts)
+            total += _counted(window, most)
             if total > most:
-                return Count(most, more=True)
+                break
             back_to = window.edge
             if window.is_late:
                 break
-        return Count(total, more=back_to is not None, back_to=back_to)
+        return _bounded(total, most, back_to)
+
+
+def _bounded(total: int, most: int, back_to: datetime | None = None) -> Count:
+    if total > most:
+        return Count(most, more=True)
+    return Count(total, more=back_to is not None, back_to=back_to)
 
 
 def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -> Found:
@@ -113,6 +140,10 @@ def _places(window: "_Window", most: int, direction: _Direction) -> list[Place]:
         rows = FailureProtocol.objects.filter(part).order_by(f"{direction.order}occurred_at", f"{direction.order}pk")
         found += [Place(*row) for row in rows.values_list("occurred_at", "pk")[:most]]
     return sorted(found, reverse=direction is OLDER)[:most]
+
+
+def _counted(window: "_Window", most: int) -> int:
+    return sum(FailureProtocol.objects.filter(each).order_by()[: most + 1].count() for each in window.parts)
 
 
 def _few(asked: Asked) -> list[Place] | None:

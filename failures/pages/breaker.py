@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -16,6 +17,7 @@ from agents.pages.consoles import link
 from agents.pages.runs import RunRow
 from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import quorum_text, trip_cause
+from agents.pages.visible import visible_words
 from agents.panels import Panel
 from agents.services.rights import may, why_not
 from failures.models import FailureProtocol
@@ -31,21 +33,24 @@ MOST_UNFOLDED = 8
 # As many colours as the style sheet has; types beyond share the last.
 COLOURS = 6
 LETTERS = "ABCDEF"
-READ = ("id", "server_name", "epoch", "occurred_at", "exception_type", "temporary", "counted", "successes_before",
-        "message_key", "message_key_weak", "attempt", "number")  # fmt: skip
+# As `Failure` takes them.
+READ = ("id", "occurred_at", "exception_type", "temporary", "counted", "successes_before", "message_key",
+        "message_key_weak", "attempt")  # fmt: skip
 
 Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One failure on the strip. `kind`: its colour and letter, `look`: filled, hollow or faint; `gap` as a text."""
+    """One failure on the strip. `kind`: its colour and letter, `look`: filled, hollow or faint; `gap` as a text.
+    There may be many hundreds on a page."""
 
     step: Step
     kind: int
     look: str
     gap: str
-    title: str
+    title: SafeString
+    url: str
 
     @property
     def letter(self) -> str:
@@ -110,32 +115,19 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     return {"title": _("Breaker"), "template": "failures/breaker.html", "context": context}
 
 
-def failure_of(protocol: FailureProtocol) -> Failure:
-    return Failure(
-        id=protocol.pk,
-        at=protocol.occurred_at,
-        exception_type=protocol.exception_type,
-        temporary=protocol.temporary,
-        counted=protocol.counted,
-        successes_before=protocol.successes_before,
-        message_key=protocol.message_key,
-        weak=protocol.message_key_weak,
-        attempt=protocol.attempt,
-    )
-
-
 def _steps(setting: LaunchSetting, stands: Standing) -> dict[Place, list[Step]]:
     """The story of each newest run, oldest first, from the latest failures of the activation."""
     if stands.activation is None:
         return {}
     rows = FailureProtocol.objects.filter(setting=setting, activation_uuid=stands.activation.pk)
-    found: dict[Place, list[FailureProtocol]] = defaultdict(list)
-    for protocol in rows.only(*READ).order_by("-occurred_at", "-number")[:MOST_READ]:
-        found[protocol.server_name, protocol.epoch].append(protocol)
+    found: dict[Place, list[Failure]] = defaultdict(list)
+    newest = rows.order_by("-occurred_at", "-number").values_list("server_name", "epoch", *READ)
+    for server, epoch, *failure in newest[:MOST_READ]:
+        found[server, epoch].append(Failure(*failure))
     wanted = {(row.run.server.name, row.run.epoch) for row in stands.rows}
     return {
         place: story(
-            (failure_of(each) for each in reversed(found[place])),
+            reversed(found[place]),
             Tally(setting.breaker_m, count_once=setting.count_once),
         )
         for place in found
@@ -177,8 +169,9 @@ def _mark(step: Step, kinds: dict[str, int]) -> Mark:
     gap = ""
     if step.gap:
         gap = ngettext("%(n)s handled well", "%(n)s handled well", step.gap) % {"n": number(step.gap)}
-    title = f"{step.failure.exception_type[:80]}: {why(step)}"
-    return Mark(step, kinds[step.failure.exception_type], LOOKS.get(step.verdict, "faint"), gap, title)
+    failure = step.failure
+    title, url = visible_words(f"{failure.exception_type[:80]}: {why(step)}"), link("protocol", failure.id)
+    return Mark(step, kinds[failure.exception_type], LOOKS.get(step.verdict, "faint"), gap, title, url)
 
 
 def why(step: Step) -> str:

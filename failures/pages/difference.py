@@ -55,7 +55,8 @@ def difference_panel(request: HttpRequest, activation: Activation) -> Panel | No
     before = finished_before(activation)
     if before is None:
         return None
-    rows = _rows(before, activation)
+    old, new = of_activation(before.pk), of_activation(activation.pk)
+    rows = _rows(before, old, activation, new)
     context = {
         "before": before,
         "attempts": (_attempts(before), _attempts(activation)),
@@ -64,7 +65,7 @@ def difference_panel(request: HttpRequest, activation: Activation) -> Panel | No
         "left_out": max(0, len(rows) - SHOWN),
         "fields": _fields(before, activation),
         "compared": before.launched_with is not None and activation.launched_with is not None,
-        "versions": _versions(before, activation),
+        "versions": _versions(old, new),
     }
     title = _("Compared with the finished activation before")
     return {"title": title, "template": "failures/difference.html", "context": context}
@@ -77,9 +78,8 @@ def finished_before(activation: Activation) -> Activation | None:
     return earlier.order_by("-number", "-started_at").first()
 
 
-def _rows(before: Activation, after: Activation) -> list[Row]:
-    """What is the same as before comes last."""
-    old, new = of_activation(before.pk), of_activation(after.pk)
+def _rows(before: Activation, old: list[Alike], after: Activation, new: list[Alike]) -> list[Row]:
+    """What is the same as before comes last. `old`, `new`: the failures of these activations."""
     examples = {alike.fingerprint: alike for alike in [*old, *new]}
     heads = heads_of(set(examples))
     found = compare(_counts(old, heads), _counts(new, heads), _attempts(before), _attempts(after))
@@ -135,10 +135,10 @@ def _attempts(activation: Activation) -> int:
     return int(total or 0)
 
 
-def _versions(before: Activation, after: Activation) -> tuple[list[str], list[str]] | None:
+def _versions(old: list[Alike], new: list[Alike]) -> tuple[list[str], list[str]] | None:
     """Of the agent, as the failures of both said it; None where they say the same or nothing."""
-    old, new = (sorted({alike.agent_version for alike in of_activation(one.pk)} - {""}) for one in (before, after))
-    return (old, new) if old and new and old != new else None
+    said, says = (sorted({alike.agent_version for alike in alikes} - {""}) for alikes in (old, new))
+    return (said, says) if said and says and said != says else None
 
 
 def _fields(before: Activation, after: Activation) -> list[FieldRow]:

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting, Server
+from agents.pages.consoles import link
 from agents.pages.lists import counted
 from agents.panels import Panel
 from failures.fingerprints.parts import known_in
@@ -26,10 +27,12 @@ LATEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`example`: the latest of them; None when retention has deleted it. `url`: its protocols, `about`: the kind."""
+    """`example`: what the latest of them said, None when retention has deleted it; `example_url`: it whole. `url`: its
+    protocols, `about`: the kind."""
 
     alike: Alike
-    example: FailureProtocol | None
+    example: str | None
+    example_url: str
     known: KnownError | None
     url: str
     about: str
@@ -50,7 +53,8 @@ def by_server(activation: UUID, found: Iterable[Alike]) -> list[OfServer]:
     for alike in found:
         servers[alike.server_name].append(alike)
     shown = [alike for alikes in servers.values() for alike in alikes[:GROUPS_PER_SERVER]]
-    examples = FailureProtocol.objects.defer("traceback", "properties").in_bulk([alike.latest for alike in shown])
+    latest = FailureProtocol.objects.filter(pk__in=[alike.latest for alike in shown])
+    examples = dict(latest.values_list("pk", "exception_text"))
     known = known_in({(alike.fingerprint, alike.setting_key) for alike in shown})
     return [_of_server(activation, name, servers[name], examples, known) for name in sorted(servers)]
 
@@ -59,13 +63,14 @@ def _of_server(
     activation: UUID,
     name: str,
     alikes: list[Alike],
-    examples: Mapping[UUID, FailureProtocol],
+    examples: Mapping[UUID, str],
     known: Mapping[Pair, KnownError],
 ) -> OfServer:
     groups = [
         Group(
             alike,
             examples.get(alike.latest),
+            link("protocol", alike.latest),
             known.get((alike.fingerprint, alike.setting_key)),
             protocols_url(activation=activation, server=name, fingerprint=alike.fingerprint),
             fingerprint_url(alike.fingerprint),

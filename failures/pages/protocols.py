@@ -19,7 +19,7 @@ from failures.finding.about import words_of
 from failures.finding.asked import Asked
 from failures.finding.cursors import HIGHEST, LOWEST, Place, place_in
 from failures.finding.filters import ProtocolFilter, filter_part
-from failures.finding.pages import Part, part_of, protocols_at
+from failures.finding.pages import Part, listed, protocols_at
 from failures.finding.search import Count, count, older_than
 from failures.pages.protocol_heading import heading_of
 from failures.pages.protocol_table import ProtocolTable
@@ -38,22 +38,24 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
     filters, query = ProtocolFilter(request.GET), filter_part(request.GET)
     problem = filters.problem
     before, after = (place_in(request.GET.get(name, "")) for name in (BEFORE, AFTER))
-    part = Part(()) if problem else part_of(filters.asked, before=before, after=after, size=PAGE)
+    part, counted = Part(()), Count(0)
+    if not problem:
+        part, counted = listed(filters.asked, before=before, after=after, size=PAGE)
     shown_at = timezone.now()
-    listed = _page(query, part)
+    shown = _page(query, part)
     return page(
         request,
         "failures/protocols.html",
         title=_("Protocols"),
         section="protocols",
-        heading=heading_of({} if problem else filters.form.cleaned_data, listed.rows),
+        heading=heading_of({} if problem else filters.form.cleaned_data, shown.rows),
         filters=filters,
         filtered=bool(query),
         problem=problem,
-        table=ProtocolTable(listed.rows),
-        listed=listed,
+        table=ProtocolTable(shown.rows),
+        listed=shown,
         stopped_at=part.stopped_at,
-        total="" if problem else words_of(count(filters.asked), filters.asked),
+        total="" if problem else words_of(counted, filters.asked),
         news_url="" if problem or part.newer else _news_url(query, _top(filters.asked, part, shown_at), shown_at),
         **views_bar(request, query),
         files=_files(query) if request.user.has_perm(EXPORT) else [],

@@ -21,8 +21,9 @@ from agents.panels import Panel
 from agents.services.quorum import NEEDED_OF_MANY
 from contract.breaker import same_limit
 from failures.models import FailureProtocol
-from failures.pages.breaker import READ, failure_of
+from failures.pages.breaker import READ
 from failures.pages.protocols import VIEW
+from failures.tally import Failure
 from failures.what_if import Answer, Replay, Stored
 
 SEE_SETTING = "agents.view_launchsetting"
@@ -103,9 +104,9 @@ def told(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[T
 
 def _stream(rows: QuerySet[FailureProtocol]) -> Iterator[Stored]:
     """In the order in which they occurred; of one server's at one instant in the order of its spool."""
-    wanted = rows.only(*READ, "activation_uuid").order_by("occurred_at", "number")
-    for protocol in wanted.iterator(chunk_size=CHUNK):
-        yield Stored(failure_of(protocol), protocol.activation_uuid, protocol.server_name)
+    wanted = rows.order_by("occurred_at", "number").values_list("activation_uuid", "server_name", *READ)
+    for activation, server, *failure in wanted.iterator(chunk_size=CHUNK):
+        yield Stored(Failure(*failure), activation, server)
 
 
 def _quorums(setting: LaunchSetting, since: datetime) -> dict[UUID, int]:

@@ -16,8 +16,8 @@ from agents.models import LaunchSetting, Server
 from failures.finding import search
 from failures.finding.cursors import Place, place_in
 from failures.finding.filters import ProtocolFilter
-from failures.finding.pages import part_of, protocols_at
-from failures.finding.search import count
+from failures.finding.pages import listed, part_of, protocols_at
+from failures.finding.search import Count, count, newest
 from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.reports import AT
@@ -128,6 +128,38 @@ def test_every_page_together_is_what_matches(query: str, pace: str) -> None:
     if pace == "with time":
         assert all(len(page) == 7 for page in found[:-1])
         assert count(found_by(query).asked).count == len(expected)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_newest_page_is_counted_on_its_way(query: str, pace: str) -> None:
+    """As `part_of` and `count` say it, which walk twice; where the time runs out, as far as the page was looked for."""
+    expected, asked = of(stored(200), QUERIES[query]), found_by(query).asked
+
+    part, counted = listed(asked, before=None, after=None, size=7)
+
+    assert (list(part.places), part.newer) == (expected[: len(part.places)], None)
+    if pace == "with time":
+        assert (part, counted) == (part_of(asked, size=7), Count(len(expected)))
+    else:
+        there = [place for place in expected if counted.back_to is None or place.at >= counted.back_to]
+        assert (counted.count, counted.more) == (len(there), counted.back_to is not None)
+    if len(part.places) < 7:
+        assert (part.stopped_at.at if part.stopped_at else None) == counted.back_to
+
+
+def test_the_newest_page_is_whole_where_there_are_more_than_are_counted(pace: str) -> None:
+    expected, asked = of(stored(200), QUERIES["setting=orders"]), found_by("setting=orders").asked
+    found, counted = newest(asked, 7, most=7)
+
+    assert counted.more and (pace == "without time" or (found.places, counted) == (expected[:7], Count(7, more=True)))
+
+
+def test_a_page_that_is_not_the_newest_is_counted_as_well(pace: str) -> None:
+    expected, asked = of(stored(200), QUERIES["setting=orders"]), found_by("setting=orders").asked
+    part, counted = listed(asked, before=expected[30], after=None, size=7)
+
+    assert part == part_of(asked, before=expected[30], size=7)
+    assert counted.count == len(expected) or (pace == "without time" and counted.more)
 
 
 @pytest.mark.parametrize("query", ["", "setting=orders&text=such", "message_key=ID:1", "server=srv-1&temporary=true"])

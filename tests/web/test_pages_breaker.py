@@ -9,7 +9,7 @@ from agents.models import BreakerTrip, Interruption, LaunchSetting, Notice, Noti
 from failures.models import FailureProtocol
 from failures.pages import breaker as breaker_pages
 from failures.pages import what_if as what_if_pages
-from tests.web.factories import World
+from tests.web.factories import HOSTILE, World
 from tests.web.launches import TRIPPED
 from tests.web.pages import Elements, looked_at, signed_in
 
@@ -196,3 +196,13 @@ def test_a_test_notice_is_sent_from_the_page_and_told_how_it_went(world: World) 
     words = "The test arrived" if notice.state == "sent" else "The test did not arrive"
     assert words in answer.content.decode()
     assert "oncall@shop.example" in looked_at(signed_in(world, "viewer"), "/settings/invoices/").text
+
+
+def test_a_hostile_type_is_words_on_the_strip(world: World) -> None:
+    fail(world, "orders-export", "srv-1", HOSTILE[:60], "ok", "KeyError")
+    html = signed_in(world, "viewer").get("/settings/orders-export/").content.decode()
+    marks = Elements(html.split('class="strip"')[1].split("</ol>")[0])
+
+    titles = [attributes["title"] or "" for tag, attributes in marks.found if tag == "a" and "title" in attributes]
+    assert any(title.startswith("<script>alert(1)</script>U+202Etxt.exeU+202C") for title in titles), titles
+    assert "<script" not in html.split('class="strip"')[1].split("</ol>")[0] and "\u202e" not in html
