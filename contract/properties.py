@@ -14,6 +14,8 @@ FAILED_ATTEMPTS = "ma_failed_attempts"
 FAILED_EXCEPTION = "ma_failed_exception"
 FAILED_PROTOCOL = "ma_failed_protocol"
 FAILED_AT = "ma_failed_at"
+# … and all addresses where it has failed so far, the first one first: an array of texts, as JSON.
+FAILED_TRAIL = "ma_failed_trail"
 ACKNOWLEDGMENT_TIMEOUT = "JBXAcknowledgmentTimeout"
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 

@@ -18,6 +18,7 @@ class Verdict(Enum):
     TEMPORARY = "temporary"
     SAME_MESSAGE = "same_message"
     NOT_THE_AGENT = "not_the_agent"
+    NOTED = "noted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Failure:
     message_key: str = ""
     weak: bool = False
     attempt: int = 1
+    outcome: str = Outcome.RAISED.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,7 @@ class Tally:
             self.reset()
         if failure.temporary or not failure.counted:
             self._told = max(self._told, failure.successes_before)
-            verdict = Verdict.TEMPORARY if failure.temporary else Verdict.NOT_THE_AGENT
-            return Step(failure, verdict, gap, self.counts, None)
+            return Step(failure, _uncounted(failure), gap, self.counts, None)
         self._told = 0
         before, self.counts = self.counts, self._counted(failure)
         if self.counts.any == before.any:
@@ -81,6 +82,12 @@ class Tally:
             message_key=failure.message_key if self._once else "",
             repeats=may_repeat(weak=failure.weak, attempt=failure.attempt),
         )
+
+
+def _uncounted(failure: Failure) -> Verdict:
+    if failure.outcome == Outcome.NOTED.value:
+        return Verdict.NOTED
+    return Verdict.TEMPORARY if failure.temporary else Verdict.NOT_THE_AGENT
 
 
 def story(failures: Iterable[Failure], tally: Tally) -> list[Step]:

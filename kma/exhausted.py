@@ -11,6 +11,7 @@ A connection that is lost in between is the second or the third of them: nothing
 broker refuses, the message is rejected to the dead letters, and a record REFUSED beside its protocol says so.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from contract.properties import (
     FAILED_MESSAGE,
     FAILED_PROTOCOL,
     FAILED_QUEUE,
+    FAILED_TRAIL,
     JMS_KIND,
     LETTER,
     LETTER_ID,
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 EXHAUSTED = "no attempt left"
 NOT_TAKEN = "disposition refused"
+# Addresses that are remembered of one message.
+MOST_PASSED = 50
 _UNHANDLED = "It was delivered again after its last attempt, and was not handled any more."
 _LEFT_OUT = frozenset({LETTER, LETTER_QUEUE, LETTER_ID})
 
@@ -78,15 +82,18 @@ class Exhausted:
         return self._settling.desired.after_last is AfterLast.EXCEPTION
 
     def fate(self, work: Work) -> Disposition:
-        """What is to become of the message. Bytes that are no message cannot be copied."""
+        """What is to become of the message. Bytes that are no message cannot be copied; what has failed already where
+        the copy would go would go round without end."""
         desired = self._settling.desired
-        fate = DISPOSITIONS[desired.after_last]
+        fate, to = DISPOSITIONS[desired.after_last], desired.exception_destination
         if fate is Disposition.EXCEPTION:
             try:
-                decode(work.encoded)
+                trail = trail_of(decode(work.encoded), desired.destination)
             except MessageUndecodable:
                 return Disposition.DEAD
-            if not desired.exception_destination:
+            if to in trail:
+                self.log(work, "came round: a dead letter", exception_destination=to)
+            if not to or to in trail:
                 return Disposition.DEAD
         return fate
 
@@ -105,8 +112,10 @@ class Exhausted:
             settling.batch.attempts.append((desired.setting, self._known.made(work.encoded, made), made))
         sends: list[Outgoing] = []
         if fate is Disposition.EXCEPTION:
+            message = decode(work.encoded)
             marks = _marks(work, desired.destination, desired.queue, exception_type, at)
-            sends = [Outgoing(desired.exception_destination, marked(decode(work.encoded), marks))]
+            trail = Typed("string", json.dumps(trail_of(message, desired.destination), ensure_ascii=False))
+            sends = [Outgoing(desired.exception_destination, marked(message, {**marks, FAILED_TRAIL: trail}))]
         self._leaving[tag] = _Leaving(work, fate)
 
         def post() -> None:
@@ -148,6 +157,17 @@ class Exhausted:
             queue=self._settling.desired.queue,
             **more,
         )
+
+
+def trail_of(message: Message, here: str) -> list[str]:
+    """The addresses where it has failed, `here` last. What no KMA wrote counts for nothing."""
+    said = message.properties.get(FAILED_TRAIL)
+    try:
+        before = json.loads(str(said.value)) if said is not None else []
+    except ValueError:
+        before = []
+    known = [each for each in before if isinstance(each, str)] if isinstance(before, list) else []
+    return [*known, here][-MOST_PASSED:]
 
 
 def marked(message: Message, marks: dict[str, Typed]) -> Message:

@@ -66,7 +66,29 @@ def _destination_problem(setting: "LaunchSetting") -> Any:
         return _("Name the destination, or choose another end.")
     if _is_own(setting, setting.exception_destination):
         return _("From its own destination the message would come back to it without end: name another one.")
+    if round_trip := _way_back(setting):
+        problem = _("From there %(settings)s would send it on, and back to here: name another one.")
+        return problem % {"settings": ", ".join(round_trip)}
     return ""
+
+
+def _way_back(setting: "LaunchSetting") -> list[str]:
+    """The keys of other settings whose exception destinations lead from that of `setting` to its own destination, the
+    nearest first; empty: none do."""
+    others = type(setting)._default_manager.exclude(pk=setting.pk).filter(after_last=PoisonPolicy.EXCEPTION)
+    ways: dict[str, list[str]] = {setting.exception_destination: []}
+    edge = set(ways)
+    while edge:
+        beyond: set[str] = set()
+        rows = others.filter(destination__name__in=edge).order_by("key")
+        for key, name, to in rows.values_list("key", "destination__name", "exception_destination"):
+            if _is_own(setting, to):
+                return [*ways[name], key]
+            if to and to not in ways:
+                ways[to] = [*ways[name], key]
+                beyond.add(to)
+        edge = beyond
+    return []
 
 
 def _is_own(setting: "LaunchSetting", name: str) -> bool:

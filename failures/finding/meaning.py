@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Q
 
 from agents.models import LaunchSetting, Server
+from contract.outcomes import Outcome
 from failures.finding.asked import Asked, Start, Way, read_as
 from failures.models import FailureProtocol
 
@@ -21,14 +22,18 @@ EXACT = {
     "disposition": "disposition",
 }
 PARTS = {"exception": "exception_type__icontains", "text": "exception_text__icontains"}
-FLAGS = ("temporary", "counted")
+# What was only noted is stored as temporary, for nothing failed; whoever looks for temporary failures does not mean it.
+FLAGS = {
+    "temporary": {"true": Q(temporary=True) & ~Q(outcome=Outcome.NOTED.value), "false": Q(temporary=False)},
+    "counted": {"true": Q(counted=True), "false": Q(counted=False)},
+}
 
 
 def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, timedelta]) -> Asked:
     """Of a valid form."""
     conditions = {name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))}
     conditions |= {name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))}
-    conditions |= {name: Q(**{name: value == "true"}) for name in FLAGS if (value := cleaned.get(name))}
+    conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
     since = cleaned.get("since")
     if span := cleaned.get("span"):
         since = max(filter(None, (since, begin := now - spans[span])))

@@ -35,7 +35,7 @@ COLOURS = 6
 LETTERS = "ABCDEF"
 # As `Failure` takes them.
 READ = ("id", "occurred_at", "exception_type", "temporary", "counted", "successes_before", "message_key",
-        "message_key_weak", "attempt")  # fmt: skip
+        "message_key_weak", "attempt", "outcome")  # fmt: skip
 
 Place = tuple[str, int]
 
@@ -162,7 +162,12 @@ def _resume(setting: LaunchSetting, row: RunRow) -> str:
     return link("setting_resume", setting.key, row.run.server.name)
 
 
-LOOKS = {Verdict.COUNTED: "full", Verdict.TEMPORARY: "hollow", Verdict.NOT_THE_AGENT: "hollow"}
+LOOKS = {
+    Verdict.COUNTED: "full",
+    Verdict.TEMPORARY: "hollow",
+    Verdict.NOT_THE_AGENT: "hollow",
+    Verdict.NOTED: "hollow",
+}
 
 
 def _mark(step: Step, kinds: dict[str, int]) -> Mark:
@@ -185,6 +190,7 @@ def why(step: Step) -> str:
         Verdict.TEMPORARY: _("temporary: neither counts nor resets"),
         Verdict.SAME_MESSAGE: _("the same message again: counted once"),
         Verdict.NOT_THE_AGENT: _("does not count: the server's container died, not the agent's code"),
+        Verdict.NOTED: _("only noted: nothing failed here"),
     }
     return words[step.verdict]
 

@@ -73,7 +73,12 @@ def added(parts: Iterable[Alike]) -> list[Alike]:
 
 def _sum(one: Alike, other: Alike) -> Alike:
     later = max(one, other, key=lambda alike: alike.last_at)
-    return replace(later, count=one.count + other.count, first_at=min(one.first_at, other.first_at))
+    return replace(
+        later,
+        count=one.count + other.count,
+        first_at=min(one.first_at, other.first_at),
+        temporary=one.temporary and other.temporary,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,39 @@ def test_the_last_attempt_sends_a_marked_copy_and_accepts(stage: Make) -> None:
         "ma_failed_attempts": 3,
         "ma_failed_exception": "KeyError",
         "ma_failed_protocol": str(last.id),
+        "ma_failed_trail": '["demo.orders"]',
     }
     eventually(lambda: one.spool.attempts("orders") == {}, "nothing known of it any more")
     assert one.run.report().failed == 3
+
+
+@pytest.mark.parametrize(
+    ("trail", "ends"),
+    [
+        ('["demo.broken"]', "dlq"),
+        ('["demo.broken", "demo.third"]', "dlq"),
+        ('["demo.orders", "demo.third"]', "exception"),
+        ('{"demo.broken": 1}', "exception"),
+        ('[["demo.broken"], 7, null]', "exception"),
+        ("demo.broken", "exception"),
+        (7, "exception"),
+    ],
+)
+def test_what_failed_there_before_does_not_go_round(stage: Make, lines: Lines, trail: object, ends: str) -> None:
+    """Two settings whose exception destinations are each other's would hand a message on for ever."""
+    one = stage(
+        [encoded_message(json.dumps(RAISE), {"ma_failed_trail": trail}, message_id="ID:1")], max_attempts=1, **ASIDE
+    )
+    one.settled(1)
+
+    assert dispositions(one) == [("raised", ends)]
+    if ends == "dlq":
+        assert one.link.outcomes() == {Settle.FAIL: 1} and one.link.sent == []
+        (told,) = [line for line in lines if line["event"] == "came round: a dead letter"]
+        assert told["exception_destination"] == "demo.broken"
+    else:
+        (sent,) = one.link.sent
+        assert json.loads(str(sent.message.properties["ma_failed_trail"].value))[-1] == "demo.orders"
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -216,6 +246,22 @@ def test_a_broker_takes_the_copy_and_the_acceptance_together(either: House, begi
     assert found["ID:2"].properties["ma_failed_queue"] == Typed("string", setting.key)
     eventually(lambda: either.figures(setting).messages == 0, "an empty queue")
     assert not either.dead(setting) and one.run.report().handled == 1
+
+
+def test_two_settings_do_not_hand_a_message_to_each_other_for_ever(either: House, begin: Begin) -> None:
+    first, second = either.setting(attempts=2, delay=50), either.setting(attempts=2, delay=50)
+    publish(either, first, script(RAISE, "ID:1"))
+    ones = [
+        begin(of(here, max_attempts=2, after_last=AfterLast.EXCEPTION, exception_destination=there.address))
+        for here, there in ((first, second), (second, first))
+    ]
+    either.until_dead(second, 1)
+    assert [dispositions(one) for one in ones] == [
+        [("raised", ""), ("raised", "exception")],
+        [("raised", ""), ("raised", "dlq")],
+    ]
+    assert not either.dead(first)
+    assert [either.figures(each).messages for each in (first, second)] == [0, 0]
 
 
 @pytest.mark.parametrize("to", ["test.nowhere", "no such address!"])

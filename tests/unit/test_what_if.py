@@ -101,13 +101,15 @@ def test_the_story_says_of_each_failure_whether_it_counts_now() -> None:
         failure(4, message_key="a"),
         failure(5, counted=False),
         failure(6, message_key="b"),
+        failure(7, temporary=True, counted=False, outcome="noted"),
     ]
     steps = story(failures, Tally(9, count_once=True))
 
     assert [step.verdict for step in steps] == [
         Verdict.WIPED, Verdict.COUNTED, Verdict.TEMPORARY, Verdict.SAME_MESSAGE, Verdict.NOT_THE_AGENT, Verdict.COUNTED,
+        Verdict.NOTED,
     ]  # fmt: skip
-    assert [step.gap for step in steps] == [0, 4, 0, 0, 0, 0]
+    assert [step.gap for step in steps] == [0, 4, 0, 0, 0, 0, 0]
     assert (steps[-1].counts.same_type, steps[-1].counts.same, steps[-1].counts.any) == ("KeyError", 2, 2)
 
 

@@ -97,6 +97,22 @@ def test_an_exception_destination_is_named_and_is_another_one(orders: LaunchSett
     assert chosen() == ("exception", "orders.broken")
 
 
+def test_exception_destinations_do_not_lead_back(orders: LaunchSetting) -> None:
+    """Over others that send a message on. One that ends elsewhere, or goes round without this one, is none of its."""
+    aside = {"after_last": "exception"}
+    reports.setting("second", **aside, exception_destination="t.third")
+    third = reports.setting("third", **aside, exception_destination=orders.subscribed.name)
+    user = person()
+
+    answer = patched(user, **aside, exception_destination="t.second")
+    assert answer.status_code == 400
+    assert "From there second, third would send it on, and back to here" in str(answer.json())
+    LaunchSetting.objects.filter(pk=third.pk).update(exception_destination="t.second")
+    assert patched(user, **aside, exception_destination="t.second").status_code == 200
+    LaunchSetting.objects.filter(pk=third.pk).update(exception_destination=orders.subscribed.name, after_last="dlq")
+    assert patched(user, **aside, exception_destination="t.third").status_code == 200
+
+
 def test_servers_are_told(orders: LaunchSetting) -> None:
     run = reports.run(orders, reports.server())
     LaunchSetting.objects.update(enabled=True, after_last="exception", exception_destination="orders.broken")

@@ -208,6 +208,16 @@ def test_the_last_hour_of_a_clock_that_is_ahead_is_that_of_its_receipt(since_rec
     assert count(found_by("span=1h").asked).count == found
 
 
+def test_what_was_only_noted_is_no_temporary_failure() -> None:
+    rows = stored(30)
+    Row.objects.update(temporary=True)
+    Row.objects.filter(pk=rows[0].pk).update(outcome="noted")
+
+    assert count(found_by("temporary=true").asked).count == 29
+    assert count(found_by("temporary=false").asked).count == 0
+    assert count(found_by("outcome=noted").asked).count == 1
+
+
 @pytest.mark.parametrize("stored_as", [" v1:blank", "v1:blank ", " "])
 def test_what_links_bring_is_looked_for_as_it_is_stored(stored_as: str) -> None:
     rows = stored(30)
