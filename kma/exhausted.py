@@ -114,7 +114,7 @@ class Exhausted:
         if fate is Disposition.EXCEPTION:
             message = decode(work.encoded)
             marks = _marks(work, desired.destination, desired.queue, exception_type, at)
-            trail = Typed("string", json.dumps(trail_of(message, desired.destination), ensure_ascii=False))
+            trail = Typed("string", json.dumps(trail_of(message, desired.destination)))
             sends = [Outgoing(desired.exception_destination, marked(message, {**marks, FAILED_TRAIL: trail}))]
         self._leaving[tag] = _Leaving(work, fate)
 
@@ -164,7 +164,7 @@ def trail_of(message: Message, here: str) -> list[str]:
     said = message.properties.get(FAILED_TRAIL)
     try:
         before = json.loads(str(said.value)) if said is not None else []
-    except ValueError:
+    except (ValueError, RecursionError):  # anybody may have written it
         before = []
     known = [each for each in before if isinstance(each, str)] if isinstance(before, list) else []
     return [*known, here][-MOST_PASSED:]

@@ -70,6 +70,8 @@ def test_the_last_attempt_sends_a_marked_copy_and_accepts(stage: Make) -> None:
         ('[["demo.broken"], 7, null]', "exception"),
         ("demo.broken", "exception"),
         (7, "exception"),
+        ("[" * 100_000, "exception"),
+        ('["\\ud800"]', "exception"),
     ],
 )
 def test_what_failed_there_before_does_not_go_round(stage: Make, lines: Lines, trail: object, ends: str) -> None:
@@ -86,7 +88,8 @@ def test_what_failed_there_before_does_not_go_round(stage: Make, lines: Lines, t
         assert told["exception_destination"] == "demo.broken"
     else:
         (sent,) = one.link.sent
-        assert json.loads(str(sent.message.properties["ma_failed_trail"].value))[-1] == "demo.orders"
+        told = str(sent.message.properties["ma_failed_trail"].value)
+        assert json.loads(told)[-1] == "demo.orders" and told.isascii(), "half a character is no UTF-8"
 
 
 @pytest.mark.parametrize("mode", list(Mode))
