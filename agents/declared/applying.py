@@ -18,7 +18,7 @@ from agents.declared.export import members_of, schedule_fields
 from agents.declared.problems import Problem, Rejected, gathered
 from agents.declared.shape import Document, Entry
 from agents.declared.storing import store_destination, store_group, store_pool, store_setting
-from agents.models import GroupMember, LaunchSetting, ProvisionState, Schedule, ScheduledGroup
+from agents.models import GroupMember, LaunchSetting, PoisonPolicy, ProvisionState, Schedule, ScheduledGroup
 from agents.services.group_members import save_members
 from agents.services.groups import disable_group, enable_group
 from agents.services.provisioning import provision_setting
@@ -75,7 +75,7 @@ class _Work:
         for entry in self.document.of("groups"):
             self._let_members_go(entry)
         for section, store in (("pools", store_pool), ("destinations", store_destination), ("settings", store_setting)):
-            for entry in self.document.of(section):
+            for entry in sorted(self.document.of(section), key=_hands_on):
                 with gathered(self.problems, entry.path):
                     self.changes += store(entry, self.by)
         for entry in self.document.of("groups"):
@@ -195,3 +195,9 @@ def _owner(entry: Entry) -> LaunchSetting | ScheduledGroup | None:
 def _schedule(entry: Entry) -> Schedule | None:
     owner = _owner(entry)
     return None if owner is None else Schedule.objects.filter(**{_kind(owner): owner}).first()
+
+
+def _hands_on(entry: Entry) -> bool:
+    """Whether it is a setting that sends messages on after their last attempt: after the others, among which may be one
+    that does so no more, and so leads nothing back here."""
+    return entry.given.get("after_last") == PoisonPolicy.EXCEPTION

@@ -66,10 +66,17 @@ def _destination_problem(setting: "LaunchSetting") -> Any:
         return _("Name the destination, or choose another end.")
     if _is_own(setting, setting.exception_destination):
         return _("From its own destination the message would come back to it without end: name another one.")
-    if round_trip := _way_back(setting):
+    if not _is_as_stored(setting) and (round_trip := _way_back(setting)):
         problem = _("From there %(settings)s would send it on, and back to here: name another one.")
         return problem % {"settings": ", ".join(round_trip)}
     return ""
+
+
+def _is_as_stored(setting: "LaunchSetting") -> bool:
+    """A way back that is there already keeps nobody from changing something else: no message goes round, see kma."""
+    wish = {"after_last": setting.after_last, "exception_destination": setting.exception_destination}
+    rows = type(setting)._default_manager.filter(pk=setting.pk, destination=setting.destination_id, **wish)
+    return setting.pk is not None and rows.exists()
 
 
 def _way_back(setting: "LaunchSetting") -> list[str]:

@@ -110,6 +110,7 @@ def _summed(deltas: Iterable[FailureDelta], key: Callable[[FailureDelta], Key]) 
             sums[key(delta)] = _copy(delta)
             continue
         found.count += delta.count
+        found.temporary = found.temporary and delta.temporary
         found.first_at = min(found.first_at, delta.first_at)
         found.received_at = min(found.received_at, delta.received_at)
         if delta.last_at >= found.last_at:
@@ -138,9 +139,12 @@ def _put(
         latest = {"latest": delta.latest, "headline": delta.headline}
         if table is FailureGroup:
             latest["agent_version"] = delta.agent_version
+        # One that was not temporary makes its group one that failed, whichever came first.
+        failed = {"temporary": False} if table is FailureGroup and not delta.temporary else {}
         rows.filter(**key).update(
             count=F("count") + delta.count,
             first_at=Least(F("first_at"), Value(delta.first_at)),
             last_at=Greatest(F("last_at"), Value(delta.last_at)),
+            **failed,
             **{name: Case(When(newer, then=Value(value)), default=F(name)) for name, value in latest.items()},
         )

@@ -30,6 +30,7 @@ def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:
         if delta is None:
             delta = found[key] = _delta(protocol, at, hour)
         delta.count += 1
+        delta.temporary = delta.temporary and protocol.temporary
         delta.first_at = min(delta.first_at, at)
         if at >= delta.last_at:
             delta.last_at, delta.latest = at, protocol.pk

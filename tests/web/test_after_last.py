@@ -113,6 +113,28 @@ def test_exception_destinations_do_not_lead_back(orders: LaunchSetting) -> None:
     assert patched(user, **aside, exception_destination="t.third").status_code == 200
 
 
+def test_a_way_back_that_is_there_keeps_nobody_from_another_change(orders: LaunchSetting) -> None:
+    reports.setting("second", after_last="exception", exception_destination=orders.subscribed.name)
+    LaunchSetting.objects.filter(pk=orders.pk).update(after_last="exception", exception_destination="t.second")
+    user = person()
+
+    assert patched(user, description="as before").status_code == 200
+    assert patched(user, after_last="dlq").status_code == 200
+    assert patched(user, after_last="exception").status_code == 400
+
+
+@pytest.mark.parametrize("order", [("orders", "second"), ("second", "orders")])
+def test_a_file_turns_a_way_round_whatever_its_order(orders: LaunchSetting, order: tuple[str, str]) -> None:
+    reports.setting("second", after_last="exception", exception_destination=orders.subscribed.name)
+    wanted = {
+        "orders": {"after_last": "exception", "exception_destination": "t.second"},
+        "second": {"after_last": "dlq"},
+    }
+    apply(document_of({"settings": {key: wanted[key] for key in order}}), None, NOW)
+
+    assert chosen() == ("exception", "t.second")
+
+
 def test_servers_are_told(orders: LaunchSetting) -> None:
     run = reports.run(orders, reports.server())
     LaunchSetting.objects.update(enabled=True, after_last="exception", exception_destination="orders.broken")

@@ -58,6 +58,30 @@ class TestCounts:
         assert reading.of_activation(hall.run.activation_id) == after
         assert counted() == {5} and not FailureDelta.objects.exists()
 
+    @pytest.mark.parametrize("first", [True, False])
+    @pytest.mark.parametrize("together", [True, False])
+    def test_a_group_is_temporary_only_where_all_of_it_is(self, first: bool, together: bool) -> None:
+        """What was only noted is stored as temporary, with the fingerprint of the failure that it is about."""
+        hall = Hall()
+        both = [hall.failure(reports.AT, temporary=first), hall.failure(reports.AT, temporary=not first)]
+        for batch in [both] if together else [[each] for each in both]:
+            hall.send(*batch)
+        fresh = [(alike.count, alike.temporary) for alike in reading.of_activation(hall.run.activation_id)]
+        folding.fold_all(NOW)
+        hall.send(hall.failure(reports.AT, temporary=True))
+        folding.fold_all(NOW)
+
+        assert fresh == [(2, False)]
+        after = [(alike.count, alike.temporary) for alike in reading.of_activation(hall.run.activation_id)]
+        assert after == [(3, False)] and not FailureGroup.objects.filter(temporary=True).exists()
+
+    def test_a_group_that_was_temporary_is_not_once_one_of_it_failed(self) -> None:
+        hall = Hall()
+        for temporary in (True, True, False):
+            hall.send(hall.failure(reports.AT, temporary=temporary))
+            folding.fold_all(NOW)
+            assert FailureGroup.objects.get().temporary is temporary
+
     def test_a_batch_that_comes_again_counts_nothing(self) -> None:
         hall = Hall()
         batch = hall.spool.batch(hall.failure(), hall.failure())
