@@ -22,6 +22,7 @@ PAGES = {
     "one activation": f"/activations/{ACTIVATION_PATH}/",
     "activations of a setting": f"/activations/?setting={KEY}",
     "one setting": f"/settings/{KEY}/",
+    "one server": f"/servers/{SERVER}/",
     "fingerprints": "/fingerprints/",
     "fingerprints of a setting": f"/fingerprints/?setting={KEY}",
     "one fingerprint": f"/fingerprint/?of={FINGERPRINT}",

@@ -74,6 +74,7 @@ class FailureGroup(Counted):
         indexes = [
             models.Index(fields=["fingerprint", "-last_at"], name="groups_of_fingerprint"),
             models.Index(fields=["setting_key", "fingerprint"], name="groups_of_setting"),
+            models.Index(fields=["server_name", "-last_at"], name="groups_of_server"),
         ]
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from failures.pages.fingerprints import fingerprint_list
 from failures.pages.groups import activation_panel, latest_of_server, setting_panel
 from failures.pages.insight_panel import insight_panel
 from failures.pages.insights import insight_table, insights_page
+from failures.pages.on_server import failures_of_server
 from failures.pages.pipeline_run import VIEW as VIEW_INSIGHTS
 from failures.pages.pipeline_run import run_bar, run_cancel, run_now, run_page
 from failures.pages.protocol import protocol_page
@@ -53,6 +54,7 @@ def register() -> None:
     panels.register("setting_whole", 10, what_if_panel)
     panels.register("setting_whole", 20, insight_panel)
     panels.register("trip", 10, trip_panel)
+    panels.register("server", 4, failures_of_server)
     panels.register("server", 5, latest_of_server)
     panels.register("server", 10, server_panel)
     panels.register("activation", 10, activation_panel)

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, Sum
 
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour
-from failures.tallies.owners import scope_of
+from failures.tallies.owners import Pair, scope_of
 
 # Of an activation or a fingerprint: more kinds on more servers than people can read.
 MOST_GROUPS = 5000
@@ -52,6 +52,34 @@ def of_fingerprints(fingerprints: Collection[str], since: datetime) -> list[Alik
     together = _together(**scope.where, last_at__gte=since)
     found = [alike for alike in together if scope.owner(alike.fingerprint, alike.setting_key)]
     return sorted(found, key=lambda alike: alike.last_at, reverse=True)
+
+
+def of_server(server: str, since: datetime) -> list[Alike]:
+    """One for each activation and fingerprint whose last failure there is not older, at most MOST_GROUPS of the newest
+    and what came since; the largest first."""
+    return _together(server_name=server, last_at__gte=since)
+
+
+def elsewhere_of(pairs: Collection[Pair], server: str, since: datetime) -> dict[Pair, dict[str, int]]:
+    """By fingerprint and setting: how many on which other servers, in groups whose last failure is not older."""
+    narrowed = {
+        "fingerprint__in": {fingerprint for fingerprint, _ in pairs},
+        "setting_key__in": {setting for _, setting in pairs},
+        "last_at__gte": since,
+    }
+    parts = (
+        rows.filter(**narrowed)
+        .exclude(server_name=server)
+        .order_by()
+        .values_list("fingerprint", "setting_key", "server_name")
+        .annotate(sum=Sum("count"))
+        for rows in (FailureGroup.objects.all(), FailureDelta.objects.all())
+    )
+    found: dict[Pair, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    folded, fresh = parts
+    for fingerprint, setting, name, count in folded.union(fresh, all=True):
+        found[fingerprint, setting][name] += count
+    return found
 
 
 def _together(**narrowed: Any) -> list[Alike]:
