@@ -23,6 +23,11 @@ class Chunks:
     def __init__(self, turn: Turn, ends_at: float) -> None:
         self.turn, self.ends_at, self.pace, self.longest = turn, ends_at, _pace(), 0.0
 
+    def among_others(self) -> None:
+        """What is deleted from here on is no protocol: records that come late lock the same rows, of runs and
+        activations."""
+        self.pace = Pace(pace.FIRST)
+
     @property
     def over(self) -> bool:
         return time.monotonic() >= self.ends_at
@@ -75,7 +80,8 @@ class Chunks:
 
 
 def _pace() -> Pace:
-    """SQLite has one writer at a time. PostgreSQL deletes beside all others, who wait only for rows that they share."""
+    """SQLite has one writer at a time. PostgreSQL deletes beside all others, who wait only for rows that they share;
+    those of protocols nobody else writes."""
     return Pace(pace.FIRST, pace.AIM_SECONDS if connection.vendor == "sqlite" else pace.AIM_SECONDS_ALONE)
 
 

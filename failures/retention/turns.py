@@ -91,6 +91,8 @@ def _others(now: datetime, chunks: Chunks) -> None:
     parts: list[tuple[str, Part]] = [("nobodys", apply_to_nobodys), *((each.name, each.part) for each in _parts)]
     turn = chunks.turn
     while turn.run.part < OTHERS + len(parts):
+        if turn.run.part > OTHERS:
+            chunks.among_others()
         name, part = parts[turn.run.part - OTHERS]
         _guarded(turn, name, partial(part, now, chunks))
         turn.move(turn.run.part + 1, 0)

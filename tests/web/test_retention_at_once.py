@@ -19,9 +19,9 @@ from agents.models import LaunchSetting
 from agents.services.signs import sign_of_life
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
-from failures.retention import chunks, pace
-from failures.retention.running import LEASE, LeaseLost, take_turn
-from failures.retention.turns import work
+from failures.retention import chunks, pace, turns
+from failures.retention.running import LEASE, LeaseLost, Turn, take_turn
+from failures.retention.turns import Part, work
 from tests.web import reports
 from tests.web.retention_rows import activation, protocols, run_of
 from tests.web.test_failures_intake_at_once import at_once, insistent
@@ -140,6 +140,58 @@ def test_no_transaction_is_long_and_none_is_open_between_chunks(swept: bool, mon
 
     assert began == sorted(began, reverse=True)
     assert all(before - after <= 20 for before, after in zip([200, *began], began, strict=False))
+
+
+def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On PostgreSQL, where a chunk is longer: records of the activation whose protocols go, of another one, and sent
+    again are taken in while its transaction is open. On SQLite one that writes keeps all others waiting, so there a
+    chunk is short."""
+    setting = of_a_good_one(30)
+    sign_of_life("feed", timezone.now())
+    old = run_of(setting.activations.get())
+    fresh = run_of(activation(setting, 1, going_on=True))
+    spool, waited, taken = reports.Spool(), [], []
+
+    def take_in() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '50ms'")
+        for run in (fresh, old):
+            batch = spool.batch(reports.protocol(reports.run_of(run), occurred_at=timezone.now()))
+            taken.append(accept_batch(run.server, batch, timezone.now()).new)
+            taken.append(accept_batch(run.server, batch, timezone.now()).known)
+
+    def while_open(self: Any, what: str, deleted: Any) -> None:
+        count_many(self, what, deleted)
+        waited.append(transaction.get_connection().in_atomic_block)
+        if connection.vendor == "postgresql" and not taken:
+            at_once(take_in)
+
+    count_many = Turn.count_many
+    monkeypatch.setattr(Turn, "count_many", while_open)
+    aims: list[float] = []
+    monkeypatch.setattr(chunks, "_let_others_in", lambda took: aims.append(took))
+    work(timezone.now())
+
+    assert waited and all(waited)
+    assert taken == ([1, 1, 1, 1] if connection.vendor == "postgresql" else [])
+    assert chunks._pace().aim == (0.25 if connection.vendor == "postgresql" else 0.025)
+
+
+def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs and activations, on either database; protocols before them as the database allows."""
+    of_a_good_one(5)
+    aims: list[tuple[str, float]] = []
+
+    def part(name: str) -> Part:
+        return lambda now, some: aims.append((name, some.pace.aim))
+
+    parts = [turns._Registered(each.order, each.name, part(each.name)) for each in turns._parts]
+    monkeypatch.setattr(turns, "_parts", parts)
+    monkeypatch.setattr(turns, "apply_to_nobodys", part("nobodys"))
+    work(timezone.now())
+
+    assert {name for name, _ in aims} >= {"nobodys", "activations", "runs"}
+    assert dict(aims) == {name: pace.AIM_SECONDS for name, _ in aims} | {"nobodys": chunks._pace().aim}
 
 
 SLOW = """
