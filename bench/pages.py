@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> list[Delay]:
     if options.postgresql:
         from deploy import postgres
 
-        cluster = postgres.start()
+        cluster = postgres.start(postgres.DURABLE)
         try:
             found += _in_a_process("postgresql", {"MA_DATABASE_URL": cluster.url()}, arguments)
         finally:

@@ -18,13 +18,13 @@ _LINES: dict[str, type[Line]] = {kind.__name__: kind for kind in (Measure, Delay
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """The address of an empty one; PostgreSQL as a throw-away cluster."""
+    """The address of an empty one; PostgreSQL as a throw-away cluster that waits for the disk as any other does."""
     if kind == "sqlite":
         yield f"sqlite://{folder / 'bench.sqlite3'}"
         return
     from deploy import postgres
 
-    cluster = postgres.start()
+    cluster = postgres.start(postgres.DURABLE)
     try:
         yield cluster.url()
     finally:

@@ -114,8 +114,9 @@ TEMPLATES: list[dict[str, Any]] = [
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
-    # A cache and a log that hold what a job changes again and again: each page is then written once, not every time.
-    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA busy_timeout=20000; "
+    # FULL: a commit is on disk when it returns, for then a KMA deletes its copy and the broker its message. A cache and
+    # a log that hold what a job changes again and again: each page is then written once, not every time.
+    "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000; "
     "PRAGMA cache_size=-32000; PRAGMA wal_autocheckpoint=8000;",
 }
 POSTGRESQL_OPTIONS = {"connect_timeout": 5}

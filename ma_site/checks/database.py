@@ -1,4 +1,4 @@
-"""The database answers and takes writes."""
+"""The database answers, takes writes, and keeps what it has confirmed."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,14 +8,17 @@ from django.db import DatabaseError, connection
 from agents.services.signs import sign_of_life
 from ma_site.checks.finding import Finding, bad, good, register
 
+# Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was told that
+# it is stored and has deleted its copy.
+LASTING = ("fsync", "full_page_writes", "synchronous_commit")
+
 
 @register("database", 10)
 def check(now: datetime) -> Iterator[Finding]:
     vendor = connection.vendor
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA journal_mode" if vendor == "sqlite" else "SHOW server_version")
-            told = cursor.fetchone()[0]
+        told = _asked("PRAGMA journal_mode" if vendor == "sqlite" else "SHOW server_version")
+        passing = [] if vendor == "sqlite" else [name for name in LASTING if _asked(f"SHOW {name}") == "off"]
         sign_of_life("doctor", now)
     except DatabaseError as error:
         yield bad(f"{vendor} does not do its work: {error}", "Look at MA_DATABASE_URL; then ./ma manage migrate.")
@@ -26,3 +29,14 @@ def check(now: datetime) -> Iterator[Finding]:
         )
         return
     yield good(f"{vendor} ({told}) reads and writes")
+    if passing:
+        yield bad(
+            f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(passing)} is off",
+            "Switch it on in postgresql.conf (or for the role) and reload: KMAs delete what the MA says it has stored.",
+        )
+
+
+def _asked(question: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(question)
+        return str(cursor.fetchone()[0])

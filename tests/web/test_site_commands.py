@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, ScheduledGroup, Server
@@ -20,6 +21,7 @@ from agents.services import tokens
 from agents.services.settings import disable_setting
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Outgoing
+from ma_site.checks import database
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
 from ma_site.demo_orders import DECK, order
 from ma_site.management.commands.publish_demo_orders import Trickle
@@ -180,8 +182,9 @@ def findings(name: str) -> list[Finding]:
 
 def test_the_doctor_finds_a_whole_house_in_order(
     house_broker: ArtemisService, setting: LaunchSetting, server: Server, second_server: Server, redis_server: Any,
-    settings: Any,
+    settings: Any, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    monkeypatch.setattr(database, "LASTING", ())  # the cluster of the tests waits for no disk
     settings.MA_REDIS_URL = redis_server.url
     run("provision")
     make_alive(server, second_server, now=timezone.now())
@@ -264,3 +267,22 @@ def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(db: None, monkey
         ("well", False),
     ]
     assert CHECKS is not checks
+
+
+def test_the_doctor_tells_where_a_commit_may_be_lost_with_its_machine(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster of the tests waits for no disk; SQLite does, in each connection of the site."""
+
+    def told() -> list[Finding]:
+        return [each for each in run_checks(timezone.now()) if each.check == "database"]
+
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            assert cursor.execute("PRAGMA synchronous").fetchone()[0] == 2
+        assert [each.ok for each in told()] == [True]
+        return
+    bad_ones = [each.detail for each in told() if not each.ok]
+    assert len(bad_ones) == 1 and "fsync, full_page_writes, synchronous_commit" in bad_ones[0]
+    monkeypatch.setattr(database, "LASTING", ("autovacuum",))
+    assert [each.ok for each in told()] == [True]
