@@ -25,6 +25,12 @@ class Oddity:
     servers: int
 
 
+def alone(failed_here: int, failed_elsewhere: int, tried_elsewhere: int) -> bool:
+    """Whether a kind of failure occurs on one server only, by its failures there and on others and the attempts of the
+    others: none of these failed so, though they tried enough to tell."""
+    return failed_here >= ENOUGH_FAILURES and not failed_elsewhere and tried_elsewhere >= ENOUGH_ATTEMPTS
+
+
 def oddity(handled: Mapping[str, int], failed: Mapping[str, int]) -> Oddity | None:
     """By server: messages handled well, attempts that failed. None where nothing can be concluded."""
     attempts = {name: handled.get(name, 0) + failed.get(name, 0) for name in {*handled, *failed}}

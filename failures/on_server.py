@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F, Sum
 
 from agents.models import Run
-from failures.odd_server import ENOUGH_ATTEMPTS, ENOUGH_FAILURES
+from failures.odd_server import alone
 from failures.tallies.owners import Pair
 from failures.tallies.reading import MOST_GROUPS, Alike, elsewhere_of, of_server
 
@@ -69,9 +69,9 @@ def failures_on(server: str, since: datetime, most: int) -> OnServer:
 def _here(alikes: Sequence[Alike], elsewhere: dict[str, int], tried: dict[str, int]) -> Here:
     latest = max(alikes, key=lambda alike: alike.last_at)
     count = sum(alike.count for alike in alikes)
-    enough = count >= ENOUGH_FAILURES and tried.get(latest.setting_key, 0) >= ENOUGH_ATTEMPTS
+    odd = alone(count, sum(elsewhere.values()), tried.get(latest.setting_key, 0))
     first_at = min(alike.first_at for alike in alikes)
-    return Here(latest, count, first_at, len(alikes), elsewhere, enough and not elsewhere)
+    return Here(latest, count, first_at, len(alikes), elsewhere, odd)
 
 
 def _tried_elsewhere(alikes: Collection[Alike], server: str) -> dict[str, int]:

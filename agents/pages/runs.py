@@ -39,7 +39,7 @@ class RunRow:
     any: Meter
 
 
-def _state(run: Run, now: datetime) -> Shown:
+def run_shown(run: Run, now: datetime) -> Shown:
     """What a silent server said last is no news: it is shown as such."""
     shown = RUNS[run.state]
     if run.closed_at is None and run.server.state(now) is ServerState.SILENT:
@@ -53,7 +53,7 @@ def run_rows(runs: Iterable[Run], setting: LaunchSetting, now: datetime) -> list
         RunRow(
             run=run,
             server=server_shown(run.server, now),
-            state=_state(run, now),
+            state=run_shown(run, now),
             same=Meter(run.same_count, limit),
             any=Meter(run.any_count, m),
         )

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 from agents import panels
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
 from agents.pages.consoles import link, needs, page
+from agents.pages.runs import run_shown
 from agents.pages.server_actions import duty_buttons
 from agents.pages.shown import DUTIES, RUNS, Shown, server_shown
 from agents.services.expected import expected_servers
@@ -133,7 +134,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
         crumbs=[(_("Servers"), link("servers"))],
         server=server,
         row=ServerRow(server, server_shown(server, now), agents=list(server.offered_agents.all())),
-        current=[(run, RUNS[run.state]) for run in current],
+        current=[(run, run_shown(run, now)) for run in current],
         past=[(run, RUNS[run.state]) for run in past],
         buttons=duty_buttons(request, server),
         tokens=server.tokens.filter(revoked_at=None),

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents import panels
-from agents.models import Activation
+from agents.models import Activation, Server
 from agents.pages.consoles import link, needs, page
 from agents.pages.spark import spark
 from failures.fingerprints.merging import members_of
@@ -41,9 +41,11 @@ LATEST = 5
 
 @dataclass(frozen=True, slots=True)
 class OfServer:
-    """`url`: its protocols; empty where they are of several fingerprints, of which a list shows one."""
+    """`page`: the server's, empty where it is gone. `url`: its protocols; empty where they are of several fingerprints,
+    of which a list shows one."""
 
     name: str
+    page: str
     count: int
     activations: int
     last_at: datetime
@@ -145,9 +147,11 @@ def _by_server(narrowed: dict[str, str], found: list[Alike], several: bool) -> l
     servers: dict[str, list[Alike]] = defaultdict(list)
     for alike in found:
         servers[alike.server_name].append(alike)
+    known = set(Server.objects.filter(name__in=list(servers)).values_list("name", flat=True))
     rows = [
         OfServer(
             name,
+            link("server", name) if name in known else "",
             sum(alike.count for alike in alikes),
             len({alike.activation_uuid for alike in alikes}),
             max(alike.last_at for alike in alikes),

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
+from agents.pages.amounts import number
 from agents.pages.consoles import needs, page
 from agents.pages.keyset import keyset_page
 from agents.pages.lists import SpanFilter
@@ -143,4 +144,4 @@ def _row(
 
 
 def spark_words(drawn: Spark) -> str:
-    return _("%(sum)s in all, at most %(most)s in one hour") % {"sum": drawn.sum, "most": drawn.most}
+    return _("%(sum)s in all, at most %(most)s in one hour") % {"sum": number(drawn.sum), "most": number(drawn.most)}

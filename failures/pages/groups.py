@@ -1,7 +1,7 @@
 """Failures of an activation in groups: by server, then by fingerprint; and what the latest of a setting were."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from agents.pages.lists import counted
 from agents.panels import Panel
 from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol, KnownError
-from failures.odd_server import Oddity, oddity
+from failures.odd_server import alone, oddity
 from failures.pages.protocols import VIEW, protocols_url
 from failures.pages.urls_of import fingerprint_url
 from failures.tallies.owners import Pair
@@ -27,10 +27,12 @@ LATEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`example`: what the latest of them said, None when retention has deleted it; `example_url`: it whole. `url`: its
-    protocols, `about`: the kind."""
+    """`alone`: other servers made enough attempts in the activation, and none of them failed so. `example`: what the
+    latest of them said, None when retention has deleted it; `example_url`: it whole. `url`: its protocols, `about`: the
+    kind."""
 
     alike: Alike
+    alone: bool
     example: str | None
     example_url: str
     known: KnownError | None
@@ -47,28 +49,37 @@ class OfServer:
     url: str
 
 
-def by_server(activation: UUID, found: Iterable[Alike]) -> list[OfServer]:
-    """Largest groups first; three queries, however many groups there are."""
+def by_server(activation: UUID, found: Iterable[Alike], tried: Mapping[str, int]) -> list[OfServer]:
+    """Largest groups first; three queries, however many groups there are. `tried`: attempts by server."""
     servers: dict[str, list[Alike]] = defaultdict(list)
+    counts: dict[str, int] = defaultdict(int)
     for alike in found:
         servers[alike.server_name].append(alike)
+        counts[alike.fingerprint] += alike.count
     shown = [alike for alikes in servers.values() for alike in alikes[:GROUPS_PER_SERVER]]
     latest = FailureProtocol.objects.filter(pk__in=[alike.latest for alike in shown])
     examples = dict(latest.values_list("pk", "exception_text"))
     known = known_in({(alike.fingerprint, alike.setting_key) for alike in shown})
-    return [_of_server(activation, name, servers[name], examples, known) for name in sorted(servers)]
+    every = sum(tried.values())
+
+    def odd(alike: Alike) -> bool:
+        return alone(alike.count, counts[alike.fingerprint] - alike.count, every - tried.get(alike.server_name, 0))
+
+    return [_of_server(activation, name, servers[name], odd, examples, known) for name in sorted(servers)]
 
 
 def _of_server(
     activation: UUID,
     name: str,
     alikes: list[Alike],
+    odd: Callable[[Alike], bool],
     examples: Mapping[UUID, str],
     known: Mapping[Pair, KnownError],
 ) -> OfServer:
     groups = [
         Group(
             alike,
+            odd(alike),
             examples.get(alike.latest),
             link("protocol", alike.latest),
             known.get((alike.fingerprint, alike.setting_key)),
@@ -82,18 +93,21 @@ def _of_server(
     return OfServer(name, total, groups, len(alikes) - len(groups), url)
 
 
-def odd_server(activation: Activation) -> Oddity | None:
+def _tried(activation: Activation) -> tuple[dict[str, int], dict[str, int]]:
+    """By server: messages handled well, attempts that failed."""
     rows = activation.runs.order_by().values_list("server__name").annotate(well=Sum("handled"), badly=Sum("failed"))
     totals = {name: (well, badly) for name, well, badly in rows}
-    return oddity({name: well for name, (well, _) in totals.items()}, {name: bad for name, (_, bad) in totals.items()})
+    return {name: well for name, (well, _) in totals.items()}, {name: badly for name, (_, badly) in totals.items()}
 
 
 def activation_panel(request: HttpRequest, activation: Activation) -> Panel | None:
     if not request.user.has_perm(VIEW):
         return None
-    servers = by_server(activation.pk, of_activation(activation.pk))
+    handled, failed = _tried(activation)
+    tried = {name: handled[name] + failed[name] for name in handled}
+    servers = by_server(activation.pk, of_activation(activation.pk), tried)
     url = protocols_url(activation=activation.pk)
-    context = {"servers": servers, "url": url, "odd": odd_server(activation)}
+    context = {"servers": servers, "url": url, "odd": oddity(handled, failed)}
     return {"title": _("Failures by server"), "template": "failures/by_server.html", "context": context}
 
 

@@ -49,8 +49,10 @@ def failed(world: World, number: int) -> None:
     setting, running = world.settings[KEY], world.activations[KEY]
     before = Activation.objects.filter(setting=setting).exclude(pk=running.pk).get()
     now = timezone.now()
-    Activation.objects.filter(pk=before.pk).update(started_at=now - LASTED, ended_at=now - LASTED / 2, well=number == 0)
-    Activation.objects.filter(pk=running.pk).update(started_at=now - LASTED / 2)
+    Activation.objects.filter(pk=before.pk).update(
+        number=1, started_at=now - LASTED, ended_at=now - LASTED / 2, well=number == 0
+    )
+    Activation.objects.filter(pk=running.pk).update(number=2, started_at=now - LASTED / 2)
     runs = {}
     for activation in (before, running):
         for name in SERVERS:

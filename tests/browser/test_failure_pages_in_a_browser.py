@@ -16,6 +16,10 @@ from tests.web.factories import World
 PICTURES = REPOSITORY / "var" / "test" / "pictures"
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Failed to load")
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+BEYOND = (
+    "return [...document.querySelectorAll('.console-nav, .scroll')]"
+    ".filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText.slice(0, 40))"
+)
 # Of both languages: a thousand is set off by a comma or by a space that does not break.
 DIGITS = r"return document.querySelector('main, #content').innerText.replace(/(\d)[,\u00a0\u202f](?=\d{3})/g, '$1')"
 
@@ -59,6 +63,7 @@ def test_every_page_at_every_size(live_server: Any, world: World, opened: Callab
                 said = (name, language, width)
                 assert browser.run("return document.querySelectorAll('h1').length") == 1, said
                 assert browser.run(TOO_WIDE) <= 0, said
+                assert browser.run(BEYOND) == [], said
                 trouble = [each["message"] for each in browser.log()]
                 assert not [each for each in trouble if any(word in each for word in TROUBLE)], (said, trouble)
                 browser.picture(folder / f"failures-{number}-{name}-{width}.png", whole=True)

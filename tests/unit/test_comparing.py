@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from failures.comparing import Change, compare
-from failures.odd_server import Oddity, Where, oddity
+from failures.odd_server import Oddity, Where, alone, oddity
 
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10_000))
 
@@ -75,3 +75,13 @@ def test_failures_point_at_a_server_only_where_the_others_did_enough(
     handled: dict[str, int], failed: dict[str, int], told: Oddity | None
 ) -> None:
     assert oddity(handled, failed) == told
+
+
+@pytest.mark.parametrize(
+    ("here", "elsewhere", "tried", "told"),
+    [(5, 0, 20, True), (4, 0, 20, False), (5, 1, 20, False), (5, 0, 19, False), (900, 1, 10**6, False)],
+)
+def test_a_kind_is_of_one_server_only_where_others_tried_enough(
+    here: int, elsewhere: int, tried: int, told: bool
+) -> None:
+    assert alone(here, elsewhere, tried) is told

@@ -26,8 +26,7 @@ from tests.web.retention_rows import protocols
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def house() -> tuple[LaunchSetting, Activation]:
+def at_work() -> tuple[LaunchSetting, Activation]:
     """Two servers at work for one activation, 50 messages each."""
     setting = reports.setting()
     now = timezone.now()
@@ -36,6 +35,11 @@ def house() -> tuple[LaunchSetting, Activation]:
         server = Server.objects.get_or_create(name=name)[0]
         Run.objects.create(activation=activation, server=server, epoch=1, handled=50)
     return setting, activation
+
+
+@pytest.fixture
+def house() -> tuple[LaunchSetting, Activation]:
+    return at_work()
 
 
 def fail(
@@ -171,3 +175,20 @@ def test_it_costs_the_page_as_many_questions_for_much_as_for_little(world: World
         fail(activation, "srv-1", 1, fingerprint=f"v1:{number}", fold=False)
     fold_all(timezone.now())
     assert asked() == before
+
+
+def test_an_activation_names_what_of_it_fails_on_one_server_only(world: World) -> None:
+    _, activation = at_work()
+    fail(activation, "srv-1", 7, fingerprint="v1:here")
+    fail(activation, "srv-1", 6, fingerprint="v1:both")
+    fail(activation, "srv-2", 6, fingerprint="v1:both")
+    path = f"/activations/{activation.pk}/"
+    assert looked_at(signed_in(world, "viewer"), path).text.count("only here") == 1
+
+    fail(activation, "srv-2", 1, fingerprint="v1:here")
+    assert "only here" not in looked_at(signed_in(world, "viewer"), path).text
+
+
+def test_what_a_silent_server_said_last_is_no_news(world: World) -> None:
+    assert "last told: running" in looked_at(signed_in(world, "viewer"), "/servers/srv-4/").text
+    assert "last told" not in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
