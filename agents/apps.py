@@ -7,8 +7,10 @@ class AgentsConfig(AppConfig):
     verbose_name = _("Agents")
 
     def ready(self) -> None:
+        from agents import among
         from agents.alerts import sources
         from agents.pages import urls
 
+        among.register()
         urls.register()
         sources.register_kinds()

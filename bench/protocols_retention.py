@@ -1,44 +1,57 @@
 """Retention deleting a tenth of the protocols while the intake goes on at 500 /s, beside one bare DELETE of as many
-rows of the same table."""
+rows of the same table; and how long it locks anything of the intake.
 
+On SQLite, which has one writer, a chunk is a lock: 100,000 rows tell how long one is. There the intake is slower, and
+retention waits after each chunk on purpose: its rate has no goal.
+"""
+
+import re
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 
 from bench import Delay, Line, Measure, percentile_95
 from bench.protocols import Here
-from bench.protocols_rows import SETTINGS, TABLE, WELL, make
+from bench.protocols_rows import SETTINGS, TABLE, WELL, make, make_few
 from bench.protocols_sent import BATCH, senders, web
 from bench.protocols_steady import steady
 from deploy.ports import free_ports
 
-GOAL = 0.5
+GOALS = {"postgresql": 0.5, "sqlite": 0.0}
 GOAL_OF_INTAKE = 0.2  # seconds
-PER_SECOND = 500
+GOAL_OF_LOCKS = 0.05  # seconds
+PER_SECOND = {"postgresql": 500, "sqlite": 200}
 MOST_SECONDS = 600
+MOST_ROWS_OF_SQLITE = 100_000
+# What PostgreSQL writes of each that waited for a lock for longer than its deadlock_timeout.
+WAITED = re.compile(r"acquired \S+ on .* after ([0-9.]+) ms")
 
 
 def measure(here: Here) -> Sequence[Line]:
     from failures.models import FailureProtocol
 
+    rows = min(here.rows, MOST_ROWS_OF_SQLITE) if here.database == "sqlite" else here.rows
     if not FailureProtocol.objects.filter(setting_id__lte=WELL).exists():
-        make(here.rows)
-    going = here.rows * WELL // SETTINGS
+        (make_few if here.database == "sqlite" else make)(rows)
+    _tell_of_waits()
+    going, per_second = rows * WELL // SETTINGS, PER_SECOND[here.database]
     with web(free_ports(1)[0]) as url:
-        sender = senders(PER_SECOND * MOST_SECONDS // 10, ["steady"])[0]
-        with steady(url, sender, PER_SECOND) as seconds:
-            deleted, lasted = _retention()
+        sender = senders(per_second * MOST_SECONDS // 10, ["steady"])[0]
+        with steady(url, sender, per_second) as seconds:
+            deleted, lasted, longest = _retention()
     if deleted < going:
         raise RuntimeError(f"{deleted} of {going} were deleted")
     left = FailureProtocol.objects.filter(setting_id__lte=WELL).count()
+    waited = longest if here.database == "sqlite" else _longest_wait()
     bare = _bare(going)
-    name = f"{here.database} · of {here.rows:,} protocols"
+    name = f"{here.database} · of {rows:,} protocols"
     return [
         Measure(
             name=f"{name}, {deleted:,} deleted by retention beside the intake ({left} left), beside one DELETE",
             product=deleted / lasted,
             reference=going / bare,
-            goal=GOAL,
+            goal=GOALS[here.database],
             unit="/s",
         ),
         Delay(
@@ -47,26 +60,58 @@ def measure(here: Here) -> Sequence[Line]:
             reference=min(seconds),
             goal=GOAL_OF_INTAKE,
         ),
+        Delay(
+            name=f"{name}, the longest that anybody waited for a lock meanwhile, beside the one DELETE",
+            product=waited,
+            reference=bare,
+            goal=GOAL_OF_LOCKS,
+        ),
     ]
 
 
-def _retention() -> tuple[int, float]:
-    """(rows, seconds) of one run, in as many turns as it takes, beside a feed that has no letters to store."""
+def _retention() -> tuple[int, float, float]:
+    """(rows, seconds, seconds of the longest chunk) of one run, in as many turns as it takes, beside a feed that has no
+    letters to store."""
     from django.utils import timezone
+    from structlog.testing import capture_logs
 
     from agents.services.signs import sign_of_life
     from failures.models import RetentionState
     from failures.retention.turns import work
 
     began = time.perf_counter()
-    while True:
-        sign_of_life("feed", timezone.now())
-        run = work(timezone.now(), every=timedelta(hours=1))
-        if run is None or run.state != RetentionState.RUNNING:
-            break
+    with capture_logs() as told:
+        while True:
+            sign_of_life("feed", timezone.now())
+            run = work(timezone.now(), every=timedelta(hours=1))
+            if run is None or run.state != RetentionState.RUNNING:
+                break
     lasted = time.perf_counter() - began
     assert run is not None
-    return run.deleted, lasted
+    longest = max(each["longest_chunk_seconds"] for each in told if each["event"] == "retention turn")
+    return run.deleted, lasted, longest
+
+
+def _tell_of_waits() -> None:
+    """PostgreSQL logs whoever waits for a lock for longer than the goal."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return
+    with connection.cursor() as cursor:
+        cursor.execute("alter system set log_lock_waits = on")
+        cursor.execute(f"alter system set deadlock_timeout = '{GOAL_OF_LOCKS * 1000:.0f}ms'")
+        cursor.execute("select pg_reload_conf()")
+
+
+def _longest_wait() -> float:
+    """Seconds; 0 where nobody waited for longer than the goal."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("show data_directory")
+        log = Path(cursor.fetchone()[0]).parent / "postgres.log"
+    return max((float(ms) / 1000 for ms in WAITED.findall(log.read_text(errors="replace"))), default=0.0)
 
 
 def _bare(count: int) -> float:

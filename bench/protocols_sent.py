@@ -151,6 +151,7 @@ def send_all(url: str, all_senders: Sequence[Sender]) -> tuple[float, list[float
 def send(session: requests.Session, url: str, token: str, body: bytes) -> float:
     """Seconds until the answer. Raises RuntimeError unless everything was new."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
+    headers["Connection"] = "close"  # as a KMA does
     began = time.perf_counter()
     answer = session.post(url, data=body, headers=headers, timeout=60)
     lasted = time.perf_counter() - began

@@ -7,7 +7,7 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from dlq import aging, alert_sources, among, archiving, protocol_exports, rights
+        from dlq import aging, alert_sources, archiving, protocol_exports, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -25,7 +25,6 @@ class DlqConfig(AppConfig):
 
         alert_sources.register_kinds()
         alerting.register_kinds()
-        among.register()
         bin_urls.register()
         urls.register()
         edit_urls.register()

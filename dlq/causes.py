@@ -68,7 +68,7 @@ def _explain_by(protocols: Sequence[FailureProtocol]) -> None:
         if protocol.message_key:
             by_case[protocol.setting_key, protocol.message_key].append(protocol)
     letters = DeadLetter.objects.filter(
-        message_key__in={key for _, key in by_case}, setting_key__in={key for key, _ in by_case}
+        message_key__among={key for _, key in by_case}, setting_key__in={key for key, _ in by_case}
     )
     fields = ("setting_key", "message_key", "orig_message_id", "protocol_at", "delivery_count")
     changed = []

@@ -224,13 +224,15 @@ def _stored_ids(readable: Iterable[ReadRecord]) -> set[UUID]:
     """Records that are here under another number: a spool that was copied, or a UUID that was used twice."""
     pairs = list(readable)
     ids = [record.id for record, _ in pairs]
+    if not ids:
+        return set()
     kinds: tuple[QuerySet[Any], ...] = (
         FailureProtocol.objects.all(),
         RecoveredMessage.objects.all(),
         InterruptionRow.objects.all(),
     )
-    known = {pk for rows in kinds for pk in rows.filter(pk__in=ids).values_list("pk", flat=True)}
-    return known | set(known_outcomes(ids)) | _stored_of_deliveries(pairs)
+    known, *others = (rows.filter(pk__among=ids).order_by().values_list("pk", flat=True) for rows in kinds)
+    return {*known.union(*others, all=True), *known_outcomes(ids), *_stored_of_deliveries(pairs)}
 
 
 def _stored_of_deliveries(readable: Iterable[ReadRecord]) -> set[UUID]:

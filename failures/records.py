@@ -40,6 +40,9 @@ REASONS = tuple(reason.value for reason in TripReason)
 BIGGEST_COUNT = 2**31 - 1
 LONGEST_FINGERPRINT = 64
 
+# Every column has a value of its own: a new one is named here or fails.
+COLUMNS = tuple(field.attname for field in FailureProtocol._meta.concrete_fields)
+
 RunKey = tuple[uuid.UUID, int]
 RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
 ReadRecord = tuple[Record, RunRecord]
@@ -153,18 +156,22 @@ def protocol_row(
     run = protocol.run
     # An activation of another setting is none of this one: the protocol would still name it when it is removed.
     is_known = known.activations.get(run.activation) == run.setting
-    return FailureProtocol(
-        id=record.id,
-        spool=spool,
-        number=record.number,
-        setting=known.settings.get(run.setting),
-        activation_id=run.activation if is_known else None,
-        run=known.runs.get((run.activation, run.epoch)) if is_known else None,
-        server=known.server,
-        clock_skew_seconds=skew,
-        received_at=now,
+    setting = known.settings.get(run.setting)
+    of_run = known.runs.get((run.activation, run.epoch)) if is_known else None
+    values = {
+        "id": record.id,
+        "spool": spool,
+        "number": record.number,
+        "setting_id": setting.pk if setting is not None else None,
+        "activation_id": run.activation if is_known else None,
+        "run_id": of_run.pk if of_run is not None else None,
+        "server_id": known.server.pk,
+        "clock_skew_seconds": skew,
+        "received_at": now,
         **protocol_columns(protocol),
-    )
+    }
+    # By position: by name each field would be looked for among relations and properties too.
+    return FailureProtocol(*[values[name] for name in COLUMNS])
 
 
 def protocol_columns(protocol: Protocol) -> dict[str, Any]:

@@ -93,7 +93,9 @@ class MaClient:
         data = json.dumps(body, ensure_ascii=False).encode()
         headers = {}
         if compress:
-            data, headers = gzip.compress(data, 5), {"Content-Encoding": "gzip"}
+            # A connection that stays open belongs to one process of the site, whatever others there are, and those of
+            # all KMAs may belong to the same one.
+            data, headers = gzip.compress(data, 5), {"Content-Encoding": "gzip", "Connection": "close"}
         try:
             answer = self._session.post(
                 f"{self._base}/{name}/",

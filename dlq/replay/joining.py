@@ -31,7 +31,7 @@ def outcomes_arrived(outcomes: Sequence[StoredOutcome], now: datetime) -> None:
 
 def reports_of(ids: Collection[UUID]) -> Mapping[UUID, LetterReport]:
     """Those that are here, for the intake: a record that comes again is known."""
-    return LetterReport.objects.in_bulk(ids)
+    return {report.pk: report for report in LetterReport.objects.filter(pk__among=ids)}
 
 
 def _report(stored: StoredOutcome, now: datetime) -> LetterReport:

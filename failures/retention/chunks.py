@@ -8,17 +8,20 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
-from failures.retention import pace
+from failures.retention import checkpoints, pace
 from failures.retention.pace import Pace
 from failures.retention.rule import Range
 from failures.retention.running import Counted, Turn
 
 Deleted = TypeVar("Deleted")
 
+# On PostgreSQL it pauses for so much of the time that a chunk took.
+SHARE_OF_OTHERS = 0.35
+
 
 class Chunks:
     """`delete` is what one transaction does besides counting; `ends_at`: the monotonic instant at which the turn is
-    over, which callers look at between chunks."""
+    over, which callers look at between chunks; `longest`: seconds of the longest transaction so far."""
 
     def __init__(self, turn: Turn, ends_at: float) -> None:
         self.turn, self.ends_at, self.pace, self.longest = turn, ends_at, _pace(), 0.0
@@ -86,6 +89,10 @@ def _pace() -> Pace:
 
 
 def _let_others_in(took: float) -> None:
-    """SQLite has one writer at a time, and those who wait look again only every few milliseconds."""
+    """SQLite has one writer at a time, and those who wait look again only every few milliseconds. Of PostgreSQL the
+    disk is shared: what others commit waits for what a chunk has written."""
     if connection.vendor == "sqlite":
+        checkpoints.move_on()
         time.sleep(min(0.1, max(0.01, took)))
+    else:
+        time.sleep(took * SHARE_OF_OTHERS)

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 # Where a chunk keeps every writer waiting, at most 50 ms: half of it, because no chunk is like the one before.
 AIM_SECONDS = 0.025
-# Where it locks only the rows that go, and nobody writes these: so long that its commit is a small part of it.
-AIM_SECONDS_ALONE = 0.25
+# Where it locks only the rows that go, and nobody writes these: so long that its commit is a small part of it, so short
+# that the disk has not much to do at once.
+AIM_SECONDS_ALONE = 0.1
 LEAST, FIRST, MOST = 10, 50, 20_000
 
 

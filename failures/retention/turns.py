@@ -12,6 +12,7 @@ from django.db.models import Q
 
 from agents.models import LaunchSetting
 from failures.models import RetentionFigure, RetentionRun
+from failures.retention import checkpoints
 from failures.retention.applying import PROTOCOLS, TurnOver, apply_to_nobodys, apply_to_setting
 from failures.retention.chunks import Chunks
 from failures.retention.running import LeaseLost, Turn, take_turn
@@ -54,15 +55,17 @@ def work(now: datetime, *, every: timedelta = EVERY, seconds: float = TURN_SECON
         return None
     chunks = Chunks(turn, time.monotonic() + seconds)
     try:
-        _sweep(now, chunks)
-        _settings(now, chunks)
-        _others(now, chunks)
+        with checkpoints.apart():
+            _sweep(now, chunks)
+            _settings(now, chunks)
+            _others(now, chunks)
         turn.end(now)
         _tell(turn)
     except TurnOver:
         turn.let_go()
     except LeaseLost as error:
         log.warning("retention was taken over", reason=str(error))
+    log.info("retention turn", run=turn.run.pk, longest_chunk_seconds=round(chunks.longest, 4))
     return RetentionRun.objects.get(pk=turn.run.pk)
 
 

@@ -20,6 +20,7 @@ class FakeMa:
         self.heartbeats: list[dict[str, Any]] = []
         self.batches: list[list[dict[str, Any]]] = []
         self.last_batch: dict[str, Any] = {}
+        self.connections: list[tuple[str, str]] = []  # path and what the request wants to become of its connection
         self.records: dict[str, dict[str, Any]] = {}
         self.marks: dict[str, int] = {}
         self.answers: list[tuple[int, dict[str, str], Any]] = []
@@ -72,6 +73,7 @@ class FakeMa:
     # -- requests -----------------------------------------------------------------------------------------------------
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
+        self.connections.append((request.path, request.headers.get("Connection", "")))
         raw = request.rfile.read(int(request.headers["Content-Length"]))
         if request.headers.get("Content-Encoding") == "gzip":
             raw = gzip.decompress(raw)

@@ -55,6 +55,13 @@ def test_records_arrive_in_order_and_leave_the_spool(desk: Desk, ma: FakeMa) -> 
     assert desk.reporter.step() == Reporter.IDLE
 
 
+def test_each_batch_may_reach_another_process_of_the_site(desk: Desk, ma: FakeMa) -> None:
+    """A connection that is kept stays with the process that took it: with few KMAs one does all, the others nothing."""
+    desk.add(600)
+    desk.steps(2)
+    assert ma.connections == [("/api/v1/protocols/", "close")] * 2
+
+
 def test_an_answer_that_was_lost_makes_nothing_twice(desk: Desk, ma: FakeMa) -> None:
     desk.add(3)
     spool = str(desk.spool.id)

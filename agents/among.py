@@ -8,18 +8,23 @@ from django.db.models import Field, Lookup
 
 
 class Among(Lookup):
-    """Of texts and whole numbers."""
+    """Of texts, whole numbers and UUIDs."""
 
     lookup_name = "among"
     prepare_rhs = False
 
     def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} IN (SELECT value FROM json_each(%s))", [*parameters, json.dumps(list(self.rhs))]
+        return f"{left} IN (SELECT value FROM json_each(%s))", [*parameters, json.dumps(self._values(connection))]
 
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} = ANY(%s)", [*parameters, list(self.rhs)]
+        return f"{left} = ANY(%s)", [*parameters, self._values(connection)]
+
+    def _values(self, connection: Any) -> list[Any]:
+        """As the column holds them: SQLite has no UUIDs."""
+        field = self.lhs.output_field
+        return [field.get_db_prep_value(value, connection) for value in self.rhs]
 
 
 def register() -> None:
