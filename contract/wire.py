@@ -173,13 +173,10 @@ def _mapping(reader: Reader) -> Reader:
 def _scalar(hint: Any) -> Reader:
     convert = _conversion(hint)
     # What needs nothing but a look at its type, which is most of what comes.
-    as_it_is = hint if hint in (bool, int, float) else None
+    as_it_is, text = hint if hint in (bool, int, float) else None, hint is str
 
     def read(data: Any) -> Any:
-        kind = type(data)
-        if kind is as_it_is:
-            return data
-        if kind is str is hint and data.isascii() and "\0" not in data:
+        if type(data) is as_it_is or (text and type(data) is str and data.isascii() and "\0" not in data):
             return data
         try:
             return convert(data)

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -42,6 +42,7 @@ LONGEST_FINGERPRINT = 64
 
 # Every column has a value of its own: a new one is named here or fails.
 COLUMNS = tuple(field.attname for field in FailureProtocol._meta.concrete_fields)
+_PROTOCOL: Callable[..., FailureProtocol] = FailureProtocol
 
 RunKey = tuple[uuid.UUID, int]
 RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
@@ -158,7 +159,7 @@ def protocol_row(
     is_known = known.activations.get(run.activation) == run.setting
     setting = known.settings.get(run.setting)
     of_run = known.runs.get((run.activation, run.epoch)) if is_known else None
-    values = {
+    values: dict[str, Any] = {
         "id": record.id,
         "spool": spool,
         "number": record.number,
@@ -171,7 +172,7 @@ def protocol_row(
         **protocol_columns(protocol),
     }
     # By position: by name each field would be looked for among relations and properties too.
-    return FailureProtocol(*[values[name] for name in COLUMNS])
+    return _PROTOCOL(*[values[name] for name in COLUMNS])
 
 
 def protocol_columns(protocol: Protocol) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyP
 
 
 def test_no_commit_of_a_chunk_moves_the_log_of_sqlite_on() -> None:
-    """Else it would seem to hold its lock for as long as that takes. Others do it as before, and so does this connection
+    """Else it would seem to hold its lock for as long as that takes. Others do it as before, and so does this one
     afterwards, also where a turn failed."""
     if connection.vendor == "postgresql":
         with CaptureQueriesContext(connection) as asked, checkpoints.apart():
