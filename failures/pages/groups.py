@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -17,6 +17,7 @@ from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol, KnownError
 from failures.odd_server import alone, oddity
 from failures.pages.protocols import VIEW, protocols_url
+from failures.pages.skew import is_ahead
 from failures.pages.urls_of import fingerprint_url
 from failures.tallies.owners import Pair
 from failures.tallies.reading import Alike, of_activation
@@ -115,8 +116,7 @@ def setting_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     if not request.user.has_perm(VIEW):
         return None
     rows = FailureProtocol.objects.filter(setting=setting)
-    latest = list(rows.order_by("-occurred_at").defer("traceback", "properties")[:LATEST])
-    context = {"latest": latest, "total": counted(rows), "url": protocols_url(setting=setting.key)}
+    context = {"latest": _latest(rows), "total": counted(rows), "url": protocols_url(setting=setting.key)}
     return {"title": _("Latest failures"), "template": "failures/latest.html", "context": context}
 
 
@@ -124,7 +124,12 @@ def latest_of_server(request: HttpRequest, server: Server) -> Panel | None:
     if not request.user.has_perm(VIEW):
         return None
     rows = FailureProtocol.objects.filter(server=server)
-    latest = list(rows.order_by("-occurred_at").defer("traceback", "properties")[:LATEST])
     url = protocols_url(server=server.name)
-    context = {"latest": latest, "total": counted(rows), "url": url, "of_server": True}
+    context = {"latest": _latest(rows), "total": counted(rows), "url": url, "of_server": True}
     return {"title": _("Latest failures"), "template": "failures/latest.html", "context": context}
+
+
+def _latest(rows: QuerySet[FailureProtocol]) -> list[tuple[FailureProtocol, bool]]:
+    """With each whether its clock was ahead, which would keep it on top for as long."""
+    latest = rows.order_by("-occurred_at").defer("traceback", "properties")[:LATEST]
+    return [(protocol, is_ahead(protocol)) for protocol in latest]

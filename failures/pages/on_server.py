@@ -25,7 +25,8 @@ MOST_KINDS = 30
 @dataclass(frozen=True, slots=True)
 class Kind:
     """`setting_url`: empty where the setting is gone. `example`: what the latest of them said, None when retention has
-    deleted it; `url`: its protocols there, `elsewhere_url`: everywhere, `about`: the kind."""
+    deleted it; `url`: its protocols there, `elsewhere_url`: everywhere, both empty where the setting has no name, by
+    which a list could be narrowed; `about`: the kind."""
 
     here: Here
     setting_url: str
@@ -67,7 +68,7 @@ def _kind(
         example=examples.get(here.latest.latest),
         example_url=link("protocol", here.latest.latest),
         known=known,
-        url=protocols_url(server=server.name, setting=setting, fingerprint=fingerprint),
-        elsewhere_url=protocols_url(setting=setting, fingerprint=fingerprint),
+        url=protocols_url(server=server.name, setting=setting, fingerprint=fingerprint) if setting else "",
+        elsewhere_url=protocols_url(setting=setting, fingerprint=fingerprint) if setting else "",
         about=fingerprint_url(fingerprint),
     )

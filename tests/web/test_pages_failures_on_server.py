@@ -192,3 +192,24 @@ def test_an_activation_names_what_of_it_fails_on_one_server_only(world: World) -
 def test_what_a_silent_server_said_last_is_no_news(world: World) -> None:
     assert "last told: running" in looked_at(signed_in(world, "viewer"), "/servers/srv-4/").text
     assert "last told" not in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
+
+
+def test_a_count_leads_nowhere_where_no_list_shows_as_many(world: World) -> None:
+    """An empty name narrows nothing: the list would show those of every setting."""
+    at = timezone.now() - timedelta(minutes=1)
+    said = {"occurred_at": at, "received_at": at, "fingerprint": "v1:same"}
+    note(protocols(None, 1, 0, setting_key="", activation_uuid=uuid4(), **said))
+    note(protocols(None, 3, 0, setting_key="gone", activation_uuid=uuid4(), **said))
+    page = looked_at(signed_in(world, "viewer"), "/servers/srv-1/")
+
+    assert "no name" in page.text
+    assert [link for link in page.links() if "v1%3Asame" in link and "/protocols/" in link] == [
+        "/protocols/?server=srv-1&setting=gone&fingerprint=v1%3Asame"
+    ]
+
+
+def test_a_clock_that_is_ahead_is_told_beside_the_latest(world: World) -> None:
+    now = timezone.now()
+    protocols(None, 1, 0, occurred_at=now + timedelta(days=400), received_at=now)
+    assert "clock ahead" in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
+    assert "clock ahead" not in looked_at(signed_in(world, "viewer"), "/servers/srv-2/").text
