@@ -4,7 +4,7 @@ each value by itself."""
 import json
 from typing import Any
 
-from django.db.models import Field, Lookup
+from django.db.models import Field, Lookup, UUIDField
 
 
 class Among(Lookup):
@@ -24,6 +24,8 @@ class Among(Lookup):
     def _values(self, connection: Any) -> list[Any]:
         """As the column holds them: SQLite has no UUIDs."""
         field = self.lhs.output_field
+        if not isinstance(field, UUIDField):
+            return list(self.rhs)
         return [field.get_db_prep_value(value, connection) for value in self.rhs]
 
 
