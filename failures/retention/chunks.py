@@ -15,8 +15,8 @@ from failures.retention.running import Counted, Turn
 
 Deleted = TypeVar("Deleted")
 
-# On PostgreSQL it pauses for so much of the time that a chunk took: half as fast as it could be is fast enough.
-SHARE_OF_OTHERS = 0.8
+# On PostgreSQL it pauses for so much of the time that a chunk took.
+SHARE_OF_OTHERS = 0.35
 
 
 class Chunks:
