@@ -25,8 +25,8 @@ MOST_KINDS = 30
 @dataclass(frozen=True, slots=True)
 class Kind:
     """`setting_url`: empty where the setting is gone. `example`: what the latest of them said, None when retention has
-    deleted it; `url`: its protocols there, `elsewhere_url`: everywhere, both empty where the setting has no name, by
-    which a list could be narrowed; `about`: the kind."""
+    deleted it; `url`: its protocols there, empty where the setting has no name, by which a list could be narrowed;
+    `elsewhere_url`: those of the other server, or of several the kind, which tells them apart; `about`: the kind."""
 
     here: Here
     setting_url: str
@@ -62,13 +62,18 @@ def _kind(
     server: Server, here: Here, examples: Mapping[UUID, str], known: KnownError | None, settings: set[str]
 ) -> Kind:
     fingerprint, setting = here.pair
+
+    def protocols(name: str) -> str:
+        return protocols_url(server=name, setting=setting, fingerprint=fingerprint) if setting else ""
+
+    about = fingerprint_url(fingerprint)
     return Kind(
         here=here,
         setting_url=link("setting", setting) if setting in settings else "",
         example=examples.get(here.latest.latest),
         example_url=link("protocol", here.latest.latest),
         known=known,
-        url=protocols_url(server=server.name, setting=setting, fingerprint=fingerprint) if setting else "",
-        elsewhere_url=protocols_url(setting=setting, fingerprint=fingerprint) if setting else "",
-        about=fingerprint_url(fingerprint),
+        url=protocols(server.name),
+        elsewhere_url=protocols(*here.elsewhere) if len(here.elsewhere) == 1 else about,
+        about=about,
     )

@@ -213,3 +213,18 @@ def test_a_clock_that_is_ahead_is_told_beside_the_latest(world: World) -> None:
     protocols(None, 1, 0, occurred_at=now + timedelta(days=400), received_at=now)
     assert "clock ahead" in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
     assert "clock ahead" not in looked_at(signed_in(world, "viewer"), "/servers/srv-2/").text
+
+
+def test_what_failed_elsewhere_leads_to_that_server_or_to_where_servers_are_told_apart(world: World) -> None:
+    _, activation = at_work()
+    key = activation.setting.key
+    fail(activation, "srv-1", 2, fingerprint="v1:two")
+    fail(activation, "srv-2", 3, fingerprint="v1:two")
+
+    def links() -> list[str]:
+        return looked_at(signed_in(world, "viewer"), "/servers/srv-1/").links()
+
+    assert f"/protocols/?server=srv-2&setting={key}&fingerprint=v1%3Atwo" in links()
+    fail(activation, "srv-3", 1, fingerprint="v1:two")
+    assert f"/protocols/?server=srv-2&setting={key}&fingerprint=v1%3Atwo" not in links()
+    assert links().count("/fingerprint/?of=v1%3Atwo") == 2
