@@ -57,6 +57,16 @@ class Stand:
             return bool(self._told(trial, "acknowledgement_opened"))
         return held if trial.cell.event in BEFORE + AFTER else trial.begun
 
+    def until_the_loss_is_seen(self) -> None:
+        """What returns before that is told to nobody, and counts as handled. A run that is held cannot see it."""
+        unheld = {trial.setting.key for trial in self.trials if trial.cell.event not in BEFORE + AFTER}
+
+        def seen() -> bool:
+            apart = {run["setting"] for run in self.ma.last["runs"] if not run["connected"]}
+            return unheld <= apart
+
+        eventually(seen, f"loss of the connection in each run; see {self.worker.log}", 60)
+
     def want_nothing(self) -> None:
         """Also not at the container's next start, which begins with what it was told last."""
         self.ma.want()

@@ -74,6 +74,7 @@ def killed_broker() -> Iterator[Verdicts]:
         try:
             stand.bring_to_the_moment()
             service.kill()
+            stand.until_the_loss_is_seen()
             stand.go_on()
             stand.until_closed()  # by themselves: each has handled its message
             service.start()

@@ -120,10 +120,11 @@ class Trial:
         told = [f"{one['outcome']}: {one['exception_type']}" for one in records["protocol"]]
         told += ["recovered"] * len(records["recovered"])
         told += [f"answer {one['state']}" for one in records["acknowledgement_ended"]]
-        assert sorted(told) == sorted(self.cell.row.records)
+        assert sorted(told) == sorted(self.cell.row.records), f"told {told}"
         (closing,) = records["closing"]
         if self.cell.row.breaker is not None:
-            assert closing["counts"]["any"] == AFTER[self.cell.row.breaker]
+            counted = closing["counts"]["any"]
+            assert counted == AFTER[self.cell.row.breaker], f"the breaker counted {counted}"
 
     def _figures(self) -> tuple[Any, int]:
         return self.house.figures(self.setting), len(self.house.dead(self.setting))
