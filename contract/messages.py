@@ -162,13 +162,15 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class HeartbeatReply:
     """`desired` is None when the KMA already has `desired_version`. `answers`: every one for this server that is
-    pending, again and again until its AcknowledgementEnded is stored."""
+    pending, again and again until its AcknowledgementEnded is stored. `spool_stored_up_to` where that is less than the
+    KMA was told: what is above has to come again."""
 
     now: datetime
     desired_version: str
     desired: DesiredState | None = None
     version: int = VERSION
     answers: tuple[Answer, ...] = ()
+    spool_stored_up_to: int | None = None
 
 
 # -- heartbeat: KMA -> MA -----------------------------------------------------------------------------------------
@@ -205,13 +207,16 @@ class OfferedAgent:
 
 @dataclass(frozen=True, slots=True)
 class SpoolReport:
-    """What the spool holds. `full`: the KMA takes no more messages until the MA has taken records."""
+    """What waits in the spool. `full`: the KMA takes no more messages until the MA has taken records. `after` as in a
+    `RecordBatch`, of the spool `id`."""
 
     rows: int = 0
     bytes: int = 0
     limit_bytes: int = 0
     full: bool = False
     oldest_at: datetime | None = None
+    id: UUID | None = None
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,13 +250,18 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order. `sent_at` by the KMA's clock."""
+    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order. `sent_at` by the KMA's clock.
+
+    `after`: the highest number that the MA has stored, as the KMA was told, where it can send some of that again. An MA
+    that has less than this stores nothing of the batch and says what it has: the KMA goes on behind that.
+    """
 
     server: str
     spool: UUID
     records: tuple[Record, ...]
     version: int = VERSION
     sent_at: datetime | None = None
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

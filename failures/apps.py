@@ -8,9 +8,9 @@ class FailuresConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import known_attempts as provided
-        from agents import referrers
+        from agents import referrers, spools
         from agents import unresolved as counted
-        from failures import detaching, erasing
+        from failures import detaching, erasing, lost
         from failures.alerts import kinds as alerts
         from failures.alerts import pipeline as pipeline_alerts
         from failures.archive import erasing as in_archive
@@ -28,6 +28,7 @@ class FailuresConfig(AppConfig):
         pipeline_alerts.register_kind()
         provided.register(known_attempts)
         counted.register(unresolved)
+        spools.register(lost.behind)
         referrers.register(detaching.REFERRER)
         keepers.register("attempts", counted_attempts, attempts_are_counted_since)
         statements.register_kinds()

@@ -29,7 +29,7 @@ from contract.messages import (
     Refusal,
     check_version,
 )
-from failures import closings, counting, gaps, records, writing
+from failures import closings, counting, gaps, lost, records, writing
 from failures.allowance import Charge
 from failures.conflicts import keep_conflicts
 from failures.hygiene import BIGGEST, fit
@@ -71,12 +71,16 @@ def accept_batch(
     """Stores what is new of a batch in one transaction. `unknown`: names of fields around the records that were not
     understood. Raises ForeignReport, TooManyRecords, UnsupportedVersion, TooFast.
 
-    The row of the spool is locked first: of two resends at the same time the second finds everything known.
+    The row of the spool is locked first: of two resends at the same time the second finds everything known. Where less
+    of the spool is stored than its KMA was told, nothing is stored: it goes back to what is missing.
     """
     _check(server, batch)
     skew = None if batch.sent_at is None else round((batch.sent_at - now).total_seconds(), 3)
     with transaction.atomic(durable=True):
         mark = _locked_mark(server, batch.spool, now)
+        if batch.after is not None and mark.stored_up_to < batch.after:
+            lost.note(mark, batch.after, now)
+            return RecordReceipt(stored_up_to=mark.stored_up_to)
         if charge is not None:
             charge.take(len(batch.records), now)
         fresh = _fresh(batch, mark)
@@ -128,6 +132,8 @@ def _check(server: Server, batch: RecordBatch) -> None:
     named = {batch.server, *(name for record in batch.records if (name := _server_named(record)) is not None)}
     if foreign := sorted(named - {server.name}):
         raise ForeignReport(f"The token is of server {server.name}, the report of {', '.join(foreign)[:200]}.")
+    if batch.after is not None and not 0 <= batch.after <= BIGGEST:
+        raise ContractError("after", f"must be between 0 and {BIGGEST}")
     for index, record in enumerate(batch.records):
         if not 0 < record.number <= BIGGEST:
             raise ContractError(f"records[{index}].number", f"must be between 1 and {BIGGEST}")

@@ -29,6 +29,7 @@ class Config:
     redis_url: str = field(repr=False)
     heartbeat_seconds: float
     spool_bytes: int
+    keep_seconds: float
     log_level: str
 
 
@@ -47,6 +48,7 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         redis_url=reader.secret_url("KMA_REDIS_URL", ("redis", "rediss", "unix")),
         heartbeat_seconds=reader.number("KMA_HEARTBEAT_SECONDS", "2", 0.1, 60),
         spool_bytes=int(reader.number("KMA_SPOOL_BYTES", "536870912", 1_000_000, 2**50)),
+        keep_seconds=reader.number("KMA_KEEP_HOURS", "48", 0, 8760) * 3600,
         log_level=reader.one_of("KMA_LOG_LEVEL", "INFO", LEVELS),
     )
     if reader.problems:

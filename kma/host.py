@@ -50,7 +50,7 @@ class Host:
         self._boot = uuid4()
         self._lock = _locked(config.data)
         self._file = SpoolFile(config.data / "spool.sqlite3")
-        self._spool = Spool(self._file, config.spool_bytes)
+        self._spool = Spool(self._file, config.spool_bytes, config.keep_seconds)
         ledger = Ledger(self._file)
         journals = config.data / "journal"
         journals.mkdir(mode=0o700, exist_ok=True)
@@ -162,6 +162,8 @@ class Host:
             self._take(wish)
             self._keeper.step()
         self._keeper.pass_on(reply.answers)
+        if reply.spool_stored_up_to is not None:
+            self._reporter.send_again(reply.spool_stored_up_to)
         # After the wish: a run that is not wanted any more must not begin because its lease goes on.
         self._keeper.answered(sent_ns)
 

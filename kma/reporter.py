@@ -180,6 +180,7 @@ class Reporter:
     """Drains the spool. `step` does one request and answers how long to wait before the next."""
 
     IDLE = 0.2
+    TIDY = 60.0  # between looks at what was taken long ago
 
     def __init__(self, client: MaClient, spool: Spool, server: str) -> None:
         self._client = client
@@ -188,6 +189,8 @@ class Reporter:
         self._pause = Pause()
         self._limit = MAX_RECORDS
         self._tries = 0
+        self._asked_for: int | None = None
+        self._tidy_at = 0.0
         self._log = logger(server=server)
         self._stop = threading.Event()
         self._wake = threading.Event()
@@ -201,6 +204,11 @@ class Reporter:
         """The MA answers again: no need to wait for the end of a pause."""
         self._pause.reset()
         self._wake.set()
+
+    def send_again(self, stored_up_to: int) -> None:
+        """The MA has no more than this of the spool, though it had taken more. From any thread."""
+        self._asked_for = stored_up_to
+        self.wake()
 
     def stop(self, *, drain_seconds: float) -> None:
         """Sends what is left, as long as the MA answers and time remains; what is not sent stays on disk."""
@@ -226,12 +234,17 @@ class Reporter:
 
     def step(self) -> float:
         """Sends one batch, if there is one. Seconds to wait."""
-        records = self._spool.head(self._limit, BATCH_BYTES)
+        self._tidy()
+        if self._asked_for is not None:
+            asked_for, self._asked_for = self._asked_for, None
+            self._go_back(asked_for)
+        # The mark moves in this thread only: it is the one of these records.
+        records, after = self._spool.head(self._limit, BATCH_BYTES), self._spool.delivered()
         if not records:
             return self.IDLE
-        spool = self._spool.id
+        batch = RecordBatch(self._server, self._spool.id, tuple(records), sent_at=datetime.now(UTC), after=after)
         try:
-            receipt = self._client.deliver(RecordBatch(self._server, spool, tuple(records), sent_at=datetime.now(UTC)))
+            receipt = self._client.deliver(batch)
         except Unanswered as error:
             return self._wait(f"records are not taken: {error}", error.after)
         except NotAllowed as error:
@@ -242,7 +255,22 @@ class Reporter:
         self._tries = 0
         self._limit = min(MAX_RECORDS, self._limit * 2)
         self.problem = ""
+        if after is not None and receipt.stored_up_to < after:
+            again = self._go_back(receipt.stored_up_to)
+            return 0.0 if again else self._wait("the MA asks for records that are not here any more", None)
         return self._taken(receipt, records[-1].number)
+
+    def _tidy(self) -> None:
+        if time.monotonic() >= self._tidy_at:
+            self._tidy_at = time.monotonic() + self.TIDY
+            self._spool.forget_old()
+
+    def _go_back(self, stored_up_to: int) -> int:
+        """Its database was put back from a copy, or lost its last commits: how much of that is sent again."""
+        again = self._spool.send_again(stored_up_to)
+        if again:
+            self._log.warning("the MA has lost records: sent again", stored=stored_up_to, records=again)
+        return again
 
     def _taken(self, receipt: RecordReceipt, sent: int) -> float:
         for refusal in receipt.refused:

@@ -1,4 +1,5 @@
-"""Records that the MA has not taken yet. When `append` returns they are on disk; their numbers grow by one.
+"""Records on their way to the MA. When `append` returns they are on disk; their numbers grow by one. What the MA has
+taken is kept for a while (`kma.delivered`), within the same bound: it goes before anything that waits.
 
 A record's id is stored once, also when its row was taken and deleted meanwhile: a record made again after a crash has
 no effect. `python -m kma.spool PATH` shows what a spool holds.
@@ -10,26 +11,30 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from contract.messages import KIND_OF, Content, Record, SpoolReport
 from contract.wire import dump
+from kma import delivered
+from kma.delivered import WAITS
 from kma.handled_keys import Handled, HandledKeys, note_handled
 from kma.ledger import Progress, write_progress
 from kma.open_rows import SELECT_OPEN, Open, note_open
 from kma.spool_file import SpoolFile
+from kma.spool_look import look, records_in
 
-_KEEP_TAKEN = 20_000  # ids remembered after their rows are gone
-_ROW_OVERHEAD = 100  # bytes that a row costs beside its content, about
 _TRIED_BYTES = 32 * 1024  # two hex digits each: as a failure with a long traceback
-_WAITING = "SELECT number, id, kind, content, strftime('%Y-%m-%dT%H:%M:%SZ', created_at, 'unixepoch') FROM records"
+_FREED_AT_ONCE = 200  # delivered rows that go when the disk is full
 _FORGET_TRIED = "DELETE FROM meta WHERE name = 'tried' AND ?1"
 _FULL = "The spool is full: no more messages are taken until the MA has taken records."
+
+
+Size = tuple[int, int]  # rows and bytes
+NOTHING: Size = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +47,18 @@ class New:
 
 
 class Spool:
-    """Safe between threads. Raises sqlite3.Error when the disk fails or is full: then nothing was stored."""
+    """Safe between threads. Raises sqlite3.Error when the disk fails or is full: then nothing was stored.
 
-    def __init__(self, file: SpoolFile, limit_bytes: int) -> None:
+    `keep_seconds`: how long what the MA has taken can be sent again.
+    """
+
+    def __init__(self, file: SpoolFile, limit_bytes: int, keep_seconds: float = 0.0) -> None:
         self._file = file
         self._limit = limit_bytes
+        self._keep = keep_seconds
         self.handled_keys = HandledKeys(file)
-        with file.reading() as connection:
-            row = connection.execute("SELECT count(*), coalesce(sum(size), 0) FROM records").fetchone()
-        self._rows, self._bytes = int(row[0]), int(row[1])
+        self._rows = self._bytes = self._kept_bytes = 0
+        self._count()
 
     @property
     def id(self) -> UUID:
@@ -73,9 +81,18 @@ class Spool:
         if not self._file.problem:
             return
         with suppress(sqlite3.Error):
+            self._make_room()
+        with suppress(sqlite3.Error):
             for statement in ("INSERT OR REPLACE INTO meta VALUES ('tried', hex(zeroblob(?1)))", _FORGET_TRIED):
                 with self._file.transaction() as connection:
                     connection.execute(statement, (_TRIED_BYTES,))
+
+    def _make_room(self) -> None:
+        """A file that may not grow has no room but its own."""
+        with self._file.transaction() as connection:
+            oldest = delivered.oldest(connection)
+            gone = delivered.forget(connection, min(oldest + _FREED_AT_ONCE, delivered.mark(connection)))
+        self._changed(kept=gone, sign=-1)
 
     def append(
         self,
@@ -104,7 +121,11 @@ class Spool:
             note_handled(connection, handled)
             if progress is not None:
                 write_progress(connection, progress)
-        self._grow(sum(size > 0 for size in sizes), sum(sizes))
+            stored = sum(size > 0 for size in sizes), sum(sizes)
+            excess = self._bytes + self._kept_bytes + stored[1] - self._limit
+            gone = delivered.forget(connection, delivered.for_room(connection, excess, self._limit))
+        self._changed(waiting=stored)
+        self._changed(kept=gone, sign=-1)
 
     def close_run(self, new: New) -> None:
         """The closing record and the mark that the run has one, together: there is never a second."""
@@ -114,7 +135,7 @@ class Spool:
             marked = connection.execute("UPDATE runs SET closed = 1 WHERE run = ? AND NOT closed", (new.run,))
             if marked.rowcount == 1:
                 size = insert(connection, row)
-        self._grow(size > 0, size)
+        self._changed(waiting=(int(size > 0), size))
 
     def knows(self, record: UUID) -> bool:
         """Whether a record of this id was stored, also if it was taken meanwhile."""
@@ -122,10 +143,11 @@ class Spool:
             return _is_known(connection, str(record))
 
     def head(self, records: int, size: int) -> list[Record]:
-        """The oldest records: at most so many, and so many bytes, but one at least when there is one."""
+        """The oldest records that wait: at most so many, and so many bytes, but one at least when there is one."""
         with self._file.reading() as connection:
             cursor = connection.execute(
-                "SELECT number, id, kind, content, size FROM records ORDER BY number LIMIT ?", (records,)
+                f"SELECT number, id, kind, content, size FROM records WHERE {WAITS} ORDER BY number LIMIT ?",
+                (records,),
             )
             batch: list[Record] = []
             for number, identity, kind, content, length in cursor:
@@ -138,29 +160,65 @@ class Spool:
 
     def taken(self, up_to: int) -> None:
         """The MA has stored every record up to this number."""
+        gone = NOTHING
         with self._file.transaction() as connection:
-            rows, size = _measure(connection, "number <= ?", up_to)
-            connection.execute("INSERT OR IGNORE INTO taken SELECT number, id FROM records WHERE number <= ?", (up_to,))
-            connection.execute("DELETE FROM records WHERE number <= ?", (up_to,))
-            connection.execute("DELETE FROM taken WHERE number <= (SELECT max(number) FROM taken) - ?", (_KEEP_TAKEN,))
-        self._grow(-rows, -size)
+            moved = _measure(connection, f"{WAITS} AND number <= ?", up_to)
+            delivered.note(connection, up_to, time.time())
+            if not self._keep:
+                gone = delivered.forget(connection, delivered.mark(connection))
+        self._changed(waiting=moved, sign=-1)
+        self._changed(kept=moved)
+        self._changed(kept=gone, sign=-1)
+
+    # -- what was taken -----------------------------------------------------------------------------------------------
+
+    def delivered(self) -> int | None:
+        """The highest number that the MA has stored, None where nothing of what it stored can be sent again."""
+        with self._file.reading() as connection:
+            return delivered.offered(connection)
+
+    def send_again(self, stored: int) -> int:
+        """The MA has stored no more than this, whatever it said before: how many wait again now."""
+        with self._file.transaction() as connection:
+            mark = delivered.mark(connection)
+            to = max(stored, delivered.oldest(connection) - 1)
+            if to >= mark:
+                return 0
+            moved = _measure(connection, "number > ? AND number <= ?", to, mark)
+            aside = delivered.go_back(connection, to, time.time())
+        self._changed(kept=moved, sign=-1)
+        self._changed(waiting=moved)
+        self._changed(waiting=aside)
+        return moved[0] + aside[0]
+
+    def forget_old(self) -> None:
+        """What was taken long ago is not kept for ever."""
+        with self._file.transaction() as connection:
+            gone = delivered.forget(connection, delivered.old(connection, time.time() - self._keep))
+        self._changed(kept=gone, sign=-1)
+
+    # -- what is not taken --------------------------------------------------------------------------------------------
 
     def put_aside(self, number: int, reason: str) -> None:
         """A record that the MA will never take blocks no other: kept for people, not sent again."""
         with self._file.transaction() as connection:
-            rows, size = _measure(connection, "number = ?", number)
+            put = _measure(connection, "number = ?", number)
             connection.execute(
                 "INSERT OR IGNORE INTO set_aside SELECT number, id, kind, content, ? FROM records WHERE number = ?",
                 (reason, number),
             )
             connection.execute("DELETE FROM records WHERE number = ?", (number,))
-        self._grow(-rows, -size)
+        self._changed(waiting=put, sign=-1)
 
     def set_aside(self) -> int:
         with self._file.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM set_aside").fetchone()[0])
 
     def renew_id(self) -> UUID:
+        """What was taken under the old identity must not be offered under the new one."""
+        with self._file.transaction() as connection:
+            gone = delivered.forget(connection, delivered.mark(connection))
+        self._changed(kept=gone, sign=-1)
         return self._file.renew_id()
 
     def last_number(self) -> int:
@@ -171,9 +229,13 @@ class Spool:
 
     def report(self) -> SpoolReport:
         with self._file.reading() as connection:
-            oldest = connection.execute("SELECT created_at FROM records ORDER BY number LIMIT 1").fetchone()
-        oldest_at = datetime.fromtimestamp(oldest[0], UTC) if oldest else None
-        return SpoolReport(self._rows, self._bytes, self._limit, self.full, oldest_at)
+            oldest = connection.execute(
+                f"SELECT created_at FROM records WHERE {WAITS} ORDER BY number LIMIT 1"
+            ).fetchone()
+            oldest_at = datetime.fromtimestamp(oldest[0], UTC) if oldest else None
+            return SpoolReport(
+                self._rows, self._bytes, self._limit, self.full, oldest_at, self._file.id, self.delivered()
+            )
 
     def attempts(self, setting: str) -> dict[str, int]:
         """Attempts that this server knows of, by message key."""
@@ -185,11 +247,18 @@ class Spool:
         with self._file.reading() as connection:
             return [Open(*row) for row in connection.execute(SELECT_OPEN)]
 
-    def _grow(self, rows: int, size: int) -> None:
+    def _count(self) -> None:
+        with self._file.reading() as connection:
+            mark = delivered.mark(connection)
+            self._changed(waiting=_measure(connection, "number > ?", mark))
+            self._changed(kept=_measure(connection, "number <= ?", mark))
+
+    def _changed(self, *, waiting: Size = NOTHING, kept: Size = NOTHING, sign: int = 1) -> None:
         # After the commit only: a transaction that failed has changed nothing.
         with self._file.reading():
-            self._rows += rows
-            self._bytes += size
+            self._rows += sign * waiting[0]
+            self._bytes += sign * waiting[1]
+            self._kept_bytes += sign * kept[1]
 
 
 def _text(content: Content) -> str:
@@ -202,7 +271,7 @@ def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]
     # Asked first: an insert that is ignored would still use up a number.
     if _is_known(connection, identity):
         return 0
-    size = len(content.encode()) + _ROW_OVERHEAD
+    size = len(content.encode()) + delivered.ROW_OVERHEAD
     connection.execute(
         "INSERT INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)",
         (identity, kind, run, content, size, now),
@@ -216,47 +285,10 @@ def _is_known(connection: sqlite3.Connection, identity: str) -> bool:
     return connection.execute(known, (identity, identity)).fetchone() is not None
 
 
-def _measure(connection: sqlite3.Connection, where: str, number: int) -> tuple[int, int]:
-    row = connection.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM records WHERE {where}", (number,))
+def _measure(connection: sqlite3.Connection, where: str, *numbers: int) -> Size:
+    row = connection.execute(f"SELECT count(*), coalesce(sum(size), 0) FROM records WHERE {where}", numbers)
     rows, size = row.fetchone()
     return int(rows), int(size)
-
-
-def look(path: Path) -> dict[str, Any]:
-    """What the spool holds, read only and without stopping who writes it."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        rows, size, first, last, oldest = connection.execute(
-            "SELECT count(*), coalesce(sum(size), 0), min(number), max(number), min(created_at) FROM records"
-        ).fetchone()
-        return {
-            "spool": connection.execute("SELECT value FROM meta WHERE name = 'spool'").fetchone()[0],
-            "rows": rows,
-            "bytes": size,
-            "first": first,
-            "last": last,
-            "oldest_at": datetime.fromtimestamp(oldest, UTC).isoformat() if oldest else None,
-            "kinds": dict(connection.execute("SELECT kind, count(*) FROM records GROUP BY kind")),
-            "set_aside": connection.execute("SELECT count(*) FROM set_aside").fetchone()[0],
-            "runs": [
-                {"run": run, "records": records, "closed": bool(closed)}
-                for run, records, closed in connection.execute("SELECT run, records, closed FROM runs ORDER BY seen_at")
-            ],
-        }
-
-
-def records_in(path: Path, most: int, *, aside: bool = False) -> list[dict[str, Any]]:
-    """The oldest records that wait, or those that the MA refused with the reason, whole; read only."""
-    query = "SELECT number, id, kind, content, reason FROM set_aside" if aside else _WAITING
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        rows = connection.execute(f"{query} ORDER BY number LIMIT ?", (most,)).fetchall()
-    return [
-        {"number": number, "id": identity, "kind": kind, ("reason" if aside else "since"): about} | _content(content)
-        for number, identity, kind, content, about in rows
-    ]
-
-
-def _content(text: str) -> dict[str, Any]:
-    return {"content": json.loads(text)}
 
 
 def main(arguments: list[str]) -> int:

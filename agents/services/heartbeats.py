@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from agents import spools
 from agents.models import Activation, OfferedAgent, Server, ServerState
 from agents.models.activation import ActivationState
 from agents.services.answering import to_pass_on
@@ -49,6 +50,7 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
         desired_version=desired.version,
         desired=None if known else desired,
         answers=to_pass_on(server),
+        spool_stored_up_to=spools.stored_less(server, heartbeat.spool, now),
     )
 
 

@@ -21,6 +21,10 @@ class SpoolMark(models.Model):
     # known like one that retention has deleted. `gaps` are [first, last] of the newest: see `failures.gaps`.
     never_came = models.BigIntegerField(_("records that never came"), default=0)
     gaps = models.JSONField(_("their numbers"), default=list)
+    # The last time that records which had been stored were not here any more: see `failures.lost`.
+    lost_at = models.DateTimeField(_("asked for again"), null=True, editable=False)
+    lost_from = models.BigIntegerField(_("from number"), null=True, editable=False)
+    lost_to = models.BigIntegerField(_("to number"), null=True, editable=False)
 
     class Meta:
         verbose_name = _("spool")
@@ -30,6 +34,11 @@ class SpoolMark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server_id} {self.spool} ≤ {self.stored_up_to}"
+
+    @property
+    def is_whole_again(self) -> bool:
+        """What was lost last has come, as far as it will."""
+        return self.lost_to is None or self.stored_up_to >= self.lost_to
 
 
 class RefusedRecord(models.Model):

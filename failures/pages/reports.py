@@ -1,11 +1,13 @@
-"""What of a server's reports could not be stored as it came: refused, in conflict, never come, with fields nobody
-understood."""
+"""What of a server's reports could not be stored as it came: refused, in conflict, never come, lost here
+afterwards, with fields nobody understood."""
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from django.db.models import Sum
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, Server
@@ -16,6 +18,7 @@ from failures.models import FailureProtocol, RecordConflict, RefusedRecord, Spoo
 from failures.pages.protocols import VIEW
 
 SHOWN = 5
+LOST_SHOWN = timedelta(days=30)
 
 
 def server_panel(request: HttpRequest, server: Server) -> Panel | None:
@@ -24,9 +27,12 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
     refused = list(RefusedRecord.objects.filter(server=server).defer("content")[:SHOWN])
     conflicts = list(RecordConflict.objects.filter(server=server).defer("content")[:SHOWN])
     passed = list(SpoolMark.objects.filter(server=server, never_came__gt=0).order_by("-updated_at")[:SHOWN])
+    lost = list(
+        SpoolMark.objects.filter(server=server, lost_at__gt=timezone.now() - LOST_SHOWN).order_by("-lost_at")[:SHOWN]
+    )
     marks = SpoolMark.objects.filter(server=server, unknown_fields__gt=0)
     fields = marks.aggregate(all=Sum("unknown_fields"))["all"] or 0
-    if not (refused or conflicts or passed or fields):
+    if not (refused or conflicts or passed or lost or fields):
         return None
     newest = marks.order_by("-updated_at").first()
     pages = _pages({conflict.stored_id for conflict in conflicts})
@@ -34,6 +40,7 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
         "refused": refused,
         "conflicts": [(conflict, pages.get(conflict.stored_id, "")) for conflict in conflicts],
         "passed": [(mark, ", ".join(_ranges(mark.gaps[::-1][:SHOWN]))) for mark in passed],
+        "lost": [(mark, next(_ranges([(mark.lost_from or 0, mark.lost_to or 0)]))) for mark in lost],
         "fields": fields,
         "names": newest.unknown_names if newest is not None else [],
     }

@@ -108,15 +108,20 @@ class FakeMa:
     def _heartbeat(self, body: Any) -> Any:
         self.heartbeats.append(body)
         known = body["desired_version"] == self.desired.version
+        spool = body["spool"]
+        mark = self.marks.get(spool["id"], 0)
         return {
             "now": body["sent_at"],
             "desired_version": self.desired.version,
             "desired": None if known else dump(self.desired),
             "answers": [{"acknowledgement": one, "action": action} for one, action in self.pending.items()],
+            "spool_stored_up_to": mark if spool["after"] is not None and mark < spool["after"] else None,
         }
 
     def _store(self, body: Any) -> Any:
         mark = self.marks.get(body["spool"], 0)
+        if body["after"] is not None and mark < body["after"]:
+            return {"stored_up_to": mark}
         fresh = [record for record in body["records"] if record["number"] > mark]
         refused = [record for record in fresh if record["number"] in self.refuse]
         self.batches.append(body["records"])

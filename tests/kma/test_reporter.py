@@ -21,9 +21,9 @@ RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
 class Desk:
     """A spool, its reporter and the MA."""
 
-    def __init__(self, folder: Path, ma: FakeMa, token: str = "kma_secret") -> None:
+    def __init__(self, folder: Path, ma: FakeMa, token: str = "kma_secret", keep_seconds: float = 0) -> None:
         self.file = SpoolFile(folder / "spool.sqlite3")
-        self.spool = Spool(self.file, 1_000_000)
+        self.spool = Spool(self.file, 1_000_000, keep_seconds)
         self.client = MaClient(Endpoint(ma.url, "srv-1", token))
         self.reporter = Reporter(self.client, self.spool, "srv-1")
 
@@ -192,3 +192,69 @@ def test_a_pause_ends_when_the_ma_is_heard_again(desk: Desk, ma: FakeMa) -> None
         time.sleep(0.01)
     desk.reporter.stop(drain_seconds=0)
     assert len(ma.records) == 1
+
+
+@pytest.fixture
+def keeping(tmp_path: Path, ma: FakeMa) -> Iterator[Desk]:
+    """A KMA that keeps for an hour what was taken."""
+    one = Desk(tmp_path, ma, keep_seconds=3600)
+    yield one
+    one.close()
+
+
+def lose(ma: FakeMa, desk: Desk, after: int) -> None:
+    """The MA's database is put back from a copy."""
+    ma.marks[str(desk.spool.id)] = after
+    ma.records = {key: record for key, record in ma.records.items() if record["number"] <= after}
+
+
+def test_what_the_ma_has_lost_is_sent_again(keeping: Desk, ma: FakeMa) -> None:
+    keeping.add(20)
+    keeping.steps(1)
+    lose(ma, keeping, after=12)
+    keeping.add(3)
+    keeping.steps(3)
+    assert [record["number"] for record in ma.records.values()] == [*range(1, 24)]
+    assert keeping.spool.report().rows == 0
+
+
+def test_what_the_ma_has_lost_is_sent_again_before_anything_new_happens(keeping: Desk, ma: FakeMa) -> None:
+    keeping.add(20)
+    keeping.steps(1)
+    lose(ma, keeping, after=0)
+    keeping.reporter.send_again(0)
+    keeping.steps(2)
+    assert [record["number"] for record in ma.records.values()] == [*range(1, 21)]
+
+
+def test_what_is_not_kept_any_more_holds_nothing_up(keeping: Desk, ma: FakeMa) -> None:
+    keeping.add(20)
+    keeping.steps(1)
+    with keeping.file.transaction() as connection:
+        connection.execute("DELETE FROM records WHERE number <= 15")
+    lose(ma, keeping, after=3)
+    keeping.add(1)
+    keeping.steps(4)
+    assert [record["number"] for record in ma.records.values()] == [1, 2, 3, *range(16, 22)]
+    assert keeping.spool.report().rows == 0
+
+
+def test_an_answer_from_before_the_loss_changes_nothing_for_good(keeping: Desk, ma: FakeMa) -> None:
+    """The receipt of a database that is gone meanwhile."""
+    keeping.add(20)
+    keeping.steps(1)
+    lose(ma, keeping, after=5)
+    keeping.add(1)
+    ma.answers = [(200, {}, {"stored_up_to": 21})]
+    keeping.steps(1)
+    keeping.add(1)
+    keeping.steps(3)
+    assert [record["number"] for record in ma.records.values()] == [*range(1, 23)]
+
+
+def test_a_loss_that_is_told_late_makes_nothing_twice(keeping: Desk, ma: FakeMa) -> None:
+    keeping.add(20)
+    keeping.steps(1)
+    keeping.reporter.send_again(7)
+    keeping.steps(2)
+    assert len(ma.records) == 20 and keeping.spool.report().rows == 0

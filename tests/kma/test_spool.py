@@ -16,8 +16,9 @@ import pytest
 from contract.messages import Closing, MessageIdentity, RecordRun, Recovered, RunState
 from kma.journal import Totals
 from kma.ledger import Carried, Ledger, Progress
-from kma.spool import New, Spool, look, main
+from kma.spool import New, Spool, main
 from kma.spool_file import SpoolFile
+from kma.spool_look import look
 
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
@@ -164,13 +165,13 @@ def test_what_is_no_spool_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_disk_that_takes_nothing_is_found_out_and_tried_again(file: SpoolFile) -> None:
     spool = Spool(file, 10**9)
-    _may_grow_to(file, 1)
+    may_grow_to(file, 1)
     with pytest.raises(sqlite3.OperationalError):
         spool.append([new() for _ in range(200)])
     assert spool.full and spool.report().full and "disk is full" in spool.problem
     spool.try_again()
     assert spool.full
-    _may_grow_to(file, 2**30)
+    may_grow_to(file, 2**30)
     spool.try_again()
     assert (spool.full, spool.problem, spool.report().rows) == (False, "", 0)
     spool.append([new()])
@@ -184,7 +185,7 @@ def test_a_mistake_of_ours_is_no_matter_of_the_disk(file: SpoolFile) -> None:
     assert not spool.full
 
 
-def _may_grow_to(file: SpoolFile, pages: int) -> None:
+def may_grow_to(file: SpoolFile, pages: int) -> None:
     """Not beyond what it has already. SQLite has one answer for this and for a full disk."""
     with file.reading() as connection:
         connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
