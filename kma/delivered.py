@@ -9,8 +9,9 @@ WAITS = "number > (SELECT coalesce(max(number), 0) FROM delivered)"  # of a row 
 ROW_OVERHEAD = 100  # bytes that a row costs beside its content, about
 SLOT = 600  # seconds: how finely it is noted when what was delivered
 KEEP_IDS = 20_000  # remembered after their rows are gone
-SLACK = 64  # one part of so many of the bound goes beyond what must: room is not made for each row
-MOST = 10_000  # rows that go at once for their age
+# Rows go a few at a time: who has a failure to store waits meanwhile.
+SLACK = 512  # one part of so many of the bound goes beyond what must, so that room is not made for each row
+MOST = 500  # rows that go at once for their age
 
 
 def mark(connection: sqlite3.Connection) -> int:

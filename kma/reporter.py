@@ -263,7 +263,8 @@ class Reporter:
     def _tidy(self) -> None:
         if time.monotonic() >= self._tidy_at:
             self._tidy_at = time.monotonic() + self.TIDY
-            self._spool.forget_old()
+            if self._spool.forget_old():
+                self._tidy_at = 0.0  # there may be more: with the next step
 
     def _go_back(self, stored_up_to: int) -> int:
         """Its database was put back from a copy, or lost its last commits: how much of that is sent again."""

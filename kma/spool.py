@@ -191,11 +191,12 @@ class Spool:
         self._changed(waiting=aside)
         return moved[0] + aside[0]
 
-    def forget_old(self) -> None:
-        """What was taken long ago is not kept for ever."""
+    def forget_old(self) -> int:
+        """What was taken long ago is not kept for ever: how many are gone, 0 when there are no more such."""
         with self._file.transaction() as connection:
             gone = delivered.forget(connection, delivered.old(connection, time.time() - self._keep))
         self._changed(kept=gone, sign=-1)
+        return gone[0]
 
     # -- what is not taken --------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from agents.services.signs import sign_of_life
 from ma_site.checks.finding import Finding, bad, good, register
 
 # Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was told that
-# it is stored and has deleted its copy.
+# it is stored and keeps its copy for some hours only.
 LASTING = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -32,7 +32,7 @@ def check(now: datetime) -> Iterator[Finding]:
     if passing:
         yield bad(
             f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(passing)} is off",
-            "Switch it on in postgresql.conf (or for the role) and reload: KMAs delete what the MA says it has stored.",
+            "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to be stored.",
         )
 
 

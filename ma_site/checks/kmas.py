@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.conf import settings
+from django.db.models import F
 
 from agents.models import Activation, ActivationState, Server, ServerState
 from agents.services.expected import is_expected
+from failures.models import SpoolMark
 from ma_site.checks.finding import Finding, bad, good, register
 
 
@@ -21,6 +23,12 @@ def check(now: datetime) -> Iterator[Finding]:
             yield bad(f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}")
         for problem in server.problems:
             yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
+    for mark in SpoolMark.objects.filter(lost_to__gt=F("stored_up_to")).select_related("server"):
+        yield bad(
+            f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored and are "
+            "not in the database any more",
+            f"Let its KMA run: it sends again what it still has. {mark.server.name} has more on its page.",
+        )
     waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
     for activation in waiting.select_related("setting"):
         yield bad(

@@ -58,6 +58,12 @@ class FakeMa:
         with self._lock:
             self.desired = DesiredState(self.server, uuid4().hex, runs)
 
+    def lose(self, spool: str, after: int) -> None:
+        """The database is put back from a copy: of one spool, all that there is."""
+        with self._lock:
+            self.marks[spool] = after
+            self.records = {key: record for key, record in self.records.items() if record["number"] <= after}
+
     def kinds(self) -> list[str]:
         with self._lock:
             return [record["kind"] for record in self.records.values()]

@@ -108,6 +108,15 @@ def test_it_goes_when_it_was_taken_long_ago_however_long_it_had_waited(
     assert waiting(spool) == [4, 5], "the mark is known though its rows are gone"
 
 
+def test_many_old_ones_go_a_few_at_a_time(file: SpoolFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [time.time()]
+    monkeypatch.setattr("kma.spool.time.time", lambda: now[0])
+    spool = filled(file, 1200, taken=1100)
+    now[0] += 60 * HOUR
+    assert [spool.forget_old() for _ in range(4)] == [500, 500, 100, 0]
+    assert kept(file) == [*range(1101, 1201)] == waiting(spool)
+
+
 def test_what_the_ma_refused_is_asked_again_as_well(file: SpoolFile) -> None:
     spool = filled(file, 5)
     spool.put_aside(2, "no")

@@ -35,6 +35,7 @@ class Server:
             redis_url="redis://127.0.0.1:1",
             heartbeat_seconds=0.1,
             spool_bytes=10**7,
+            keep_seconds=3600,
             log_level="INFO",
         )
         self.host: Host | None = None
@@ -86,6 +87,18 @@ def test_what_the_ma_wants_runs_and_what_it_does_not_want_ends_with_a_closing_re
     assert closing["records"] == len(ma.kinds()) - 1
     assert (closing["handled"], closing["failed"]) == (1, 3)
     assert server.links["orders"].stopped
+
+
+def test_what_the_ma_has_lost_comes_again_though_nothing_new_happens(server: Server, ma: FakeMa) -> None:
+    ma.want(wanted())
+    server.messages["orders"] = [message({"do": "raise"})]
+    server.start()
+    eventually(lambda: len(ma.contents("protocol")) == 3, "all attempts")
+    eventually(lambda: ma.last["spool"]["rows"] == 0 and ma.last["spool"]["after"] == 3, "an empty spool")
+    stored = set(ma.records)
+    ma.lose(ma.last["spool"]["id"], after=1)
+    eventually(lambda: set(ma.records) == stored, "what was lost")
+    assert len(ma.contents("protocol")) == 3
 
 
 def test_heartbeats_say_who_speaks_what_is_offered_and_what_is_known(server: Server, ma: FakeMa) -> None:

@@ -202,16 +202,10 @@ def keeping(tmp_path: Path, ma: FakeMa) -> Iterator[Desk]:
     one.close()
 
 
-def lose(ma: FakeMa, desk: Desk, after: int) -> None:
-    """The MA's database is put back from a copy."""
-    ma.marks[str(desk.spool.id)] = after
-    ma.records = {key: record for key, record in ma.records.items() if record["number"] <= after}
-
-
 def test_what_the_ma_has_lost_is_sent_again(keeping: Desk, ma: FakeMa) -> None:
     keeping.add(20)
     keeping.steps(1)
-    lose(ma, keeping, after=12)
+    ma.lose(str(keeping.spool.id), after=12)
     keeping.add(3)
     keeping.steps(3)
     assert [record["number"] for record in ma.records.values()] == [*range(1, 24)]
@@ -221,7 +215,7 @@ def test_what_the_ma_has_lost_is_sent_again(keeping: Desk, ma: FakeMa) -> None:
 def test_what_the_ma_has_lost_is_sent_again_before_anything_new_happens(keeping: Desk, ma: FakeMa) -> None:
     keeping.add(20)
     keeping.steps(1)
-    lose(ma, keeping, after=0)
+    ma.lose(str(keeping.spool.id), after=0)
     keeping.reporter.send_again(0)
     keeping.steps(2)
     assert [record["number"] for record in ma.records.values()] == [*range(1, 21)]
@@ -232,7 +226,7 @@ def test_what_is_not_kept_any_more_holds_nothing_up(keeping: Desk, ma: FakeMa) -
     keeping.steps(1)
     with keeping.file.transaction() as connection:
         connection.execute("DELETE FROM records WHERE number <= 15")
-    lose(ma, keeping, after=3)
+    ma.lose(str(keeping.spool.id), after=3)
     keeping.add(1)
     keeping.steps(4)
     assert [record["number"] for record in ma.records.values()] == [1, 2, 3, *range(16, 22)]
@@ -243,7 +237,7 @@ def test_an_answer_from_before_the_loss_changes_nothing_for_good(keeping: Desk, 
     """The receipt of a database that is gone meanwhile."""
     keeping.add(20)
     keeping.steps(1)
-    lose(ma, keeping, after=5)
+    ma.lose(str(keeping.spool.id), after=5)
     keeping.add(1)
     ma.answers = [(200, {}, {"stored_up_to": 21})]
     keeping.steps(1)

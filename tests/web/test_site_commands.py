@@ -8,6 +8,7 @@ from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -21,6 +22,7 @@ from agents.services import tokens
 from agents.services.settings import disable_setting
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Outgoing
+from failures.models import SpoolMark
 from ma_site.checks import database
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
 from ma_site.demo_orders import DECK, order
@@ -237,6 +239,14 @@ def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(setting: Laun
     assert "logs" not in told.what_to_do
     assert [finding.ok for finding in findings("KMAs") if finding.detail.startswith("spare")] == [True]
     assert not [finding for finding in findings("tokens") if "spare" in finding.detail]
+
+
+def test_the_doctor_tells_what_the_database_has_lost_until_it_has_come_again(server: Server) -> None:
+    mark = SpoolMark.objects.create(spool=uuid4(), server=server, stored_up_to=30, lost_from=31, lost_to=1500)
+    [told] = [finding for finding in findings("KMAs") if "records 31 to 1500 of its spool" in finding.detail]
+    assert not told.ok and "sends again" in told.what_to_do
+    SpoolMark.objects.filter(pk=mark.pk).update(stored_up_to=1500)
+    assert not [finding for finding in findings("KMAs") if "of its spool" in finding.detail]
 
 
 def test_the_doctor_finds_messages_that_the_broker_could_not_read(
