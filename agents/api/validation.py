@@ -1,14 +1,16 @@
 """Serializers that keep the rules of the model: the API refuses exactly what the admin's form refuses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError as ModelError
 from django.db.models import ManyToManyField, Model
+from django.http import QueryDict
 from rest_framework import serializers
 from rest_framework.request import Request
 
 from agents.api.pagination import KeysetPages
+from agents.unclear import unclear
 
 M = TypeVar("M", bound=Model)
 
@@ -34,6 +36,12 @@ class QuerySerializer(serializers.Serializer[Any]):
                 {unknown[0]: f"There is no such filter; there are: {sorted(self.fields)}."}
             )
         return attrs
+
+
+def check_clear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> None:
+    """Raises ValidationError. Of a filter in an address: see `agents.unclear`."""
+    if problems := unclear(query, names, several):
+        raise serializers.ValidationError(problems)
 
 
 class NoBody(BodySerializer):

@@ -11,9 +11,11 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from agents.api.errors import Conflict
+from agents.api.validation import check_clear
 from agents.services.rights import may_anywhere
 from agents.sheets import FORMATS
 from dlq.export_limits import NotExported
+from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.pages.export import export_response, filter_in
 from dlq.rights import SEE
 
@@ -40,6 +42,7 @@ class ExportLetters(APIView):
         asked = ExportQuery(data=request.query_params)
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
+        check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
         query = filter_in(request.query_params)
         try:
             return export_response(request.user, key="", query=query, form=wanted["file"], bodies=wanted["bodies"])

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
+from agents.api.validation import check_clear
 from agents.pages.instants import InstantFilter
 from agents.pages.lists import COUNTED
 from agents.services.broker import management
@@ -22,7 +23,7 @@ from contract.text import storable
 from contract.typed import to_json
 from dlq.api.seeing import SeesLetters
 from dlq.finding.fields import PairsFilter, WholeNumberFilter
-from dlq.finding.filters import LetterFilter
+from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.letters_for import found, letters_for, newest_found, queues_for
 from dlq.masking import Masks
 from dlq.masks import masks_for
@@ -112,6 +113,7 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         "how many the broker counts now (null with `broker_problem` when it is away).",
     )
     def get(self, request: Request) -> Response:
+        check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
         filters, _rows = found(request.query_params, request.user)
         before, size = _number(request, "before", 2**63 - 1), _number(request, "page_size", LARGEST_PAGE) or PAGE_SIZE
         if not filters.is_valid():

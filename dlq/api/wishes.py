@@ -2,12 +2,15 @@
 
 from typing import Any, NoReturn
 
+from django.http import QueryDict
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 
 from agents.api.errors import ApiProblem, Conflict, Forbidden
 from agents.models import LaunchSetting
+from agents.unclear import unclear
 from dlq.asking import NotAllowed, Wish, listed_scope
+from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.models import Action, Scope
 from dlq.preflight import CODES
 from dlq.replay.jobs import LARGEST_SELECTION
@@ -63,9 +66,20 @@ class AskSerializer(serializers.Serializer[Any]):
             )
         if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
             raise serializers.ValidationError({"target": "A redirect needs a target, and nothing else has one."})
+        if "query" in attrs:
+            _check_query(attrs["query"])
         if attrs.get("letters") == []:
             raise serializers.ValidationError({"letters": "Name at least one letter."})
         return attrs
+
+
+def _check_query(query: str) -> None:
+    """Raises ValidationError: an empty one, or an empty part of it, would choose everything."""
+    if not query.strip():
+        raise serializers.ValidationError({"query": "It is empty. For everything say all: true."})
+    problems = unclear(QueryDict(query), LetterFilter.base_filters, SEVERAL)
+    if problems:
+        raise serializers.ValidationError({"query": [f"{name}: {problem}" for name, problem in problems.items()]})
 
 
 def wish_of(asked: dict[str, Any]) -> Wish:

@@ -11,10 +11,11 @@ from django.core.management.base import CommandError, CommandParser
 from django.http import QueryDict
 
 from agents.models import LaunchSetting
+from agents.unclear import unclear
 from contract.properties import dead_letter_queue
 from dlq import exporting
 from dlq.commands.rest import person_named
-from dlq.finding.filters import LetterFilter
+from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.finding.newest import newest
 from dlq.letters_for import letters_for
 from dlq.masking import Masks
@@ -110,7 +111,7 @@ def _is_known(key: str) -> bool:
 
 
 def said(options: dict[str, Any]) -> QueryDict:
-    """Raises CommandError for what is said in both ways."""
+    """Raises CommandError for what is said in both ways, or without a value."""
     data = QueryDict(options[WHOLE].lstrip("?")).copy()
     for name in LetterFilter.base_filters:
         value = options[name]
@@ -119,6 +120,8 @@ def said(options: dict[str, Any]) -> QueryDict:
         if name in data:
             raise CommandError(f"{name}: in --{WHOLE} and as --{name.replace('_', '-')}; say it once.")
         data.setlist(name, value if isinstance(value, list) else [value])
+    for name, problem in unclear(data, LetterFilter.base_filters, SEVERAL).items():
+        raise CommandError(f"{name}: {problem}")
     return data
 
 

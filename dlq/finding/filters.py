@@ -41,6 +41,10 @@ def _text(label: Any, most: int = 300) -> django_filters.CharFilter:
     return django_filters.CharFilter(label=label, max_length=most, strip=True)
 
 
+# Of which an address may have more than one.
+SEVERAL = frozenset({"prop"})
+
+
 class LetterFilter(django_filters.FilterSet):
     """`asked` is what it means, once it is valid. `queue`: of this one only. `at`: the instant that it was
     asked at, None: now. Built by `dlq.letters_for.found`."""

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from agents.api.errors import Conflict
+from agents.api.validation import check_clear
 from agents.pages.streams import file_response
 from agents.sheets import FORMATS
 from failures.exporting import NotExported, stream_of
@@ -37,6 +38,7 @@ class ExportProtocols(APIView):
             raise PermissionDenied
         asked = ProtocolExportQuery(data=request.query_params)
         asked.is_valid(raise_exception=True)
+        check_clear(request.query_params, ProtocolFilter.base_filters)
         filters, form = ProtocolFilter(request.query_params), asked.validated_data["file"]
         if not filters.is_valid():
             raise serializers.ValidationError(filters.form.errors)

@@ -14,6 +14,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
+from agents.api.validation import check_clear
 from agents.pages.instants import InstantFilter
 from contract.messages import MAX_BATCH_BYTES
 from failures.api.intake import check, take
@@ -115,6 +116,7 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
         "comes in bounded time at any size: a text is looked for from the newest on.",
     )
     def get(self, request: Request) -> Response:
+        check_clear(request.query_params, ProtocolFilter.base_filters)
         filters = ProtocolFilter(request.query_params)
         if not filters.is_valid():
             raise serializers.ValidationError(filters.form.errors)

@@ -110,6 +110,15 @@ def test_a_state_that_does_not_exist_is_400(viewer: APIClient) -> None:
     assert viewer.get(f"{LETTERS}?state=undead").status_code == 400
 
 
+@pytest.mark.parametrize("query", ["message_key=", "exception=%20", "prop=a%3D1&prop=", "text=a&text=b"])
+def test_what_a_script_left_empty_or_says_twice_finds_nothing_at_all(viewer: APIClient, query: str) -> None:
+    """Of a page people see what it finds."""
+    name = query.partition("=")[0]
+    for url in (f"{LETTERS}?{query}", f"{LETTERS}export/?{query}"):
+        answer = viewer.get(url)
+        assert answer.status_code == 400 and name in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "shown"),
     [

@@ -140,6 +140,8 @@ def test_text_for_a_terminal_moves_nothing_on_it() -> None:
     [(["list", "--setting", "ordres"], "no setting 'ordres'"), (["list", "--limit", "0"], "from 1 to 1000"),
      (["list", "--since", "yesterday"], "since: "), (["list", "--state", "undead"], "state: .*undead"),
      (["list", "--filter", "exeption=KeyError"], "There is no filter .exeption"),
+     (["list", "--message-key", ""], "message_key: It has no value"),
+     (["export", "--filter", "text="], "text: It has no value"),
      (["list", "--filter", "span=1d", "--span", "1h"], "span: in --filter and as --span; say it once"),
      (["export", "--text", "..."], "text: There is no word"), (["show"], "Name a letter, or give a filter"),
      (["show", "7", "--text", "x"], "one of the two"), (["show", "--text", "nowhere"], "Nothing matches"),

@@ -109,6 +109,17 @@ def test_a_filter_that_means_nothing_is_400(viewer: User, query: str) -> None:
     assert answer.status_code == 400 and "__all__" not in answer.content.decode()
 
 
+@pytest.mark.parametrize("query", ["message_key=", "fingerprint=%20", "span=&setting=orders", "setting=a&setting=b"])
+def test_what_a_script_left_empty_or_says_twice_finds_nothing_at_all(
+    viewer: User, stored: list[str], query: str
+) -> None:
+    name = query.partition("=")[0]
+    answer = client(viewer).get(f"{URL}?{query}")
+    assert answer.status_code == 400 and name in answer.content.decode()
+    exporter = reports.person("exporter", "failures.view_failureprotocol", "failures.can_export_protocols")
+    assert client(exporter).get(f"{URL}export/?{query}").status_code == 400
+
+
 def test_one_protocol_comes_whole(viewer: User, stored: list[str]) -> None:
     row = client(viewer).get(f"{URL}{stored[0]}/").json()
     assert row["traceback"].startswith("Traceback") and row["properties"] == {}
