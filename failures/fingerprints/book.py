@@ -1,7 +1,7 @@
 """The book of known errors: written by people, shown wherever the fingerprint appears again."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,6 +28,9 @@ class Known:
     owner: str = ""
     ticket: str = ""
     advice: str = ""
+
+
+SAID = tuple(each.name for each in fields(Known))
 
 
 def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownError:
@@ -79,6 +82,8 @@ def _change(
         setattr(entry, name, value)
     entry.changed_at, entry.changed_by = now, by
     entry.save()
+    if entry.fixed_at is None and not any(getattr(entry, name) for name in SAID):
+        KnownError.objects.filter(pk=entry.pk).delete()  # nothing is known of it any more
     FingerprintChange.objects.create(
         fingerprint_id=entry.pk, what=what, detail=detail, by=by, by_name=by.get_username(), at=now
     )

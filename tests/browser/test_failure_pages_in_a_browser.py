@@ -69,6 +69,21 @@ def test_every_page_at_every_size(live_server: Any, world: World, opened: Callab
                 browser.picture(folder / f"failures-{number}-{name}-{width}.png", whole=True)
 
 
+def test_nothing_is_cut_off_at_any_width(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
+    """Around each width at which columns go."""
+    failed(world, 3)
+    browser = opened("chief", width=1400, height=1000)
+    for language in ("en", "ru"):
+        browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+        for name, path in pages(world).items():
+            for width in (1366, 1350, 1349, 1300, 1299, 1051, 1050, 1001, 1000):
+                browser.resize(width, 1000)
+                browser.open(live_server.url + path)
+                said = (name, language, width)
+                assert browser.run(TOO_WIDE) <= 0, said
+                assert browser.run(BEYOND) == [], said
+
+
 @pytest.mark.parametrize("number", [0, 3, 100_000])
 def test_what_pages_count_is_what_there_is(
     live_server: Any, world: World, opened: Callable[..., Browser], number: int

@@ -63,6 +63,19 @@ def test_one_has_its_trend_its_book_and_its_history(world: World) -> None:
     assert writer.post(f"{URL}{row.pk}/not-fixed/").json()["known"]["fixed_at"] is None
 
 
+def test_an_entry_of_which_nothing_is_left_is_none(world: World) -> None:
+    row, writer = one(world), client(world, "operator")
+    writer.post(f"{URL}{row.pk}/fixed/")
+    writer.post(f"{URL}{row.pk}/not-fixed/")
+    assert writer.get(f"{URL}{row.pk}/").json()["known"] is None
+    writer.post(f"{URL}{row.pk}/known/", {"ticket": "OPS-1"}, format="json")
+    writer.post(f"{URL}{row.pk}/known/", {}, format="json")
+    whole = writer.get(f"{URL}{row.pk}/").json()
+    assert whole["known"] is None and len(whole["history"]) == 4
+    writer.post(f"{URL}{row.pk}/known/", {"ticket": "OPS-2"}, format="json")
+    assert writer.get(f"{URL}{row.pk}/").json()["known"]["ticket"] == "OPS-2"
+
+
 def test_merged_and_split(world: World) -> None:
     row, writer = one(world), client(world, "operator")
     other = Fingerprint.objects.order_by("-count")[1].pk
