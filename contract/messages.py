@@ -253,7 +253,8 @@ class RecordBatch:
     """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order. `sent_at` by the KMA's clock.
 
     `after`: the highest number that the MA has stored, as the KMA was told, where it can send some of that again. An MA
-    that has less than this stores nothing of the batch and says what it has: the KMA goes on behind that.
+    that has less than this stores nothing of the batch and says what it has: the KMA goes on behind that. `first`: the
+    first number of this spool; not 1 where it was put back from a copy and goes on under a new id.
     """
 
     server: str
@@ -262,6 +263,7 @@ class RecordBatch:
     version: int = VERSION
     sent_at: datetime | None = None
     after: int | None = None
+    first: int = 1
 
 
 @dataclass(frozen=True, slots=True)

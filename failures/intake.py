@@ -77,7 +77,7 @@ def accept_batch(
     _check(server, batch)
     skew = None if batch.sent_at is None else round((batch.sent_at - now).total_seconds(), 3)
     with transaction.atomic(durable=True):
-        mark = _locked_mark(server, batch.spool, now)
+        mark = _locked_mark(server, batch, now)
         if batch.after is not None and mark.stored_up_to < batch.after:
             lost.note(mark, batch.after, now)
             return RecordReceipt(stored_up_to=mark.stored_up_to)
@@ -112,7 +112,8 @@ def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now:
             "records never came", server=mark.server.name, spool=str(mark.spool), numbers=passed[: gaps.MOST_GAPS]
         )
         mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest(mark.gaps, passed)
-        changed += ["never_came", "gaps"]
+        mark.passed_at = now
+        changed += ["never_came", "gaps", "passed_at"]
     if fresh:
         mark.stored_up_to, mark.updated_at = fresh[-1].number, now
         changed += ["stored_up_to", "updated_at"]
@@ -134,6 +135,8 @@ def _check(server: Server, batch: RecordBatch) -> None:
         raise ForeignReport(f"The token is of server {server.name}, the report of {', '.join(foreign)[:200]}.")
     if batch.after is not None and not 0 <= batch.after <= BIGGEST:
         raise ContractError("after", f"must be between 0 and {BIGGEST}")
+    if not 0 < batch.first <= BIGGEST:
+        raise ContractError("first", f"must be between 1 and {BIGGEST}")
     for index, record in enumerate(batch.records):
         if not 0 < record.number <= BIGGEST:
             raise ContractError(f"records[{index}].number", f"must be between 1 and {BIGGEST}")
@@ -146,11 +149,12 @@ def _server_named(record: Record) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _locked_mark(server: Server, spool: UUID, now: datetime) -> SpoolMark:
+def _locked_mark(server: Server, batch: RecordBatch, now: datetime) -> SpoolMark:
     marks = SpoolMark.objects.select_for_update()
-    mark, _ = marks.get_or_create(spool=spool, defaults={"server": server, "updated_at": now})
+    fresh = {"server": server, "updated_at": now, "stored_up_to": batch.first - 1}
+    mark, _ = marks.get_or_create(spool=batch.spool, defaults=fresh)
     if mark.server_id != server.pk:
-        raise ForeignReport(f"The spool {spool} belongs to another server than the token's, {server.name}.")
+        raise ForeignReport(f"The spool {batch.spool} belongs to another server than the token's, {server.name}.")
     return mark
 
 

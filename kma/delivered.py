@@ -42,15 +42,18 @@ def go_back(connection: sqlite3.Connection, to: int, now: float) -> tuple[int, i
     """What is above waits again, also what the MA refused: it knows nothing of that now. (rows, bytes) of these."""
     connection.execute("DELETE FROM delivered WHERE number > ?", (to,))
     note(connection, to, now)
-    size = f"length(CAST(content AS BLOB)) + {ROW_OVERHEAD}"
-    row = connection.execute(f"SELECT count(*), coalesce(sum({size}), 0) FROM set_aside WHERE number > ?", (to,))
-    aside, bytes_ = row.fetchone()
-    connection.execute(
-        f"INSERT INTO records SELECT number, id, kind, '', content, {size}, ? FROM set_aside WHERE number > ?",
+    again = connection.execute(
+        f"SELECT number, id, kind, '', content, length(CAST(content AS BLOB)) + {ROW_OVERHEAD}, ? FROM set_aside"
+        " WHERE number > ? ORDER BY number",
         (now, to),
-    )
+    ).fetchall()
     connection.execute("DELETE FROM set_aside WHERE number > ?", (to,))
-    return int(aside), int(bytes_)
+    rows = size = 0
+    for row in again:
+        # One id may have been refused twice under two numbers.
+        if connection.execute("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", row).rowcount:
+            rows, size = rows + 1, size + row[5]
+    return rows, size
 
 
 def old(connection: sqlite3.Connection, before: float) -> int:

@@ -133,8 +133,9 @@ class Host:
     def _beat(self) -> None:
         self._spool.try_again()
         sent_ns = boottime_ns()  # before it is sent: the MA heard of this server no earlier
+        heartbeat = self._heartbeat()
         try:
-            reply = self._client.heartbeat(self._heartbeat())
+            reply = self._client.heartbeat(heartbeat)
         except (Unanswered, NotAllowed, Rejected) as error:
             asked = error.after if isinstance(error, Unanswered) else None
             wait = self._pause.next(asked)
@@ -149,6 +150,8 @@ class Host:
         self._ma_problem = ""
         self._pause.reset()
         self._next_heartbeat = time.monotonic() + self._config.heartbeat_seconds
+        if reply.spool_stored_up_to is not None:
+            self._reporter.send_again(reply.spool_stored_up_to, heartbeat.spool.after)
         self._obey(reply, sent_ns)
 
     def _obey(self, reply: HeartbeatReply, sent_ns: int) -> None:
@@ -162,8 +165,6 @@ class Host:
             self._take(wish)
             self._keeper.step()
         self._keeper.pass_on(reply.answers)
-        if reply.spool_stored_up_to is not None:
-            self._reporter.send_again(reply.spool_stored_up_to)
         # After the wish: a run that is not wanted any more must not begin because its lease goes on.
         self._keeper.answered(sent_ns)
 

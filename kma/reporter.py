@@ -189,7 +189,7 @@ class Reporter:
         self._pause = Pause()
         self._limit = MAX_RECORDS
         self._tries = 0
-        self._asked_for: int | None = None
+        self._asked_for: tuple[int, int | None] | None = None
         self._tidy_at = 0.0
         self._log = logger(server=server)
         self._stop = threading.Event()
@@ -205,9 +205,9 @@ class Reporter:
         self._pause.reset()
         self._wake.set()
 
-    def send_again(self, stored_up_to: int) -> None:
-        """The MA has no more than this of the spool, though it had taken more. From any thread."""
-        self._asked_for = stored_up_to
+    def send_again(self, stored_up_to: int, told: int | None) -> None:
+        """The MA has no more than this of the spool, though we `told` it that it had taken more. From any thread."""
+        self._asked_for = stored_up_to, told
         self.wake()
 
     def stop(self, *, drain_seconds: float) -> None:
@@ -226,8 +226,9 @@ class Reporter:
         while not self._stop.is_set():
             try:
                 wait = self.step()
-            except Exception:
+            except Exception as error:
                 self._log.exception("reporter failed")
+                self.problem = f"nothing is reported: {type(error).__name__}: {error}"[:500]
                 wait = LONGEST_PAUSE
             if wait and self._wake.wait(wait):
                 self._wake.clear()
@@ -236,13 +237,22 @@ class Reporter:
         """Sends one batch, if there is one. Seconds to wait."""
         self._tidy()
         if self._asked_for is not None:
-            asked_for, self._asked_for = self._asked_for, None
-            self._go_back(asked_for)
+            (stored, told), self._asked_for = self._asked_for, None
+            if told == self._spool.delivered():  # else a batch was faster, or has gone back already
+                self._go_back(stored)
         # The mark moves in this thread only: it is the one of these records.
         records, after = self._spool.head(self._limit, BATCH_BYTES), self._spool.delivered()
         if not records:
+            self.problem = ""
             return self.IDLE
-        batch = RecordBatch(self._server, self._spool.id, tuple(records), sent_at=datetime.now(UTC), after=after)
+        batch = RecordBatch(
+            self._server,
+            self._spool.id,
+            tuple(records),
+            sent_at=datetime.now(UTC),
+            after=after,
+            first=self._spool.first,
+        )
         try:
             receipt = self._client.deliver(batch)
         except Unanswered as error:

@@ -1,8 +1,8 @@
 """Records on their way to the MA. When `append` returns they are on disk; their numbers grow by one. What the MA has
 taken is kept for a while (`kma.delivered`), within the same bound: it goes before anything that waits.
 
-A record's id is stored once, also when its row was taken and deleted meanwhile: a record made again after a crash has
-no effect. `python -m kma.spool PATH` shows what a spool holds.
+A record's id is stored once, also when its row was taken, refused or deleted meanwhile: a record made again after a
+crash has no effect. `python -m kma.spool PATH` shows what a spool holds.
 """
 
 import argparse
@@ -218,9 +218,16 @@ class Spool:
     def renew_id(self) -> UUID:
         """What was taken under the old identity must not be offered under the new one."""
         with self._file.transaction() as connection:
-            gone = delivered.forget(connection, delivered.mark(connection))
+            mark = delivered.mark(connection)
+            gone = delivered.forget(connection, mark)
+            first = delivered.oldest(connection) or mark + 1
         self._changed(kept=gone, sign=-1)
-        return self._file.renew_id()
+        return self._file.renew_id(first)
+
+    @property
+    def first(self) -> int:
+        """The first number under its identity."""
+        return self._file.first
 
     def last_number(self) -> int:
         """The highest number that a record ever got here."""
@@ -282,8 +289,8 @@ def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]
 
 
 def _is_known(connection: sqlite3.Connection, identity: str) -> bool:
-    known = "SELECT 1 FROM records WHERE id = ? UNION ALL SELECT 1 FROM taken WHERE id = ?"
-    return connection.execute(known, (identity, identity)).fetchone() is not None
+    known = " UNION ALL ".join(f"SELECT 1 FROM {table} WHERE id = ?1" for table in ("records", "taken", "set_aside"))
+    return connection.execute(known, (identity,)).fetchone() is not None
 
 
 def _measure(connection: sqlite3.Connection, where: str, *numbers: int) -> Size:

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS delivered (slot INTEGER PRIMARY KEY, number INTEGER N
 CREATE TABLE IF NOT EXISTS taken (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS set_aside (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS set_aside_by_id ON set_aside (id);
 CREATE TABLE IF NOT EXISTS runs (
     run TEXT PRIMARY KEY, about TEXT NOT NULL, records INTEGER NOT NULL DEFAULT 0, totals TEXT NOT NULL DEFAULT '{}',
     closed INTEGER NOT NULL DEFAULT 0, seen_at REAL NOT NULL) WITHOUT ROWID;
@@ -72,12 +73,21 @@ class SpoolFile:
         with self.reading() as connection:
             return UUID(connection.execute("SELECT value FROM meta WHERE name = 'spool'").fetchone()[0])
 
-    def renew_id(self) -> UUID:
-        """A new identity, for a file that was put back from a copy: the MA has seen higher numbers of the old one."""
+    def renew_id(self, first: int) -> UUID:
+        """A new identity, for a file that was put back from a copy: the MA has seen higher numbers of the old one.
+        `first`: its first number."""
         new = uuid4()
         with self.transaction() as connection:
             connection.execute("UPDATE meta SET value = ? WHERE name = 'spool'", (str(new),))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('first', ?)", (str(first),))
         return new
+
+    @property
+    def first(self) -> int:
+        """The first number under this identity."""
+        with self.reading() as connection:
+            row = connection.execute("SELECT value FROM meta WHERE name = 'first'").fetchone()
+        return int(row[0]) if row else 1
 
     def close(self) -> None:
         with self._lock:

@@ -11,6 +11,11 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField(
+            model_name="spoolmark",
+            name="passed_at",
+            field=models.DateTimeField(editable=False, null=True, verbose_name="last passed over"),
+        ),
+        migrations.AddField(
             model_name='spoolmark',
             name='lost_at',
             field=models.DateTimeField(editable=False, null=True, verbose_name='asked for again'),

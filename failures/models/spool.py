@@ -21,6 +21,7 @@ class SpoolMark(models.Model):
     # known like one that retention has deleted. `gaps` are [first, last] of the newest: see `failures.gaps`.
     never_came = models.BigIntegerField(_("records that never came"), default=0)
     gaps = models.JSONField(_("their numbers"), default=list)
+    passed_at = models.DateTimeField(_("last passed over"), null=True, editable=False)
     # The last time that records which had been stored were not here any more: see `failures.lost`.
     lost_at = models.DateTimeField(_("asked for again"), null=True, editable=False)
     lost_from = models.BigIntegerField(_("from number"), null=True, editable=False)

@@ -44,7 +44,11 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
         "fields": fields,
         "names": newest.unknown_names if newest is not None else [],
     }
-    return {"title": _("Reports that were not as agreed"), "template": "failures/reports.html", "context": context}
+    return {
+        "title": _("Reports that are missing or not as agreed"),
+        "template": "failures/reports.html",
+        "context": context,
+    }
 
 
 def _pages(stored: Collection[UUID]) -> dict[UUID, str]:

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import F
 
 from agents.models import Activation, ActivationState, Server, ServerState
 from agents.services.expected import is_expected
-from failures.models import SpoolMark
+from failures import lost
 from ma_site.checks.finding import Finding, bad, good, register
 
 
@@ -23,17 +22,28 @@ def check(now: datetime) -> Iterator[Finding]:
             yield bad(f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}")
         for problem in server.problems:
             yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
-    for mark in SpoolMark.objects.filter(lost_to__gt=F("stored_up_to")).select_related("server"):
-        yield bad(
-            f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored and are "
-            "not in the database any more",
-            f"Let its KMA run: it sends again what it still has. {mark.server.name} has more on its page.",
-        )
+    yield from _missing(now)
     waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
     for activation in waiting.select_related("setting"):
         yield bad(
             f"{activation.setting.key} is enabled and does not run: {activation.reason}",
             "Start a KMA of its pool that lists the agent's module in KMA_AGENTS.",
+        )
+
+
+def _missing(now: datetime) -> Iterator[Finding]:
+    for mark in lost.still_lost(now):
+        yield bad(
+            f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored and are "
+            "not in the database any more",
+            f"Let its KMA run: it sends again what it still has. {mark.server.name} has more on its page.",
+        )
+    for mark in lost.passed_over(now):
+        first, last = mark.gaps[-1]
+        yield bad(
+            f"{mark.server.name}: {mark.never_came} records of its spool never came, the latest {first} to {last}",
+            f"What failed in them is not here. Why that may be: the page of {mark.server.name}, docs/operations.md. "
+            "This is told for a day.",
         )
 
 

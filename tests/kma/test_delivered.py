@@ -126,10 +126,23 @@ def test_what_the_ma_refused_is_asked_again_as_well(file: SpoolFile) -> None:
     assert spool.report() == Spool(file, 10**7, 48 * HOUR).report()
 
 
+def test_what_was_refused_and_made_again_is_there_once(file: SpoolFile) -> None:
+    spool, same = filled(file, 1), new()
+    spool.append([same])
+    spool.put_aside(2, "no")
+    spool.append([same])
+    assert waiting(spool) == [1] and spool.knows(same.id), "it would only be refused again"
+    with file.transaction() as connection:  # as a KMA of before has left it
+        connection.execute("INSERT INTO set_aside SELECT 9, id, kind, content, reason FROM set_aside")
+    spool.taken(1)
+    assert spool.send_again(0) == 2 and waiting(spool) == [1, 2] and spool.set_aside() == 0
+    assert spool.report() == Spool(file, 10**7, 48 * HOUR).report()
+
+
 def test_under_a_new_identity_nothing_is_offered_that_was_taken_under_the_old_one(file: SpoolFile) -> None:
     spool = filled(file, 5, taken=4)
     spool.renew_id()
-    assert spool.delivered() is None and waiting(spool) == [5]
+    assert spool.delivered() is None and waiting(spool) == [5] and spool.first == 5
 
 
 def test_a_record_made_again_has_no_effect_while_it_is_kept(file: SpoolFile) -> None:

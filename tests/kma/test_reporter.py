@@ -14,6 +14,7 @@ from kma.reporter import Endpoint, MaClient, Pause, Reporter, asked_pause
 from kma.spool import New, Spool
 from kma.spool_file import SpoolFile
 from tests.kma.fake_ma import FakeMa
+from tests.kma.fakes import eventually
 
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
 
@@ -163,6 +164,28 @@ def test_a_spool_that_was_put_back_from_a_copy_takes_a_new_identity(desk: Desk, 
     desk.steps(2)
     assert desk.spool.id != old
     assert len(ma.records) == 2, "its records are not taken for known"
+    assert ma.last_batch["first"] == 1
+
+
+def test_under_its_new_identity_a_spool_says_where_it_begins(keeping: Desk, ma: FakeMa) -> None:
+    keeping.add(5)
+    keeping.steps(1)
+    keeping.add(2)
+    ma.marks[str(keeping.spool.id)] = 900
+    keeping.steps(2)
+    assert (ma.last_batch["first"], ma.last_batch["after"], len(ma.records)) == (6, None, 7)
+
+
+def test_a_reporter_that_fails_says_so_until_it_goes_on(
+    desk: Desk, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kma.reporter.LONGEST_PAUSE", 0.05)
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.spool, "head", lambda *_: 1 / 0)
+        desk.reporter.start()
+        eventually(lambda: "ZeroDivisionError" in desk.reporter.problem, "the problem")
+    eventually(lambda: desk.reporter.problem == "", "the end of it")
+    desk.reporter.stop(drain_seconds=0)
 
 
 def test_retry_after_is_read_in_both_forms() -> None:
@@ -216,7 +239,7 @@ def test_what_the_ma_has_lost_is_sent_again_before_anything_new_happens(keeping:
     keeping.add(20)
     keeping.steps(1)
     ma.lose(str(keeping.spool.id), after=0)
-    keeping.reporter.send_again(0)
+    keeping.reporter.send_again(0, 20)
     keeping.steps(2)
     assert [record["number"] for record in ma.records.values()] == [*range(1, 21)]
 
@@ -249,6 +272,6 @@ def test_an_answer_from_before_the_loss_changes_nothing_for_good(keeping: Desk, 
 def test_a_loss_that_is_told_late_makes_nothing_twice(keeping: Desk, ma: FakeMa) -> None:
     keeping.add(20)
     keeping.steps(1)
-    keeping.reporter.send_again(7)
+    keeping.reporter.send_again(7, 18)
     keeping.steps(2)
-    assert len(ma.records) == 20 and keeping.spool.report().rows == 0
+    assert [len(batch) for batch in ma.batches] == [20], "it is over already"

@@ -71,7 +71,7 @@ def test_what_its_kma_does_not_have_any_more_is_noted_and_holds_nothing_up(run: 
     spool.number = 7
     batch = dataclasses.replace(told(spool, run, 2, after=0), after=None)
     assert accept_batch(run.server, batch, AT).new == 2
-    assert (mark().never_came, mark().gaps, mark().lost_at) == (7, [[1, 7]], None)
+    assert (mark().never_came, mark().gaps, mark().passed_at, mark().lost_at) == (7, [[1, 7]], AT, None)
 
 
 def test_a_kma_that_was_told_less_than_is_stored_is_asked_for_nothing(run: Run) -> None:
@@ -98,17 +98,26 @@ def test_what_is_not_stored_is_not_owed(run: Run) -> None:
     assert not IntakeDebt.objects.exists()
 
 
-@pytest.mark.parametrize("after", [-1, 2**63, "all", 1.5, True])
-def test_a_number_that_is_none_is_refused_whole(client: Client, run: Run, after: Any) -> None:
+@pytest.mark.parametrize("name", ["after", "first"])
+@pytest.mark.parametrize("number", [-1, 2**63, "all", 1.5, True])
+def test_a_number_that_is_none_is_refused_whole(client: Client, run: Run, name: str, number: Any) -> None:
     body: Any = dump(told(Spool(), run, 1, after=0))
     answer = client.post(
         "/api/v1/protocols/",
-        json.dumps(body | {"after": after}).encode(),
+        json.dumps(body | {name: number}).encode(),
         content_type="application/json",
         headers=reports.bearer_of_server(run.server),
     )
-    assert answer.status_code == 400 and "after" in answer.json()["where"]
+    assert answer.status_code == 400 and name in answer.json()["where"]
     assert not SpoolMark.objects.exists()
+
+
+def test_a_spool_that_goes_on_under_a_new_id_misses_nothing_before_its_first_number(run: Run) -> None:
+    spool = Spool()
+    spool.number = 2905
+    batch = dataclasses.replace(told(spool, run, 2, after=0), after=None, first=2906)
+    assert accept_batch(run.server, batch, AT).new == 2
+    assert (mark().stored_up_to, mark().never_came, mark().passed_at) == (2907, 0, None)
 
 
 # -- by the heartbeat --------------------------------------------------------------------------------------------------
@@ -126,8 +135,9 @@ def test_a_heartbeat_finds_the_loss_though_nothing_new_happens(run: Run) -> None
     assert (mark().lost_from, mark().lost_to) == (3, 5)
 
 
-def test_a_spool_that_has_delivered_nothing_costs_no_row(run: Run) -> None:
-    assert asked(run.server, Spool(), None) is None and asked(run.server, Spool(), 0) is None
+def test_who_only_speaks_of_a_spool_leaves_no_row(run: Run) -> None:
+    """Nor takes it from the server whose first batch is still to come."""
+    assert [asked(run.server, Spool(), after) for after in (None, 0, 7)] == [None, None, 0]
     assert not SpoolMark.objects.exists()
 
 
@@ -158,10 +168,11 @@ def test_people_see_that_records_were_lost_and_came_again(world: World) -> None:
     run = next(iter(world.runs.values()))
     client, address = signed_in(world, "viewer"), f"/servers/{run.server.name}/"
     spool = Spool(run.server.name)
+    accept_batch(run.server, spool.batch(reports.protocol(reports.run_of(run))), AT)
     assert "had been taken" not in looked_at(client, address).text
     report = SpoolReport(id=spool.id, after=1500)
     accept_heartbeat(run.server, heartbeat(run.server.name, spool=report), timezone.now())
     text = looked_at(client, address).text
-    assert "Records 1..1,500 of the spool" in text and "Its KMA is asked to send them again." in text
+    assert "Records 2..1,500 of the spool" in text and "Its KMA is asked to send them again." in text
     SpoolMark.objects.filter(pk=spool.id).update(stored_up_to=1500)
     assert "Its KMA has sent again what it still had." in looked_at(client, address).text

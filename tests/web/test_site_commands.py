@@ -242,10 +242,17 @@ def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(setting: Laun
 
 
 def test_the_doctor_tells_what_the_database_has_lost_until_it_has_come_again(server: Server) -> None:
-    mark = SpoolMark.objects.create(spool=uuid4(), server=server, stored_up_to=30, lost_from=31, lost_to=1500)
+    lost = {"lost_from": 31, "lost_to": 1500, "lost_at": timezone.now()}
+    mark = SpoolMark.objects.create(spool=uuid4(), server=server, stored_up_to=30, **lost)
     [told] = [finding for finding in findings("KMAs") if "records 31 to 1500 of its spool" in finding.detail]
     assert not told.ok and "sends again" in told.what_to_do
-    SpoolMark.objects.filter(pk=mark.pk).update(stored_up_to=1500)
+    SpoolMark.objects.filter(pk=mark.pk).update(
+        stored_up_to=1500, never_came=12, gaps=[[31, 42]], passed_at=timezone.now()
+    )
+    [told] = [finding for finding in findings("KMAs") if "of its spool" in finding.detail]
+    assert not told.ok and "12 records of its spool never came, the latest 31 to 42" in told.detail
+    a_day_ago = timezone.now() - timedelta(days=1, seconds=1)
+    SpoolMark.objects.filter(pk=mark.pk).update(stored_up_to=30, lost_at=a_day_ago, passed_at=a_day_ago)
     assert not [finding for finding in findings("KMAs") if "of its spool" in finding.detail]
 
 
