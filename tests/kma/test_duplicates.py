@@ -14,6 +14,7 @@ from contract.messages import Mode
 from kma.duplicates import digest_of
 from kma.ledger import Ledger
 from kma.outgoing import encoded_message
+from kma.pool import SLOTS_PER_CHILD
 from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
@@ -149,15 +150,15 @@ def test_on_a_broker_a_producer_that_sends_all_twice_is_handled_once(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:
     setting = house.setting()
-    both = [script(OK, f"ID:{number}") for number in range(40)]
+    both = [script(OK, f"ID:{number}") for number in range(200)]
     publish(house, setting, *both, *both)
     ma.want(of(setting, concurrency=2, **wish(tmp_path)))
     worker = start()
-    eventually(lambda: len(calls(tmp_path)) >= 20, "some", 40)
+    eventually(lambda: len(calls(tmp_path)) >= 60, "some", 40)
     worker.kill()
     worker.start()
     eventually(lambda: house.figures(setting).messages == 0, "all gone", 40)
     seen = calls(tmp_path)
-    assert set(seen) == {f"ID:{number}" for number in range(40)}
-    # What the children were at or had finished when it was killed.
-    assert len(seen) <= 40 + 2 * 2
+    assert set(seen) == {f"ID:{number}" for number in range(200)}
+    # What the children were at or had finished when it was killed: each of these has a place in the journal.
+    assert len(seen) <= 200 + 2 * SLOTS_PER_CHILD
