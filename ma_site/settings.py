@@ -224,6 +224,8 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# Every KMA has the password of Redis: whoever took one could tell this worker to take no more tasks, or to end.
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A send from a request must never wait for a Redis that is away; steps end long before they are given out again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
