@@ -43,8 +43,8 @@ def apply_to_setting(setting: LaunchSetting, now: datetime, chunks: Chunks) -> N
 def _apply_once(setting: LaunchSetting, now: datetime, chunks: Chunks) -> None:
     ranges = ranges_of(setting, now)
     _forget_kept(chunks, setting.key)
-    for each in ranges:
-        _Pass(each, setting.key, chunks, now, lambda: ranges_of(setting, now) == ranges).over(setting)
+    for place, each in enumerate(ranges):
+        _Pass(each, setting.key, chunks, now, lambda: ranges_of(setting, now) == ranges, ranges[:place]).over(setting)
 
 
 def apply_to_nobodys(now: datetime, chunks: Chunks) -> None:
@@ -60,10 +60,15 @@ def _forget_kept(chunks: Chunks, key: str) -> None:
 
 
 class _Pass:
-    """One range once over the rows. `still`: whether the rule says the same."""
+    """One range once over the rows. `still`: whether the rule says the same. `earlier`: ranges that went over the rows
+    before, so what is kept of them is counted already."""
 
-    def __init__(self, of: Range, key: str, chunks: Chunks, now: datetime, still: Callable[[], bool]) -> None:
+    def __init__(
+        self, of: Range, key: str, chunks: Chunks, now: datetime, still: Callable[[], bool],
+        earlier: Sequence[Range] = (),
+    ) -> None:  # fmt: skip
         self.of, self.key, self.chunks, self.now, self.still = of, key, chunks, now, still
+        self.earlier = earlier
 
     def over(self, setting: LaunchSetting) -> None:
         uncleared = Activation.objects.filter(setting=setting, cleared=False, ended_at__isnull=False)
@@ -115,9 +120,10 @@ class _Pass:
             some, rest = rest[: self.chunks.size], rest[self.chunks.size :]
             kept = keepers.kept_of(some, self.now)
             going = [each for each in some if each.id not in kept]
+            counted = picking.without(self.earlier, [each for each in some if each.id in kept])
             self.chunks.delete(
                 PROTOCOLS, partial(_delete, going), setting_key=self.key, of=self.of,
-                kept=Counter(kept.values()),
+                kept=Counter(kept[each.id] for each in counted),
             )  # fmt: skip
 
     def _recovered(self, rows: QuerySet[RecoveredMessage]) -> None:

@@ -47,7 +47,12 @@ def foresee(now: datetime) -> Iterator[tuple[str, list[Foreseen]]]:
 
 
 def foresee_of(setting: LaunchSetting, now: datetime) -> list[Foreseen]:
-    return [_counted(setting.key, each, _parts(setting, each), now) for each in ranges_of(setting, now)]
+    """What two ranges cover is counted in the first of them: when the second is applied, it is gone."""
+    ranges = ranges_of(setting, now)
+    return [
+        _counted(setting.key, each, (picking.without(ranges[:place], some) for some in _parts(setting, each)), now)
+        for place, each in enumerate(ranges)
+    ]
 
 
 def _parts(setting: LaunchSetting, of: Range) -> Iterable[list[Picked]]:

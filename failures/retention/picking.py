@@ -57,9 +57,23 @@ def _picked(row: Row) -> Picked:
     return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary, received_at, str(lies))
 
 
+def without(ranges: Sequence[Range], picked: list[Picked]) -> list[Picked]:
+    """Those that none of these ranges covers."""
+    return [each for each, covered in _each_covered(ranges, picked) if not covered]
+
+
 def _covered(of: Range, picked: Sequence[Picked]) -> list[Picked]:
+    return [each for each, covered in _each_covered([of], picked) if covered]
+
+
+def _each_covered(ranges: Sequence[Range], picked: Sequence[Picked]) -> list[tuple[Picked, bool]]:
+    if not ranges:
+        return [(each, False) for each in picked]
     activations = Activation.objects.in_bulk({each.activation_id for each in picked if each.activation_id})
     facts = {pk: fact_of(activation) for pk, activation in activations.items()}
-    return [
-        each for each in picked if of.covers(facts.get(each.activation_id) if each.activation_id else None, each.at)
-    ]
+
+    def covered(each: Picked) -> bool:
+        fact = facts.get(each.activation_id) if each.activation_id else None
+        return any(of.covers(fact, each.at) for of in ranges)
+
+    return [(each, covered(each)) for each in picked]

@@ -19,6 +19,29 @@ WHY = {
     "age": "what is older than {before}",
 }
 
+# One of it, and several.
+WORDS = {
+    "protocols": ("protocol", "protocols"),
+    "recovered": ("recovered message", "recovered messages"),
+    "runs": ("run", "runs"),
+    "activations": ("activation", "activations"),
+    "groups": ("count of an unknown activation", "counts of unknown activations"),
+    "fingerprints": ("fingerprint", "fingerprints"),
+    "replays": ("replay", "replays"),
+    "replay_items": ("replay item", "replay items"),
+    "replay_slices": ("replay slice", "replay slices"),
+    "audit": ("audit entry", "audit entries"),
+    "alerts": ("alert", "alerts"),
+    "refused": ("refused record", "refused records"),
+    "conflicts": ("conflicting record", "conflicting records"),
+    "answers": ("answered delivery", "answered deliveries"),
+}
+
+
+def counted(number: int, what: str) -> str:
+    one, several = WORDS.get(what, (what, what))
+    return f"{number} {one if number == 1 else several}"
+
 
 def of_figure(figure: RetentionFigure) -> Row:
     return {
@@ -64,9 +87,9 @@ def line(row: Row) -> str:
     """One line of a terminal."""
     about = f"{row['setting'] or '(no setting)'}: " if row["what"] in ("protocols", "recovered") else ""
     if "would_go" in row:
-        number = f"{'at least ' if row['at_least'] else ''}{row['would_go']} {row['what']} would go"
+        number = f"{'at least ' if row['at_least'] else ''}{counted(row['would_go'], row['what'])} would go"
     else:
-        number = f"{row['deleted']} {row['what']} deleted"
+        number = f"{counted(row['deleted'], row['what'])} deleted"
     why = _why(row)
     kept = ", ".join(f"{count} kept ({reason})" for reason, count in row["kept"].items())
     return about + "; ".join(filter(None, [number, kept, why]))

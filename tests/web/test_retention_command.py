@@ -14,6 +14,7 @@ from failures.management.commands import apply_retention
 from failures.models import FailureProtocol, RetentionRun
 from failures.retention import foreseeing, picking, turns
 from failures.retention.running import take_turn
+from tests.web.letters import dead
 from tests.web.retention_rows import activation, of_today, protocols, recoveries
 from tests.web.rows import make_setting
 
@@ -40,6 +41,36 @@ def test_a_dry_run_says_what_would_go_and_why_and_deletes_nothing(setting: Launc
     assert "(no setting): 2 protocols would go; nothing finished for long: what is older than " in said("--dry-run")
     assert FailureProtocol.objects.count() == 9
     assert not RetentionRun.objects.exists()
+
+
+def test_a_dry_run_counts_what_two_ranges_cover_once(setting: LaunchSetting, settings: Any) -> None:
+    """Nothing finished for long, and the last activation finished well long ago: both let go of the same rows."""
+    settings.MA_RETENTION_SILENT_DAYS = 90
+    protocols(activation(setting, of_today(200), well=True), 7, of_today(200))
+    protocols(activation(setting, of_today(150), going_on=True), 2, of_today(150))
+
+    foreseen = {row["rule"]: row["would_go"] for row in rows("--dry-run") if row["what"] == "protocols"}
+    assert foreseen == {"well": 7, "silent": 2}
+    assert sum(row["deleted"] for row in rows() if row["what"] == "protocols") == sum(foreseen.values())
+
+
+def test_what_two_ranges_would_let_go_is_kept_once(setting: LaunchSetting, settings: Any) -> None:
+    settings.MA_RETENTION_SILENT_DAYS, settings.MA_RETENTION_KEEP_DEAD = 90, True
+    letter = dead(setting.key, 1, "ID:1")
+    protocols(activation(setting, of_today(200), well=True), 1, of_today(200), message_key=letter.message_key)
+
+    for asked in (["--dry-run"], []):
+        assert sum(row["kept"].get("dead", 0) for row in rows(*asked)) == 1, asked
+    assert "1 protocol would go" not in said("--dry-run")
+
+
+def test_one_of_a_thing_is_not_many(setting: LaunchSetting) -> None:
+    recoveries(protocols(activation(setting, 5, well=True), 1, 5))
+
+    assert said("--dry-run").startswith("orders: 1 protocol would go; ")
+    assert [line.partition(";")[0] for line in said().splitlines()] == [
+        "orders: 1 protocol deleted", "orders: 1 recovered message deleted",
+    ]  # fmt: skip
 
 
 def test_a_dry_run_counts_to_a_bound_and_says_so(
