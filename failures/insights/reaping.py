@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from failures.insights import processes
@@ -19,6 +20,8 @@ log = structlog.get_logger(__name__)
 SILENT = timedelta(minutes=5)
 # For a run that nobody begins: no worker, or a process that ends before it takes it.
 UNBEGUN = 10 * TAKEN_WITHIN
+# So long the row is waited for on PostgreSQL; on SQLite it is the busy timeout of the connection.
+LOCK_MILLISECONDS = 20_000
 
 
 def reap(now: datetime) -> PipelineRun | None:
@@ -29,9 +32,16 @@ def reap(now: datetime) -> PipelineRun | None:
     problem = _unbegun(run, now) if run.state == PipelineState.WAITING else _gone(run, now)
     if not problem:
         return None
-    mine = PipelineRun.objects.filter(pk=run.pk, state=run.state, holder=run.holder, heartbeat_at=run.heartbeat_at)
-    state = PipelineState.CANCELLED if run.cancel_asked_at else PipelineState.DEAD
-    if not mine.update(state=state, open=None, ended_at=timezone.now(), problem=problem):
+    try:
+        ended = _end_row(run, problem)
+    except OperationalError as error:
+        # A runner that froze inside a transaction holds the lock that this needs. Killed here and then never written
+        # down: the next call finds its process gone.
+        if not _kill_runner(run):
+            raise
+        log.warning("a runner of the pipeline held a lock and was ended", run=str(run.pk), reason=str(error))
+        ended = _end_row(run, problem)
+    if not ended:
         return None
     log.warning("a run of the pipeline was broken off", run=str(run.pk), why=problem)
     if run.host == processes.host():
@@ -56,9 +66,28 @@ def _is_there(run: PipelineRun) -> bool:
     return run.pid is not None and processes.started(run.pid) == run.process_started
 
 
+def _end_row(run: PipelineRun, problem: str) -> bool:
+    """False where it has shown itself meanwhile, or is over. Raises OperationalError where somebody holds the row, on
+    SQLite the database."""
+    mine = PipelineRun.objects.filter(pk=run.pk, state=run.state, holder=run.holder, heartbeat_at=run.heartbeat_at)
+    state = PipelineState.CANCELLED if run.cancel_asked_at else PipelineState.DEAD
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL lock_timeout = {int(LOCK_MILLISECONDS)}")
+        return bool(mine.update(state=state, open=None, ended_at=timezone.now(), problem=problem))
+
+
+def _kill_runner(run: PipelineRun) -> bool:
+    """Whether it was there, on this host."""
+    if run.host != processes.host() or run.pid is None or not _is_there(run):
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(run.pid, signal.SIGKILL)
+    return True
+
+
 def _end_all(run: PipelineRun) -> None:
-    if run.pid is not None and _is_there(run):
-        with suppress(ProcessLookupError):
-            os.kill(run.pid, signal.SIGKILL)
+    _kill_runner(run)
     processes.end(run.pk)
     RunFolder(run).forget_results()

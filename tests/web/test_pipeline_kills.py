@@ -5,14 +5,16 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 from django.utils import timezone
 
-from failures.insights import holding, processes, submitting
+from failures.insights import holding, processes, reaping, submitting
 from failures.insights.asking import RunRefused, cancel
 from failures.insights.places import RunFolder
 from failures.insights.reaping import SILENT, UNBEGUN, reap
@@ -195,6 +197,50 @@ def test_one_that_hangs_is_taken_for_dead_and_killed(settings: Any, tmp_path: Pa
         process.wait()
     assert "no sign of life" in PipelineRun.objects.get().problem
     assert processes.of_run(run.pk) == []
+
+
+# Takes the run, writes to its row and freezes before the commit.
+FROZEN = """
+import os, signal, sys
+import django
+django.setup()
+from uuid import UUID
+from django.db import transaction
+from django.utils import timezone
+from failures.insights.holding import take
+from failures.models import PipelineRun
+run = UUID(sys.argv[1])
+assert take(run, timezone.now())
+with transaction.atomic():
+    PipelineRun.objects.filter(pk=run).update(problem="in the middle")
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def is_stopped(pid: int) -> bool:
+    return "(stopped)" in Path(f"/proc/{pid}/status").read_text()
+
+
+def test_one_that_froze_inside_a_transaction_is_killed_before_the_database_is_asked_again(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds the only lock of SQLite, and on PostgreSQL that of the row: who waits for it waits for ever."""
+    monkeypatch.setattr(reaping, "LOCK_MILLISECONDS", 200, raising=False)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA busy_timeout = 200" if connection.vendor == "sqlite" else "SET lock_timeout = '200ms'")
+    run = asked()
+    process = subprocess.Popen([sys.executable, "-c", FROZEN, str(run.pk)], cwd=ROOT, env=own_environ(settings))
+    try:
+        until(lambda: is_stopped(process.pid))
+        with suppress(OperationalError):
+            reap(timezone.now() + SILENT + timedelta(seconds=1))
+        until(lambda: process.poll() is not None or is_stopped(process.pid))
+        assert process.poll() == -signal.SIGKILL, "the frozen runner is still there, with its lock"
+        assert PipelineRun.objects.get().state == "dead"
+    finally:
+        process.kill()
+        process.wait()
+        connection.close()
 
 
 def test_one_on_another_host_is_told_by_its_signs_of_life_alone() -> None:
