@@ -188,9 +188,9 @@ def _queue_json(name: str, address: str, selector: str, exclusive: bool) -> dict
 # -- removing -------------------------------------------------------------------------------------------------------
 
 
-def remove_setting(management: Management, key: str) -> None:
+def remove_setting(management: Management, key: str, *, subscription: bool = True) -> None:
     """Removes the subscription queue, then the dead-letter queue, in the reverse order of their making, and what held
-    messages back.
+    messages back. `subscription` False: the queue of that name is somebody else's and stays.
 
     Raises ManagementFailed while one of them holds messages or feeds a consumer, and while the feed holds letters: one
     of this setting, seen after its queue is gone, would be taken for a letter that no queue took. Address and policy
@@ -199,15 +199,15 @@ def remove_setting(management: Management, key: str) -> None:
     feed = find(management, "listQueues", dead_letter_queue(FEED))
     if feed is not None and feed["messageCount"] != "0":
         raise ManagementFailed(f"queue {feed['name']} still holds {feed['messageCount']} letters to be indexed")
-    for queue in (key, dead_letter_queue(key), hold_queue(key)):
+    ours = [*([key] if subscription else []), dead_letter_queue(key), hold_queue(key)]
+    for queue in ours:
         found = find(management, "listQueues", queue)
         if found is not None and (found["messageCount"] != "0" or found["consumerCount"] != "0"):
             raise ManagementFailed(
                 f"queue {queue} holds {found['messageCount']} messages and feeds {found['consumerCount']} consumers"
             )
-    _destroy(management, key)
-    _destroy(management, dead_letter_queue(key))
-    _destroy(management, hold_queue(key))
+    for queue in ours:
+        _destroy(management, queue)
 
 
 def _destroy(management: Management, queue: str) -> None:

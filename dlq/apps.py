@@ -7,10 +7,12 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
+        from agents import taken_keys
         from dlq import aging, alert_sources, archiving, protocol_exports, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
+        from dlq.foreign.naming import key_problem
         from dlq.keeping import before_the_index, dead_letters_keep_nothing_before, indexed_before, of_dead_letters
         from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived, reports_of
@@ -31,6 +33,7 @@ class DlqConfig(AppConfig):
         waiting_urls.register()
         rights.register()
         editing.register()
+        taken_keys.register(key_problem)
         register_letter_outcome(outcomes_arrived)
         register_known_outcomes(reports_of)
         register_protocols(protocols_arrived)

@@ -11,6 +11,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from agents import taken_keys
 from agents.models.destination import Destination, address_name
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import Pool
@@ -308,6 +309,8 @@ class LaunchSetting(models.Model):
         problems: dict[str, Any] = {}
         stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
         if stored is None:
+            if self.takes_messages and (taken := taken_keys.problem_of(self.key)):
+                raise ValidationError({"key": taken})
             return
         if self.kind != stored.kind:
             problems["kind"] = _("The kind cannot be changed. Make a new setting.")

@@ -146,15 +146,13 @@ def _remove_queues(setting: LaunchSetting) -> None:
     broker = management()
     if refused := _held(broker, setting):
         raise refused
-    if _is_ours(broker, setting):
-        remove_queues(broker, setting.key)
+    remove_queues(broker, setting.key, subscription=_is_ours(broker, setting))
 
 
 def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
-    if not _is_ours(broker, setting):
-        return None
+    subscription = (setting.key, _("Its subscription %(queue)s holds messages on the broker: %(n)s."))
     for queue, text in (
-        (setting.key, _("Its subscription %(queue)s holds messages on the broker: %(n)s.")),
+        *([subscription] if _is_ours(broker, setting) else []),
         (dead_letter_queue(setting.key), _("Its dead-letter queue %(queue)s holds messages on the broker: %(n)s.")),
         (hold_queue(setting.key), _("Messages of it are held back in %(queue)s: %(n)s.")),
     ):
@@ -166,7 +164,8 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
 
 
 def _is_ours(broker: Management, setting: LaunchSetting) -> bool:
-    """A queue of this name at another address was never made for this setting (then provisioning failed)."""
+    """A queue of this name at another address was never made for this setting (then provisioning failed, after its
+    dead-letter queue was made)."""
     found = find(broker, "listQueues", setting.key)
     return found is None or found["address"] == setting.subscribed.name
 

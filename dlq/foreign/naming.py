@@ -32,6 +32,13 @@ def foreign_queues() -> QuerySet[LetterQueue]:
     return LetterQueue.objects.filter(foreign=True)
 
 
+def key_problem(key: str) -> str | None:
+    """Why no new setting can have this key: its subscription would have the name of a queue that is followed."""
+    if not foreign_queues().filter(queue=key).exists():
+        return None
+    return _("A foreign dead-letter queue has this name: it is followed on the page “Foreign queues”.")
+
+
 def name_queue(queue: str, note: str, *, by: Any, now: datetime, asked: Management) -> LetterQueue:
     """Raises ForeignRefused, BrokerError."""
     address = check(queue, asked)

@@ -114,6 +114,16 @@ def test_others_may_look_at_most_and_their_attempts_are_kept(operator: User, out
     assert {name for name, _, _ in results("foreign_named")} == {"operator"} | {"outsider"}
 
 
+def test_no_new_setting_gets_the_name_of_a_followed_queue_as_its_key(keeper: User, setting: LaunchSetting) -> None:
+    """Its subscription could never be made: the queue of that name has another address."""
+    signed_in(keeper).post("/foreign-queues/", {"queue": "old"})
+    chief = User.objects.create_superuser("chief", password="not-a-secret-in-tests")
+    asked = {"key": "old", "agent": "demo.orders", "destination": "demo.orders", "pool": setting.pool.name}
+    answer = api_client(chief).post("/api/v1/settings/", asked, format="json")
+    assert answer.status_code == 400 and "oreign dead-letter queue" in answer.content.decode(), answer.content
+    assert not LaunchSetting.objects.filter(key="old").exists()
+
+
 def test_the_broker_being_away_changes_nothing(keeper: User, memory: MemoryBroker) -> None:
     memory.crash()
     assert api_client(keeper).post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 503

@@ -17,6 +17,8 @@ from agents.services.wishes import REMOVING, save_destination
 from broker.memory_adapter import MemoryBroker
 from broker.port import Message, Outgoing
 from broker.rows import find
+from broker.topology import apply
+from broker.wanted import Queue
 from contract.typed import Typed
 from failures.models import FailureProtocol
 from tests.web.rows import NOW, api_client, make_person, make_setting
@@ -202,6 +204,23 @@ def test_a_queue_of_somebody_else_is_left_alone(memory: MemoryBroker, made: Laun
     broker_service.management().call("broker", "createQueue", json.dumps(wanted), True)
     assert remove_setting(other, None, NOW)
 
+    found = find(broker_service.management(), "listQueues", "taken")
+    assert found is not None and found["address"] == "foreign"
+
+
+def test_its_own_dead_letter_queue_goes_though_the_subscription_is_somebody_elses(
+    memory: MemoryBroker, made: LaunchSetting
+) -> None:
+    """Provisioning makes the dead-letter queue first, then finds that the name of the subscription is taken."""
+    broker_service.management().call("broker", "createAddress", "foreign", "MULTICAST")
+    apply(broker_service.management(), [Queue("taken", "foreign")])
+    other = make_setting(made.pool, "taken", address="demo.taken", provision_state="pending", provisioned_hash="")
+    provision_due(NOW)
+    other.refresh_from_db()
+    assert other.provision_state == "failed" and find(broker_service.management(), "listQueues", "DLQ.taken")
+    assert remove_setting(other, None, NOW)
+
+    assert find(broker_service.management(), "listQueues", "DLQ.taken") is None
     found = find(broker_service.management(), "listQueues", "taken")
     assert found is not None and found["address"] == "foreign"
 
