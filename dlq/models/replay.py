@@ -62,7 +62,8 @@ class ReplayJob(models.Model):
     `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which letters move
     (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what becomes of them, and stops
     by itself when more than `ladder_percent` of a step fail again; `ladder_step` is the step at hand,
-    `ladder_breaker` the highest breaker count of the setting when it began. `skipped` counts
+    `ladder_counts` the failures in a row of each run when it began (None: it has not begun), `ladder_known_at` when
+    every outcome of it was here. `skipped` counts
     by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
     change them. `wait_reason` says why an open job does nothing at the moment."""
 
@@ -94,7 +95,8 @@ class ReplayJob(models.Model):
     ladder = models.BooleanField(_("ladder"), default=False)
     ladder_percent = models.PositiveSmallIntegerField(_("stops above, %"), default=10)
     ladder_step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
-    ladder_breaker = models.PositiveIntegerField(default=0, editable=False)
+    ladder_counts = models.JSONField(null=True, editable=False)
+    ladder_known_at = models.DateTimeField(null=True, editable=False)
     edit_rule = models.JSONField(_("edit rule"), default=dict)
     acknowledged = models.JSONField(_("warnings acknowledged"), default=list)
     needs_second = models.BooleanField(_("needs a second person"), default=False)

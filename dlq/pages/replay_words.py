@@ -127,6 +127,7 @@ def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
 
 WAITS = {
     "outcomes": lambda: _("It waits for what becomes of the letters of this step."),
+    "heartbeat": lambda: _("It waits for the next heartbeat of its servers."),
     "window": lambda: _("It waits for its run window."),
     "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
     "another_job": lambda: _("Another job moves letters of the same queue first."),

@@ -1,9 +1,22 @@
-"""The ladder: 1, 5, 25, 125, … letters, each step waiting for what becomes of the one before. Pure."""
+"""The ladder: 1, 5, 25, 125, … letters, each step waiting for the outcomes of the one before. Pure.
 
+Of the breaker it compares only counts that a server reported after the outcomes of the step were here. What it said
+before that may be of the very failures that a person has mended: a count says nothing of a success until the next
+heartbeat.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import Enum
 
 BASE = 5
+# Failures in a row: one alone is what the percentage is for.
+BREAKER_MOVES = 2
+# A heartbeat that was on its way when the last outcome arrived speaks of before.
+ON_ITS_WAY = timedelta(seconds=1)
+# How long a step waits for the heartbeats of its servers; they come every 2 s.
+HEARTBEAT_PATIENCE = timedelta(seconds=10)
 
 
 class Decision(Enum):
@@ -32,11 +45,24 @@ class Surroundings:
     tripped: bool = False
     disabled: bool = False
     breaker_moved: bool = False
+    # A server has not reported since the outcomes of the step were here.
+    unheard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Failures in a row of one run, as its server reported them in its heartbeat at `heard_at` (by our clock). `began`:
+    how many it had at its start, carried over from the run before."""
+
+    run: int
+    count: int
+    heard_at: datetime | None
+    began: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """`why` is a stable word: tripped, disabled, breaker, failing, outcomes; empty for GO."""
+    """`why` is a stable word: tripped, disabled, breaker, failing, outcomes, heartbeat; empty for GO."""
 
     decision: Decision
     why: str = ""
@@ -56,15 +82,36 @@ def place(planned: int) -> tuple[int, int]:
 
 
 def next_step(outcomes: Outcomes, percent: int, around: Surroundings) -> Next:
-    """After a step whose slices were all moved: on to the next one, wait, or stop for good."""
+    """Decides after a step whose slices were all moved: on to the next one, wait, or stop for good."""
     if around.tripped:
         return Next(Decision.STOP, "tripped")
     if around.disabled:
         return Next(Decision.STOP, "disabled")
     if outcomes.failed * 100 > percent * outcomes.moved:
         return Next(Decision.STOP, "failing")
-    if around.breaker_moved:
-        return Next(Decision.STOP, "breaker")
     if outcomes.open:
         return Next(Decision.WAIT, "outcomes")
+    if around.breaker_moved:
+        return Next(Decision.STOP, "breaker")
+    if around.unheard:
+        return Next(Decision.WAIT, "heartbeat")
     return Next(Decision.GO)
+
+
+def breaker_moved(before: Mapping[int, int], streaks: Collection[Streak], known_at: datetime) -> bool:
+    """Whether a run fails in a row that did not when the step began (`before`, by run). Only those count that were
+    heard after `known_at`, when every outcome of the step was here."""
+    return any(
+        streak.count >= before.get(streak.run, streak.began) + BREAKER_MOVES
+        for streak in streaks
+        if _heard_since(streak, known_at)
+    )
+
+
+def unheard(streaks: Collection[Streak], known_at: datetime, now: datetime) -> bool:
+    """Whether to wait for a heartbeat. One that does not come says nothing, and is not waited for without end."""
+    return now < known_at + HEARTBEAT_PATIENCE and any(not _heard_since(streak, known_at) for streak in streaks)
+
+
+def _heard_since(streak: Streak, known_at: datetime) -> bool:
+    return streak.heard_at is not None and streak.heard_at > known_at + ON_ITS_WAY

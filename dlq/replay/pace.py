@@ -1,25 +1,27 @@
 """Whether the next slice of a job may move now: the facts of its rows for the pure rules of pacing and the ladder."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Q
 from django.utils import timezone
 
 from agents.models import LaunchSetting
 from agents.models.activation import Run
+from agents.models.server import lost_before
+from agents.services.carrying import carried_counts
+from dlq import crash
 from dlq.models import ItemState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.replay import ladder, pacing
-from dlq.replay.ladder import Decision, Outcomes, Surroundings
+from dlq.replay.ladder import Decision, Outcomes, Streak, Surroundings
 
 # A shorter wait is slept, a longer one gives the worker to others.
 SLEPT = timedelta(seconds=1.5)
 # How often a ladder asks for outcomes.
 LOOK_EVERY = timedelta(seconds=2)
 WINDOW, RATE = "window", "rate"
-# Failures in a row: one alone is what the percentage is for.
-BREAKER_MOVES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +71,51 @@ class Pacer:
     # -- the ladder --------------------------------------------------------------------------------------------------
 
     def _climb(self, piece: ReplaySlice, now: datetime) -> Pace:
+        """Each write is a conditional UPDATE, and each may be the last one of this worker. Killed before the first
+        counts are written: no letter has moved, the next worker writes them. Killed after them, or after the instant
+        at which the outcomes were known: the next worker compares with the same row. Killed after the step was moved
+        on: its slices are planned, and nothing of them has moved."""
         job, setting = self._job, target_of(self._job)
+        streaks = streaks_of(setting, now)
+        if job.ladder_counts is None:
+            self._write({"ladder_counts__isnull": True}, {"ladder_counts": _counts(streaks)})
+            crash.point("ladder counted")
         around = _surroundings(job, setting)
         if piece.step <= job.ladder_step:
             decided = ladder.next_step(Outcomes(), 100, around)
             return Pace(stop=decided.why) if decided.why in ("tripped", "disabled") else Pace()
-        decided = ladder.next_step(outcomes_of(job, job.ladder_step), job.ladder_percent, around)
+        outcomes = outcomes_of(job, job.ladder_step)
+        if not outcomes.open:
+            around = self._compared(around, streaks, now)
+        decided = ladder.next_step(outcomes, job.ladder_percent, around)
         if decided.decision is Decision.STOP:
             return Pace(stop=decided.why)
         if decided.decision is Decision.WAIT:
             return Pace(now + LOOK_EVERY, decided.why)
-        job.ladder_step, job.ladder_breaker = piece.step, breaker_of(setting)
-        job.save(update_fields=["ladder_step", "ladder_breaker"])
+        changes = {"ladder_step": piece.step, "ladder_counts": _counts(streaks), "ladder_known_at": None}
+        self._write({"ladder_step": job.ladder_step}, changes)
+        crash.point("ladder climbed")
         return Pace()
+
+    def _compared(self, around: Surroundings, streaks: list[Streak], now: datetime) -> Surroundings:
+        """The surroundings of a step of which every outcome is here, the first time now."""
+        job = self._job
+        if job.ladder_known_at is None:
+            same_step = {"ladder_step": job.ladder_step, "ladder_known_at": None}
+            self._write(same_step, {"ladder_known_at": now})
+            crash.point("ladder known")
+        known_at = job.ladder_known_at or now
+        before = {int(run): count for run, count in (job.ladder_counts or {}).items()}
+        return replace(
+            around,
+            breaker_moved=ladder.breaker_moved(before, streaks, known_at),
+            unheard=ladder.unheard(streaks, known_at, now),
+        )
+
+    def _write(self, expected: dict[str, Any], changes: dict[str, Any]) -> None:
+        """Of two workers one writes; both go on with what is written."""
+        ReplayJob.objects.filter(pk=self._job.pk, **expected).update(**changes)
+        self._job.refresh_from_db(fields=["ladder_step", "ladder_counts", "ladder_known_at"])
 
 
 def target_of(job: ReplayJob) -> LaunchSetting | None:
@@ -99,11 +133,23 @@ def outcomes_of(job: ReplayJob, step: int) -> Outcomes:
     return Outcomes(handled=told.get(Outcome.HANDLED, 0), failed=failed, open=silent)
 
 
-def breaker_of(setting: LaunchSetting | None) -> int:
-    """The highest count of failures in a row on any of its servers."""
-    runs = Run.objects.filter(activation__setting=setting, closed_at=None) if setting else Run.objects.none()
-    highest: int | None = runs.aggregate(highest=Max("any_count"))["highest"]
-    return highest or 0
+def streaks_of(setting: LaunchSetting | None, now: datetime) -> list[Streak]:
+    """Of the runs that are to go on, on servers that are there: who was given up or is switched off counts for
+    nothing any more, though its last counts are kept."""
+    if setting is None:
+        return []
+    runs = Run.objects.filter(activation__setting=setting, wanted=True, closed_at=None)
+    alive = runs.filter(server__last_seen_at__gt=lost_before(now)).select_related("server", "activation__setting")
+    return [_streak(run) for run in alive.order_by("pk")]
+
+
+def _streak(run: Run) -> Streak:
+    carried = carried_counts(run)
+    return Streak(run.pk, run.any_count, run.server.last_seen_at, carried.any if carried else 0)
+
+
+def _counts(streaks: list[Streak]) -> dict[str, int]:
+    return {str(streak.run): streak.count for streak in streaks}
 
 
 def _surroundings(job: ReplayJob, setting: LaunchSetting | None) -> Surroundings:
@@ -112,7 +158,6 @@ def _surroundings(job: ReplayJob, setting: LaunchSetting | None) -> Surroundings
     return Surroundings(
         tripped=setting.trips.filter(at__gt=job.started_at).exists(),
         disabled=not setting.enabled and setting.state_since > job.started_at,
-        breaker_moved=breaker_of(setting) >= job.ladder_breaker + BREAKER_MOVES,
     )
 
 

@@ -90,6 +90,21 @@ def test_what_a_cancelled_job_moved_is_told_and_the_rest_stays(scene: Scene, fir
     assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
 
 
+def test_a_ladder_whose_worker_dies_at_each_of_its_writes_gives_every_letter_back_once(scene: Scene) -> None:
+    scene.host.run("serve", key=scene.key, in_a_row=7)
+    job = scene.host.run("ask", key=scene.key, action="give_back", scope="all", ladder=True)
+    scene.host.run("work", job=job, crash_at="ladder counted")
+    assert scene.given_back() == 0, "nothing moves before the counts are written"
+    scene.host.run("work", job=job, turns=2)
+    assert (scene.given_back(), scene.host.run("handle", key=scene.key)) == (1, 1)
+    scene.host.run("work", job=job, crash_at="ladder known")
+    scene.host.run("work", job=job, crash_at="ladder climbed")
+    assert scene.given_back() == 1
+    told = scene.host.run("work", job=job)
+    assert (told["state"], told["items"], told["counts"]["handled"]) == ("done", {"given_back": COUNT}, 1)
+    assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
+
+
 def test_a_paused_job_goes_on_where_it_was_killed(scene: Scene) -> None:
     job = scene.host.run("ask", key=scene.key, action="give_back", scope="all")
     scene.host.run("work", job=job, crash_at="moved")

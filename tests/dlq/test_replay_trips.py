@@ -1,5 +1,6 @@
 """A ladder whose letters trip the breaker of their setting: it stops by itself, the rest stays and can go later."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server
+from agents.services.heartbeats import accept_heartbeat
 from agents.services.settings import enable_setting
 from broker.port import Message, Settle
 from contract import breaker
-from contract.messages import BreakerCounts
+from contract.messages import BreakerCounts, RunReport, RunState
 from contract.outcomes import Outcome
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
@@ -18,13 +20,14 @@ from dlq import tasks
 from dlq.asking import Wish, begin
 from dlq.models import Action, AuditEntry, DeadLetter, JobState, ReplayJob, Scope
 from dlq.preflight import CODES
+from dlq.replay.ladder import HEARTBEAT_PATIENCE
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from failures.intake import accept_batch
 from kma.identity import identify
 from tests.dlq.stage import Stage
 from tests.web import reports
-from tests.web.rows import make_alive, make_setting
+from tests.web.rows import heartbeat, make_alive, make_setting
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNT, FIRST, SECOND = 12, 1, 5
@@ -33,24 +36,42 @@ EXCEPTION = "builtins.KeyError"
 
 
 class Scene:
-    """A setting that is at work on one server, with COUNT dead letters of before."""
+    """A setting that is at work on one server, with `count` dead letters of before."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, count: int) -> None:
         self.stage, self.key = stage, stage.key("l")
         stage.add(self.key, f"t.{self.key}", RedeliveryPolicy(max_attempts=5, delay=0))
-        names = [f"{self.key}-{number:02}" for number in range(COUNT)]
+        names = [f"{self.key}-{number:02}" for number in range(count)]
         pool, server = Pool.objects.create(name="demo"), Server.objects.create(name="srv-1")
         pool.servers.add(server)
         self.setting: LaunchSetting = make_setting(pool, self.key, address=f"t.{self.key}", breaker_m=M)
         messages = [Message(body=Typed("string", name), message_id=Typed("string", name)) for name in names]
         stage.publish(f"t.{self.key}", *messages)
-        stage.consume(self.key, COUNT, Settle.REJECT)
-        stage.follow(lambda: DeadLetter.objects.filter(setting_key=self.key).count() == COUNT)
+        stage.consume(self.key, count, Settle.REJECT)
+        stage.follow(lambda: DeadLetter.objects.filter(setting_key=self.key).count() == count)
         make_alive(server, now=timezone.now())
+        self.run = self.enabled()
+        self.spool = reports.Spool(server.name)
+
+    def enabled(self) -> Run:
         activation = enable_setting(self.setting, None, timezone.now())
         assert activation is not None
-        self.run: Run = activation.runs.select_related("server", "activation__setting").get()
-        self.spool = reports.Spool(server.name)
+        run: Run = activation.runs.select_related("server", "activation__setting").get()
+        return run
+
+    def live(self, count: int) -> None:
+        """Messages that nobody gave back."""
+        self.stage.publish(f"t.{self.key}", *[Message(body=Typed("string", f"live {n}")) for n in range(count)])
+
+    def reported(self, in_a_row: int, after: timedelta = timedelta(seconds=2)) -> None:
+        """A heartbeat that left the server after everything that it has reported so far."""
+        counts = BreakerCounts(EXCEPTION, in_a_row, in_a_row)
+        report = RunReport(
+            self.run.activation_id, self.run.epoch, self.key, RunState.RUNNING, counts=counts, connected=True
+        )
+        now = timezone.now() + after
+        server = Server.objects.get(pk=self.run.server_id)
+        accept_heartbeat(server, heartbeat(server.name, report, sent_at=now), now)
 
     def give_back(self, who: str, options: Options, acknowledged: tuple[str, ...] = CODES) -> ReplayJob:
         by, _ = User.objects.get_or_create(username=who, defaults={"is_superuser": True})
@@ -103,12 +124,16 @@ class Scene:
 
 
 @pytest.fixture
-def scene(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Scene:
+def here(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "letter_queues", lambda: stage.queues)
     for name in ("dlq.preflight.facts", "agents.pages.figures"):
         monkeypatch.setattr(f"{name}.management", lambda: stage.management)
     monkeypatch.setattr("agents.services.looking._send", lambda *_: None)
-    return Scene(stage)
+
+
+@pytest.fixture
+def scene(stage: Stage, here: None) -> Scene:
+    return Scene(stage, COUNT)
 
 
 def test_a_trip_stops_the_ladder_and_lets_go_of_the_rest(scene: Scene) -> None:
@@ -116,6 +141,8 @@ def test_a_trip_stops_the_ladder_and_lets_go_of_the_rest(scene: Scene) -> None:
     job = scene.turn(scene.give_back("anna", Options(ladder=True, ladder_percent=100)))
     assert scene.lying() == (FIRST, COUNT - FIRST)
     scene.handled(FIRST)
+    scene.turn(job)
+    scene.reported(in_a_row=0)
     job = scene.turn(job)
     assert (scene.lying(), job.state) == ((SECOND, COUNT - FIRST - SECOND), JobState.RUNNING)
 
@@ -142,3 +169,54 @@ def test_a_trip_stops_the_ladder_and_lets_go_of_the_rest(scene: Scene) -> None:
     assert scene.lying() == (COUNT - FIRST, 0)
     waiting = scene.stage.ids(scene.key, f"t.{scene.key}")
     assert len(set(waiting)) == COUNT - FIRST, "each once, but for the one that was handled"
+
+
+def test_after_a_trip_that_was_mended_a_ladder_gives_all_back_in_one_go(stage: Stage, here: None) -> None:
+    count = 200
+    scene = Scene(stage, count)
+    scene.live(3)
+    scene.failed_until_it_gives_up(3)
+    assert BreakerTrip.objects.filter(setting=scene.setting).exists()
+    # The run that tripped is not closed yet: its last records are still in the spool of its server.
+    scene.setting.refresh_from_db()
+    scene.run = scene.enabled()
+    # The first two messages came before the mend was everywhere; the next ones are handled.
+    scene.reported(in_a_row=2)
+    scene.handled(3)
+
+    job, states = scene.give_back("anna", Options(ladder=True)), []
+    for _ in range(30):
+        job = scene.turn(job)
+        states.append((job.state, job.problem, job.wait_reason))
+        if waiting := stage.count(scene.key):
+            scene.handled(waiting)
+        elif job.finished_at is not None:
+            break
+        else:
+            scene.reported(in_a_row=0)
+
+    job.refresh_from_db()
+    assert (job.state, job.counts.get("handled")) == (JobState.DONE, count), states[-1]
+    assert scene.lying() == (0, 0)
+
+
+def test_a_setting_that_fails_in_a_row_after_the_outcomes_stops_its_ladder(scene: Scene) -> None:
+    scene.reported(in_a_row=5, after=timedelta())
+    job = scene.turn(scene.give_back("anna", Options(ladder=True)))
+    scene.handled(FIRST)
+    job = scene.turn(job)
+    assert (job.wait_reason, scene.lying()) == ("heartbeat", (0, COUNT - FIRST)), "nothing was reported since"
+    scene.reported(in_a_row=7)
+    for _ in range(2):
+        job = scene.turn(job)
+    assert (job.state, AuditEntry.objects.get(action="replay_stopped").detail["why"]) == (JobState.STOPPED, "breaker")
+    assert scene.lying() == (0, COUNT - FIRST)
+
+
+def test_a_server_that_reports_nothing_more_holds_a_ladder_for_seconds_only(scene: Scene) -> None:
+    scene.reported(in_a_row=5, after=timedelta())
+    job = scene.turn(scene.give_back("anna", Options(ladder=True)))
+    scene.handled(FIRST)
+    assert scene.turn(job).wait_reason == "heartbeat"
+    ReplayJob.objects.filter(pk=job.pk).update(ladder_known_at=timezone.now() - HEARTBEAT_PATIENCE)
+    assert (scene.turn(job).state, scene.lying()) == (JobState.RUNNING, (SECOND, COUNT - FIRST - SECOND))

@@ -9,10 +9,10 @@ from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
-from agents.models import Destination, LaunchSetting, Pool
+from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server
 from agents.services.broker import management
 from broker import letters as moves
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
@@ -21,11 +21,12 @@ from dlq.asking import Wish, begin
 from dlq.erasing import erasing
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import letter_queues
-from dlq.models import Action, AuditEntry, DeadLetter, ReplayItem, ReplayJob
+from dlq.models import Action, AuditEntry, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob
 from dlq.models.letter import BIN_QUEUE
+from dlq.models.report import LetterResult
 from dlq.preflight import CODES
 from dlq.queue_state import FEED_QUEUE
-from dlq.replay import control, jobs, moving, pieces, planning
+from dlq.replay import control, jobs, joining, moving, pieces, planning
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from dlq.search.tables import TABLE
@@ -136,6 +137,30 @@ def sweep_bin() -> None:
 def walk_bin() -> dict[str, int]:
     """What a walk of the whole bin finds."""
     return asdict(index_queue(BIN_QUEUE))
+
+
+def serve(key: str, in_a_row: int) -> None:
+    """A server that runs the setting, is heard all the time, and says that so many messages failed in a row."""
+    server = Server.objects.create(name=f"srv-{key}", last_seen_at=timezone.now() + timedelta(hours=1))
+    setting = LaunchSetting.objects.get(key=key)
+    Run.objects.create(
+        activation=Activation.objects.create(setting=setting), server=server, epoch=1, any_count=in_a_row,
+        state=RunPhase.RUNNING, reported_at=timezone.now(),
+    )  # fmt: skip
+
+
+def handle(key: str) -> int:
+    """Agents handle what was given back and waits, as KMAs report it; how many."""
+    waiting = ReplayItem.objects.filter(letter__setting_key=key, state=ItemState.GIVEN_BACK, outcome="")
+    keys = list(waiting.values_list("letter__message_key", flat=True))
+    with transaction.atomic():
+        for name in keys:
+            LetterReport.objects.create(
+                id=uuid4(), setting_key=key, message_key=name, result=LetterResult.HANDLED, server_name="srv",
+                activation_uuid=uuid4(), attempt=1, occurred_at=timezone.now(),
+            )  # fmt: skip
+        joining.settle({(key, name) for name in keys}, timezone.now())
+    return len(keys)
 
 
 def change(job: str, how: str) -> None:
