@@ -4,7 +4,11 @@ import time
 from collections.abc import Callable
 
 import structlog
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.utils.cache import patch_vary_headers
+
+from ma_site.away import database_away
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 log = structlog.get_logger(__name__)
@@ -35,6 +39,10 @@ class SecurityHeaders:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         response.headers.setdefault("Permissions-Policy", PERMISSIONS_POLICY)
+        if request.path_info.startswith("/api/"):
+            # What a token may read is nobody else's: no cache on the way keeps it.
+            response.headers.setdefault("Cache-Control", "no-store")
+            patch_vary_headers(response, ["Authorization"])
         return response
 
 
@@ -56,6 +64,22 @@ class RefuseUnstorableUrls:
             }
             return JsonResponse(body, status=400)
         return HttpResponse("The URL contains a NUL character.", status=400, content_type="text/plain; charset=utf-8")
+
+
+class DatabaseAway:
+    """503 where a view lost the database; `ma_site.away.server_error` has what fails outside of views."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        if not isinstance(exception, OperationalError | InterfaceError):
+            return None
+        log.error("database does not answer", path=request.path, reason=str(exception))
+        return database_away(request)
 
 
 class RequestLog:

@@ -27,3 +27,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path(r"^api/(?P<path>.*)$", unknown_address),
     path("", admin.site.urls),
 ]
+
+handler500 = "ma_site.away.server_error"

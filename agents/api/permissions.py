@@ -10,10 +10,18 @@ METHODS = {"GET": "view", "HEAD": "view", "OPTIONS": "view", "POST": "add", "PUT
 METHODS["DELETE"] = "delete"
 
 
+# Asked with HEAD or OPTIONS, a route needs what the first of these that it takes needs.
+STANDING_FOR = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
 def needed(view: Any, method: str) -> tuple[str, ...]:
     """The permissions of a call: `view.action_permissions[action or method]`, else the model's own for the method."""
     declared: dict[str, tuple[str, ...]] = getattr(view, "action_permissions", {})
-    for name in (getattr(view, "action", None), method.lower()):
+    action = getattr(view, "action", None)
+    if method in ("HEAD", "OPTIONS"):
+        method = next((each for each in STANDING_FOR if hasattr(view, each.lower())), method)
+        action = getattr(view, "action_map", {}).get(method.lower())
+    for name in (action, method.lower()):
         if name in declared:
             return declared[name]
     queryset = getattr(view, "queryset", None)
