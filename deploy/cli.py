@@ -19,6 +19,7 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
     "bench": bench.run,
     "doctor": lambda config, arguments: manage.shown(config, Layout(config.data), "doctor", *arguments),
     "manage": lambda config, arguments: manage.shown(config, Layout(config.data), *arguments),
+    "reindex": lambda config, arguments: manage.shown(config, Layout(config.data), "reindex", *arguments),
     "test": test.run,
 }
 
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("demo", help="publish demo orders").add_argument("--stop", action="store_true")
     # Only for the list of commands: they are dispatched before.
     commands.add_parser("doctor", help="check everything and say what to do")
+    commands.add_parser("reindex", help="build the index of words of dead letters again")
     commands.add_parser("manage", help="manage.py with this installation's environment: ./ma manage COMMAND …")
     commands.add_parser("test", help="install what tests need and run them all: ./ma test [--long] [PYTEST ARGUMENTS]")
     commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")

@@ -16,6 +16,7 @@ from dlq.models import ReplayJob
 from dlq.replay import steps
 from dlq.replay.jobs import RUN_TASK, start
 from dlq.replay.leases import WORKABLE
+from dlq.search.rebuild import step
 from dlq.search.storing import catch_up
 from dlq.waiting.tasks import run_waiting, tend_waiting
 from dlq.whole.tasks import fetch_whole, tend_wholes
@@ -88,9 +89,10 @@ def tend_replays() -> None:
 
 @shared_task(name="dlq.put_words")
 def put_words() -> None:
-    """Words of letters that were stored before there was an index of them; a while at a time."""
+    """Words of letters that were stored before there was an index of them, or that a rebuild has not reached; a while
+    at a time."""
     end = time.monotonic() + WORDS_TURN
-    while catch_up() and time.monotonic() < end:
+    while (step(timezone.now()) or catch_up()) and time.monotonic() < end:
         pass
 
 

@@ -23,6 +23,7 @@ from dlq.models.report import LetterReport
 from dlq.models.saved_filter import SavedFilter
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
 from dlq.models.whole import OPEN_FETCHES, FetchState, WholeFetch
+from dlq.models.words import WordRebuild
 
 __all__ = [
     "OPEN_FETCHES",
@@ -58,4 +59,5 @@ __all__ = [
     "WaitingPart",
     "WaitingState",
     "WholeFetch",
+    "WordRebuild",
 ]

@@ -35,6 +35,7 @@ from dlq.pages.letters_tools import tools_of
 from dlq.pages.saved_filters import bar_of
 from dlq.pages.shown import LETTERS
 from dlq.remarks.known import fault_of_row
+from dlq.search.rebuild import open_rebuild
 
 VIEW = "dlq.view_deadletter"
 GIVE_BACK = "dlq.give_back"
@@ -183,8 +184,13 @@ class Listed:
             "listed": self.page,
             "total": self.found.words,
             "stopped": self.found.stopped_at is not None,
-            "words_missing": self.by_words and DeadLetter.objects.filter(words_without="").exists(),
+            "words_missing": self.by_words and words_missing(),
         }
+
+
+def words_missing() -> bool:
+    """Whether there may be letters whose words are not in the index yet."""
+    return open_rebuild() is not None or DeadLetter.objects.filter(words_without="").exists()
 
 
 def _listed(request: HttpRequest, queue: str = "") -> Listed:

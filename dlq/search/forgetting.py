@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from django.db import connection
+from django.utils import timezone
 
 from dlq.masks import everybodys_masks
 from dlq.models import DeadLetter
 from dlq.search.content import left_out, property_texts, texts_of
+from dlq.search.rebuild import begin, pending
 from dlq.search.tables import TABLE
 from dlq.search.words import all_words
 
@@ -25,15 +27,14 @@ def forget(letters: Sequence[DeadLetter]) -> None:
 
 def _forget_on_sqlite(letters: Sequence[DeadLetter]) -> None:
     """Its index forgets a letter only by the very words that it was given. Where other names are masked since, nobody
-    knows these: then the index begins anew, and fills again as it does for letters that are older than it."""
-    masks, pairs_of = everybodys_masks(), property_texts
-    if any(left_out(masks.names(letter)) != letter.words_without for letter in letters):
-        with connection.cursor() as cursor:
-            cursor.execute(f"INSERT INTO {TABLE} ({TABLE}) VALUES ('delete-all')")
-        DeadLetter.objects.exclude(words_without="").update(words_without="")
+    knows these: then the index is built again, which begins with an empty one."""
+    masks, pairs_of, waiting = everybodys_masks(), property_texts, pending(letters)
+    there = [letter for letter in letters if letter.pk not in waiting]
+    if any(left_out(masks.names(letter)) != letter.words_without for letter in there):
+        begin(timezone.now(), again=True)
         return
     rows = []
-    for letter in letters:
+    for letter in there:
         pairs = pairs_of(letter)
         if words := all_words(texts_of(letter, masks.names(letter), pairs), pairs):
             rows.append((letter.pk, " ".join(words)))

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from dlq.masks import everybodys_masks
-from dlq.models import DeadLetter
+from dlq.models import DeadLetter, WordRebuild
 from dlq.search.content import left_out, property_texts, texts_of
 from dlq.search.tables import TABLE
 from dlq.search.words import all_words
@@ -50,14 +50,22 @@ def _copy(cursor: Any, pairs: Sequence[tuple[int, Sequence[str]]]) -> None:
 
 def catch_up(most: int = PIECE) -> int:
     """Words of letters that were stored before there was an index of words; how many. Two at a time take turns, or one
-    of them finds nothing: the letters are locked, where the database has locks of rows."""
+    of them finds nothing: the letters are locked, where the database has locks of rows. While the index is built again
+    on SQLite, the rebuild comes to them."""
     with transaction.atomic():
+        if connection.vendor == "sqlite" and WordRebuild.objects.filter(open=True).exists():
+            return 0
         rows = DeadLetter.objects.filter(words_without="").select_related("content").order_by("pk")
         letters = list(rows.select_for_update(skip_locked=True, of=("self",))[:most])
-        add(letters, prepare(letters))
-        done: dict[str, list[int]] = defaultdict(list)
-        for letter in letters:
-            done[letter.words_without].append(letter.pk)
-        for without, numbers in done.items():
-            DeadLetter.objects.filter(pk__in=numbers).update(words_without=without)
+        put(letters)
     return len(letters)
+
+
+def put(letters: Sequence[DeadLetter]) -> None:
+    """Adds the words of letters of which the index has none, and marks them. In a transaction."""
+    add(letters, prepare(letters))
+    marked: dict[str, list[int]] = defaultdict(list)
+    for letter in letters:
+        marked[letter.words_without].append(letter.pk)
+    for without, numbers in marked.items():
+        DeadLetter.objects.filter(pk__in=numbers).update(words_without=without)

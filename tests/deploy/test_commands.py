@@ -165,7 +165,7 @@ def test_a_site_that_is_away_is_none(config: Config) -> None:
 # -- before the first start
 
 
-@pytest.mark.parametrize("arguments", [("doctor",), ("manage", "check"), ("demo",), ("env",)])
+@pytest.mark.parametrize("arguments", [("doctor",), ("reindex",), ("manage", "check"), ("demo",), ("env",)])
 def test_what_needs_a_start_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     config = configuration.read({"MA_DATA": str(tmp_path / "none")})
     done = ma(config, *arguments)
@@ -195,7 +195,7 @@ def test_what_is_no_command_is_refused_with_the_usage(config: Config, arguments:
 
 def test_help_names_every_command(config: Config) -> None:
     shown = ma(config, "--help").stdout
-    for name in ("up", "down", "status", "logs", "env", "demo", "doctor", "manage", "test", "bench"):
+    for name in ("up", "down", "status", "logs", "env", "demo", "doctor", "reindex", "manage", "test", "bench"):
         assert f"    {name} " in shown
 
 

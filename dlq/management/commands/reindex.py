@@ -1,0 +1,40 @@
+"""manage.py reindex: the index of words of dead letters, built again."""
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from dlq.search.rebuild import begin, step
+
+# Seconds between two lines of progress; and the share of a piece's time that others have the database.
+TOLD_EVERY, SHARE_OF_OTHERS = 5.0, 0.5
+
+
+class Command(BaseCommand):
+    help = (
+        "Builds the index of words of dead letters again, in small pieces, while the site runs. One that was killed "
+        "goes on where it stopped, also by itself; on SQLite older letters are not found by words meanwhile."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--again", action="store_true", help="from the first letter, also where one is under way")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        rebuild = begin(timezone.now(), again=options["again"])
+        if rebuild.position:
+            self.stdout.write(f"Goes on after letter {rebuild.position}.")
+        told = time.monotonic()
+        while True:
+            began = time.monotonic()
+            # Where the worker did the last piece, there is none for us.
+            rebuild = step(timezone.now()) or rebuild
+            rebuild.refresh_from_db()
+            if not rebuild.open:
+                break
+            if time.monotonic() - told >= TOLD_EVERY:
+                told = time.monotonic()
+                self.stdout.write(f"{rebuild.letters} letters, up to number {rebuild.position} of {rebuild.last}")
+            time.sleep(min(0.1, (time.monotonic() - began) * SHARE_OF_OTHERS))
+        self.stdout.write(f"The index of words has been built again: {rebuild.letters} letters.")
