@@ -12,7 +12,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 # Where the services of this machine listen and are reached; only the site itself may listen elsewhere (MA_HOST).
 LOOPBACK = "127.0.0.1"
 
-DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone,kma.samples.bench"
+# What KMAs offer while the demo runs. Without it, and without KMA_AGENTS, they offer nothing: these agents do what a
+# message or a parameter says, and whoever may edit a setting chooses both.
+DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone"
+NO_AGENTS = "none"
 
 # Settings of the site and the KMAs that `ma` hands on when the person who starts it has set them.
 HANDED_ON = (
@@ -53,6 +56,7 @@ HANDED_ON = (
     "KMA_HEARTBEAT_SECONDS",
     "KMA_KEEP_HOURS",
     "KMA_LOG_LEVEL",
+    "KMA_SAMPLES_ANYWHERE",
     "KMA_SPOOL_BYTES",
 )
 

@@ -4,7 +4,7 @@ import socket
 from urllib.parse import quote
 
 from deploy import drivers
-from deploy.config import DEMO_AGENTS, LOOPBACK, REPOSITORY, Config
+from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
 from deploy.secret_files import BROKER_ACCOUNTS, token_file
@@ -21,9 +21,10 @@ SECRET_NAMES = (
 )
 
 
-def of_process(process: Process, config: Config, layout: Layout) -> dict[str, str]:
+def of_process(process: Process, config: Config, layout: Layout, *, demo: bool = False) -> dict[str, str]:
+    """`demo`: whether the demo runs, whose agents the KMAs offer then."""
     if process.server:
-        return kma(process.server, config, layout)
+        return kma(process.server, config, layout, demo=demo)
     if process.kind in ("artemis", "redis"):
         return {"MA_DATA": str(layout.data)}
     if process.kind == "demo":
@@ -59,13 +60,13 @@ def publisher(layout: Layout) -> dict[str, str]:
     }
 
 
-def kma(server: str, config: Config, layout: Layout) -> dict[str, str]:
+def kma(server: str, config: Config, layout: Layout, *, demo: bool = False) -> dict[str, str]:
     return {
         "MA_URL": config.local_url,
         "KMA_SERVER": server,
         "KMA_TOKEN_FILE": str(token_file(layout, server)),
         "KMA_DATA": str(layout.kma(server)),
-        "KMA_AGENTS": DEMO_AGENTS,
+        "KMA_AGENTS": DEMO_AGENTS if demo else NO_AGENTS,
         "KMA_AMQP_URL": f"amqp://{LOOPBACK}:{config.amqp_port}",
         "KMA_BROKER_USER": "kma",
         "KMA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["kma"]),

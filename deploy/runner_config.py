@@ -15,12 +15,25 @@ STOP_SECONDS = {"kma": 40, "artemis": 40, "worker": 30, "web": 30}
 DEFAULT_STOP_SECONDS = 15
 
 
-def write(processes: Sequence[Process], config: Config, layout: Layout) -> None:
+def write(processes: Sequence[Process], config: Config, layout: Layout, *, demo: bool = False) -> None:
     for process in processes:
-        settings = environment.of_process(process, config, layout)
-        secret_files.write(script_path(layout, process.name), script(process, settings))
+        write_script(process, config, layout, demo=demo)
     secret_files.write(layout.supervisor_config, supervisor_config(processes, layout))
     remembered.keep(config, layout)
+
+
+def write_script(process: Process, config: Config, layout: Layout, *, demo: bool) -> None:
+    secret_files.write(script_path(layout, process.name), _script_of(process, config, layout, demo=demo))
+
+
+def is_written(process: Process, config: Config, layout: Layout, *, demo: bool) -> bool:
+    """Whether the script on the disk is the one that `write_script` would write."""
+    path = script_path(layout, process.name)
+    return path.exists() and path.read_text("utf-8") == _script_of(process, config, layout, demo=demo)
+
+
+def _script_of(process: Process, config: Config, layout: Layout, *, demo: bool) -> str:
+    return script(process, environment.of_process(process, config, layout, demo=demo))
 
 
 def script_path(layout: Layout, name: str) -> Path:

@@ -15,6 +15,7 @@ from deploy.runner import Runner
 FIRST = ("artemis", "redis")
 SITE = ("web",)
 OTHERS = ("worker", "beat", "feed", "kma")
+KMA = ("kma",)
 DEMO = ("demo",)
 
 
@@ -28,7 +29,7 @@ class Start:
         self.began: dict[str, float] = {}
 
     def everything(self, *, demo: bool) -> None:
-        runner_config.write(self.processes, self.config, self.layout)
+        runner_config.write(self.processes, self.config, self.layout, demo=demo)
         self.runner.begin()
         self._begin(FIRST)
         self._prepare_database()
@@ -39,6 +40,18 @@ class Start:
         others = OTHERS + DEMO if demo else OTHERS
         self._begin(others)
         self._until_ready(others)
+
+    def offer_demo_agents(self) -> None:
+        """Restarts the KMAs that do not offer the demo's agents yet: a KMA reads what it offers once.
+
+        Whoever is killed here leaves a KMA stopped, or stopped with its new script; the next `./ma demo` starts it.
+        """
+        for process in self._of(KMA):
+            if not runner_config.is_written(process, self.config, self.layout, demo=True):
+                self.runner.stop(process.name)
+                runner_config.write_script(process, self.config, self.layout, demo=True)
+        self._begin(KMA)
+        self._until_ready(KMA)
 
     def publish_demo(self) -> None:
         self._begin(DEMO)
@@ -79,6 +92,16 @@ class Start:
                     self.say(f"{process.name:<12} ready ({waited:.1f} s)")
                     pending.remove((process, probe))
             time.sleep(readiness.PAUSE_SECONDS)
+
+
+def offered_agents(config: Config, *, demo: bool) -> str:
+    """The line that says what the KMAs of this machine offer."""
+    agents = f"agents of {', '.join(config.servers)}"
+    if named := config.handed_on.get("KMA_AGENTS"):
+        return f"{agents}: those of {named}"
+    if demo:
+        return f"{agents}: the samples of the demo, which do what a message or a parameter says (without: --no-demo)"
+    return f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo (docs/agents.md)"
 
 
 def prepare_demo(config: Config, layout: Layout, say: Say) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from broker.port import Account
 
+NO_MODULE = "none"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -97,7 +98,11 @@ class _Reader:
         return value
 
     def modules(self, name: str) -> tuple[str, ...]:
-        found = tuple(part.strip() for part in self.text(name).split(",") if part.strip())
+        """Empty where it says `none`: a server that offers nothing is meant so, and not forgotten."""
+        text = self.text(name)
+        if text == NO_MODULE:
+            return ()
+        found = tuple(part.strip() for part in text.split(",") if part.strip())
         if self._environment.get(name, "").strip() and not found:
             self._wrong(name, "lists no module")
         for module in found:

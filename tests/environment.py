@@ -23,6 +23,7 @@ def values(data: Path) -> dict[str, str]:
         "KMA_SERVER": "srv-1",
         "KMA_TOKEN": "none",
         "KMA_AGENTS": "kma.samples.scripted",
+        "KMA_SAMPLES_ANYWHERE": "1",
         "KMA_DATA": str(data / "kma"),
         "KMA_AMQP_URL": "amqp://127.0.0.1:1",
         "KMA_BROKER_USER": "kma",

@@ -13,6 +13,8 @@ from agents.services.schedules import save_schedule
 from agents.services.wishes import save_destination, save_setting
 
 POOL = "demo"
+# Agents that do what a message or a parameter says; nothing of a real installation begins with these.
+SAMPLE_PREFIXES = ("demo.", "bench.")
 
 # Letters die within half a minute: 1 + 2 + 4 s of delays before the fourth attempt, the last.
 POLICY: dict[str, Any] = {"max_attempts": 4, "delay_ms": 1000, "multiplier": 2.0, "max_delay_ms": 10_000}

@@ -1,4 +1,4 @@
-"""./ma demo: makes the demo's settings and publishes its orders; --stop ends the publishing."""
+"""./ma demo: offers the demo's agents, makes its settings and publishes its orders; --stop ends the publishing."""
 
 from deploy import installation, start
 from deploy.config import Config
@@ -16,8 +16,11 @@ def run(config: Config, *, stop: bool) -> int:
         raise Problem("nothing is running: ./ma up")
     if stop:
         runner.stop("demo")
-        say("demo stopped")
+        say("demo stopped: no more orders; its agents are offered until ./ma down, ./ma up --no-demo")
         return 0
+    starting = Start(config, layout, installation.processes(config), say)
+    starting.offer_demo_agents()
     start.prepare_demo(config, layout, say)
-    Start(config, layout, installation.processes(config), say).publish_demo()
+    starting.publish_demo()
+    say(start.offered_agents(config, demo=True))
     return 0

@@ -11,7 +11,7 @@ from deploy.console import say_if_heard as say
 from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.runner import Runner
-from deploy.start import Start
+from deploy.start import Start, offered_agents
 
 WATCH_SECONDS = 2.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -59,6 +59,7 @@ def _start(config: Config, layout: Layout, *, demo: bool) -> None:
         raise Problem(f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down") from None
     if not demo:
         say("no demo: ./ma manage createsuperuser makes an administrator")
+    say(offered_agents(config, demo=demo))
     if python_packages.install_in_background(layout):
         say(f"{python_packages.LARGE} is being installed in the background (./ma logs {python_packages.LARGE})")
     say(f"open {config.address}")

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from kma.agent import Context, Message, agent
+from kma.samples import limits
 
 
 @agent("bench.noop", version="1")
@@ -20,13 +21,14 @@ def trip(message: Message, context: Context) -> None:
     folder = Path(str(context.parameters["folder"]))
     line = json.dumps({"server": context.server, "activation": context.activation, "at": time.time()})
     # One write with O_APPEND: lines of several processes never mix.
-    file = os.open(folder / "starts.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = limits.open_file(str(folder / "starts.jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, line.encode() + b"\n")
     finally:
         os.close(file)
     try:
-        failing = (folder / "failing").read_text().split()
+        with os.fdopen(limits.open_file(str(folder / "failing"), os.O_RDONLY)) as stream:
+            failing = stream.read().split()
     except FileNotFoundError:
         failing = []
     time.sleep(float(context.parameters["seconds"]))

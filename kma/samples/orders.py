@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kma.agent import Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+from kma.samples import limits
 
 Order = Mapping[str, Any]
 
@@ -42,7 +43,8 @@ class Orders(Agent):
         context.log.info("order booked", order=order["order"], kind=order["kind"], total=total)
         if invoices := context.parameters.get("invoices"):
             invoice = {"order": order["order"], "customer": order.get("customer", ""), "total": total}
-            context.send_json(str(invoices), {**invoice, "currency": order.get("currency", "EUR")})
+            destination = limits.checked_destination(str(invoices))
+            context.send_json(destination, {**invoice, "currency": order.get("currency", "EUR")})
 
 
 @agent("demo.invoices", version="1")

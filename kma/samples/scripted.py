@@ -13,13 +13,14 @@ The body is JSON: one step, or a list of steps that are done in this order. A st
     {"do": "send", "destination": "demo.invoices", "count": 3, "body": "…"}
     {"do": "acknowledge", "action": "COMMIT", "id": "…"}  in the mode CLIENT; its own delivery where no `id` is given
 
-`"first": k` in a step means: only on the first k deliveries (attempts); later the step is skipped. Anything else is an
-InvalidMessage. `text`, `code` (1), `signal` (SIGKILL), `count` (1) and `body` may be left out.
+`"first": k` in a step means: only on the first k deliveries (attempts); later the step is skipped. `send` reaches
+addresses that begin with `demo.` only. Anything else is an InvalidMessage. `text`, `code` (1), `signal` (SIGKILL),
+`count` (1) and `body` may be left out.
 
-The parameter `truth_file` of the setting names a file to which each attempt that began adds one line of JSON, before
-anything is done: {"key", "id", "attempt", "redelivered", "pid", "at", "note"}; `note` is the first step's `note`. In
-the mode CLIENT there is also `acknowledgement`, the delivery's id, and each `acknowledge` adds a line {"answered",
-"state"}; `state` is how it ended, or why it was refused.
+The parameter `truth_file` of the setting names a file below KMA_DATA/truth (`limits.py`) to which each attempt that
+began adds one line of JSON, before anything is done: {"key", "id", "attempt", "redelivered", "pid", "at", "note"};
+`note` is the first step's `note`. In the mode CLIENT there is also `acknowledgement`, the delivery's id, and each
+`acknowledge` adds a line {"answered", "state"}; `state` is how it ended, or why it was refused.
 """
 
 import builtins
@@ -31,6 +32,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kma.agent import AcknowledgementRefused, Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+from kma.samples import limits
 
 Step = Mapping[str, Any]
 _MEGABYTE = 1024 * 1024
@@ -68,7 +70,7 @@ def write_truth(path: str, message: Message, acknowledgement: str = "") -> None:
 
 
 def _write(path: str, line: Mapping[str, Any]) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = limits.open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, json.dumps(line).encode() + b"\n")
     finally:
@@ -155,8 +157,9 @@ def _allocate(step: Step, context: Context) -> None:
 
 
 def _send(step: Step, context: Context) -> None:
+    destination = limits.checked_destination(str(step.get("destination", "")))
     for index in range(int(number_of(step, "count", 1))):
-        context.send(str(step.get("destination", "")), str(step.get("body", "")), {"index": index})
+        context.send(destination, str(step.get("body", "")), {"index": index})
 
 
 def _acknowledge(step: Step, context: Context) -> None:

@@ -11,8 +11,8 @@ send. `"first": k` in a step: only on the first k starts by the truth file. More
     {"do": "wait", "seconds": 60}       looks at context.stopping ten times a second, and returns then
     {"do": "tick", "seconds": 60}       adds a line to the truth file ten times a second (`note`: "tick")
 
-The parameter `truth_file` names a file to which each start adds one line of JSON before anything is done:
-{"start", "pid", "at", "boottime", "note"}.
+The parameter `truth_file` names a file below KMA_DATA/truth (`limits.py`) to which each start adds one line of JSON
+before anything is done: {"start", "pid", "at", "boottime", "note"}.
 """
 
 import json
@@ -20,10 +20,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from kma.agent import AgentStopped, Context, StandaloneAgent, agent
+from kma.samples import limits
 from kma.samples.scripted import Step, act, number_of, steps_of
 
 _TENTH = 0.1  # seconds
@@ -43,7 +43,7 @@ class NightlyReport(StandaloneAgent):
             if reports := context.parameters.get("reports"):
                 # The same id for the same day: who reads the reports can tell a repeated one.
                 report = {"day": day.isoformat(), "total": total, "currency": "EUR"}
-                context.send_json(str(reports), report, message_id=f"report-{day}")
+                context.send_json(limits.checked_destination(str(reports)), report, message_id=f"report-{day}")
 
 
 def sales_of(day: date) -> float:
@@ -74,9 +74,14 @@ class ScriptedStandalone(StandaloneAgent):
 
 def _starts(truth: str) -> int:
     """How often it has begun before."""
-    path = Path(truth)
-    lines = path.read_text(encoding="utf-8").splitlines() if truth and path.exists() else []
-    return max((int(json.loads(line)["start"]) for line in lines), default=0)
+    if not truth:
+        return 0
+    try:
+        file = limits.open_file(truth, os.O_RDONLY)
+    except FileNotFoundError:
+        return 0
+    with os.fdopen(file, encoding="utf-8") as stream:
+        return max((int(json.loads(line)["start"]) for line in stream), default=0)
 
 
 def _write(truth: str, start: int, note: Any) -> None:
@@ -85,7 +90,7 @@ def _write(truth: str, start: int, note: Any) -> None:
         return
     boottime = time.clock_gettime(time.CLOCK_BOOTTIME)
     line = {"start": start, "pid": os.getpid(), "at": time.time(), "boottime": boottime, "note": note}
-    file = os.open(truth, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = limits.open_file(truth, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, json.dumps(line).encode() + b"\n")
     finally:

@@ -6,9 +6,14 @@ from datetime import datetime
 from django.conf import settings
 
 from agents.models import Activation, ActivationState, Server, ServerState
+from agents.services.demo import POOL as DEMO_POOL
+from agents.services.demo import SAMPLE_PREFIXES
 from agents.services.expected import is_expected
 from failures import lost
 from ma_site.checks.finding import Finding, bad, good, register
+
+# Names of agents that are looked at per server.
+MOST_AGENTS = 1000
 
 
 @register("KMAs", 100)
@@ -20,6 +25,7 @@ def check(now: datetime) -> Iterator[Finding]:
         yield _heard(server, now)
         if server.spool_full:
             yield bad(f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}")
+        yield from _offered(server, now)
         for problem in server.problems:
             yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
     yield from _missing(now)
@@ -45,6 +51,30 @@ def _missing(now: datetime) -> Iterator[Finding]:
             f"What failed in them is not here. Why that may be: the page of {mark.server.name}, docs/operations.md. "
             "This is told for a day.",
         )
+
+
+def _offered(server: Server, now: datetime) -> Iterator[Finding]:
+    if server.state(now) is not ServerState.ALIVE:
+        return
+    names = list(server.offered_agents.order_by("name").values_list("name", flat=True)[:MOST_AGENTS])
+    if not names:
+        yield bad(
+            f"{server.name} offers no agents: no setting can run there",
+            "Name the modules of your agents in KMA_AGENTS, then start its KMA again: docs/agents.md.",
+        )
+    samples = [name for name in names if name.startswith(SAMPLE_PREFIXES)]
+    pools = server.pools.exclude(name=DEMO_POOL).order_by("name").values_list("name", flat=True)
+    if samples and pools:
+        yield bad(
+            f"{server.name} offers sample agents ({_some(samples)}) to settings of {_some(list(pools))}, a pool "
+            "without the demo",
+            "Whoever may edit a setting there may run them. Take kma.samples out of KMA_AGENTS of that server "
+            "(./ma up --no-demo), or take the server out of the pool.",
+        )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _heard(server: Server, now: datetime) -> Finding:

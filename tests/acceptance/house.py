@@ -36,7 +36,7 @@ class House:
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
         own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
         agents = ",".join((DEMO_AGENTS, "tests.acceptance.agents"))
-        own |= {"KMA_AGENTS": agents}
+        own |= {"KMA_AGENTS": agents, "KMA_SAMPLES_ANYWHERE": "1"}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
         self.password = ""

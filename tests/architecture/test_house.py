@@ -21,6 +21,8 @@ READS_ENVIRONMENT = {
     "failures/insights/processes.py",
     "kma/config.py",
     "kma/process.py",
+    # Runs where user code runs, which knows nothing of the KMA's Config.
+    "kma/samples/limits.py",
     "ma_site/celery.py",
     "ma_site/management/commands/publish_demo_orders.py",
     "ma_site/settings.py",

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from deploy import config as configuration
-from deploy import environment
+from deploy import environment, start
 from deploy.layout import Layout
 from deploy.procfile import Process
 
@@ -49,3 +49,24 @@ def test_settings_of_one_s_own_win() -> None:
 def test_the_site_answers_to_the_names_of_this_machine() -> None:
     assert {"127.0.0.1", "localhost"} < set(of(Process("web", ""))["MA_ALLOWED_HOSTS"].split(","))
     assert "ma.example.org" in of(Process("web", ""), MA_HOST="ma.example.org")["MA_ALLOWED_HOSTS"].split(",")
+
+
+def test_sample_agents_are_offered_only_while_the_demo_runs() -> None:
+    kma = of(Process("kma-a", "", "a"))
+    assert "kma.samples" not in kma["KMA_AGENTS"], "without the demo a right in a pool would be code on this host"
+    assert kma["KMA_AGENTS"] == "none"
+
+
+def test_with_the_demo_its_agents_are_offered_and_those_of_the_benchmarks_are_not() -> None:
+    config = configuration.read({"MA_DATA": str(DATA)})
+    kma = environment.of_process(Process("kma-a", "", "a"), config, Layout(config.data), demo=True)
+    assert "kma.samples.scripted" in kma["KMA_AGENTS"] and "bench" not in kma["KMA_AGENTS"]
+
+
+def test_the_start_says_what_the_servers_offer() -> None:
+    def said(*, demo: bool, **environ: str) -> str:
+        return start.offered_agents(configuration.read({"MA_DATA": str(DATA)} | environ), demo=demo)
+
+    assert "srv-1, srv-2: none." in said(demo=False) and "KMA_AGENTS" in said(demo=False)
+    assert "samples of the demo" in said(demo=True) and "--no-demo" in said(demo=True)
+    assert "shop_agents" in said(demo=False, KMA_AGENTS="shop_agents")

@@ -81,3 +81,7 @@ def test_a_secret_is_never_shown_in_what_is_wrong_with_it() -> None:
     with pytest.raises(ConfigError) as caught:
         read_config({**RIGHT, "KMA_REDIS_URL": "http://:topsecret@host"})
     assert "topsecret" not in str(caught.value)
+
+
+def test_a_server_that_offers_nothing_says_so_on_purpose() -> None:
+    assert read_config({**RIGHT, "KMA_AGENTS": "none"}).agents == ()

@@ -29,6 +29,7 @@ class Worker:
             "KMA_SERVER": ma.server,
             "KMA_TOKEN": ma.token,
             "KMA_AGENTS": ",".join(SAMPLES),
+            "KMA_SAMPLES_ANYWHERE": "1",
             "KMA_DATA": str(folder / ma.server),
             "KMA_AMQP_URL": account.url,
             "KMA_BROKER_USER": account.user,

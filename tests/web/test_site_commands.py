@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from agents.models import Activation, Destination, LaunchSetting, ScheduledGroup, Server
+from agents.models import Activation, Destination, LaunchSetting, Pool, ScheduledGroup, Server
 from agents.services import broker as broker_service
 from agents.services import tokens
 from agents.services.settings import disable_setting
@@ -239,6 +239,26 @@ def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(setting: Laun
     assert "logs" not in told.what_to_do
     assert [finding.ok for finding in findings("KMAs") if finding.detail.startswith("spare")] == [True]
     assert not [finding for finding in findings("tokens") if "spare" in finding.detail]
+
+
+def test_the_doctor_warns_of_sample_agents_that_a_pool_without_the_demo_could_run(server: Server, pool: Pool) -> None:
+    def told() -> list[str]:
+        return [finding.detail for finding in findings("KMAs") if "sample agents" in finding.detail]
+
+    make_alive(server, now=timezone.now(), agents=("demo.scripted", "bench.noop", "shop.orders"))
+    assert told() == [], "there the demo runs"
+    Pool.objects.filter(pk=pool.pk).update(name="north")
+    [warning] = told()
+    assert "srv-1" in warning and "bench.noop, demo.scripted" in warning and "north" in warning
+    assert "shop.orders" not in warning
+    server.offered_agents.exclude(name="shop.orders").delete()
+    assert told() == []
+
+
+def test_the_doctor_says_that_a_server_offers_nothing(server: Server) -> None:
+    make_alive(server, now=timezone.now(), agents=())
+    [warning] = [finding for finding in findings("KMAs") if "offers no agents" in finding.detail]
+    assert not warning.ok and "KMA_AGENTS" in warning.what_to_do
 
 
 def test_the_doctor_tells_what_the_database_has_lost_until_it_has_come_again(server: Server) -> None:
