@@ -11,5 +11,7 @@ from dlq.models.report import LetterResult
 
 def handled_well(activation: UUID, keys: Collection[str]) -> dict[str, int]:
     """{message key: how often} in this activation."""
-    reports = LetterReport.objects.filter(activation_uuid=activation, message_key__in=keys, result=LetterResult.HANDLED)
+    reports = LetterReport.objects.filter(
+        activation_uuid=activation, message_key__in=keys, result=LetterResult.HANDLED, verified=True
+    )
     return dict(reports.order_by().values_list("message_key").annotate(Count("pk")))

@@ -11,6 +11,7 @@ class FailuresConfig(AppConfig):
         from agents import referrers, spools
         from agents import unresolved as counted
         from failures import detaching, erasing, lost
+        from failures.alerts import foreign_reports
         from failures.alerts import kinds as alerts
         from failures.alerts import pipeline as pipeline_alerts
         from failures.archive import erasing as in_archive
@@ -26,6 +27,7 @@ class FailuresConfig(AppConfig):
         urls.register()
         alerts.register_kinds()
         pipeline_alerts.register_kind()
+        foreign_reports.register_kind()
         provided.register(known_attempts)
         counted.register(unresolved)
         spools.register(lost.behind)

@@ -28,7 +28,7 @@ HEAD = (
     "last_attempt", "successes_before", "message_key", "message_key_weak", "queue", "destination", "attempt",
     "delivery_count", "body_digest", "body_size", "given_back", "process_id", "duration_seconds",
     "memory_peak_bytes", "clock_skew_seconds", "traceparent", "disposition",
-    "durable",
+    "durable", "verified",
 )  # fmt: skip
 # Long: of JSON lines only.
 WHOLE = (*HEAD, "traceback", "properties")

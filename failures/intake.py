@@ -29,7 +29,7 @@ from contract.messages import (
     Refusal,
     check_version,
 )
-from failures import closings, counting, gaps, lost, records, writing
+from failures import attribution, closings, counting, gaps, lost, records, writing
 from failures.allowance import Charge
 from failures.conflicts import keep_conflicts
 from failures.hygiene import BIGGEST, fit
@@ -57,12 +57,13 @@ class TooManyRecords(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What became of records that the mark does not know; `again`: known by their ids."""
+    """What became of records that the mark does not know; `again`: known by their ids; `set_aside`: with the code."""
 
     new: Sequence[ReadRecord] = ()
     refused: Refused = field(default_factory=list)
     again: Sequence[Record] = ()
     superseded: Sequence[Record] = ()
+    set_aside: Refused = field(default_factory=list)
 
 
 def accept_batch(
@@ -84,16 +85,16 @@ def accept_batch(
         if charge is not None:
             charge.take(len(batch.records), now)
         fresh = _fresh(batch, mark)
-        taken = _store(server, batch.spool, fresh, now, skew) if fresh else _Taken()
+        taken = _store(server, mark, fresh, now, skew) if fresh else _Taken()
         again = [*_stale(batch, fresh), *taken.again]
         conflicts = keep_conflicts(server, batch.spool, again, now)
         ununderstood = [*unknown, *(name for record in fresh for name in records.unknown(record))]
-        _move(mark, fresh, ununderstood, now)
+        _move(mark, fresh, ununderstood, now, len(taken.set_aside))
     return RecordReceipt(
         stored_up_to=mark.stored_up_to,
         new=len(taken.new),
         known=len(again),
-        refused=tuple(Refusal(record.number, reason) for record, reason in taken.refused),
+        refused=tuple(Refusal(record.number, reason) for record, reason in [*taken.refused, *taken.set_aside]),
         known_numbers=_numbers(again),
         conflicts=_numbers(conflicts),
         superseded=_numbers(taken.superseded),
@@ -104,7 +105,7 @@ def _numbers(of: Iterable[Record]) -> tuple[int, ...]:
     return tuple(sorted(record.number for record in of))
 
 
-def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime) -> None:
+def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime, set_aside: int) -> None:
     """Notes how far the spool is stored, what of it never came and what was ignored, once per batch."""
     changed = []
     if passed := list(gaps.gaps(mark.stored_up_to, [record.number for record in fresh])):
@@ -122,6 +123,9 @@ def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now:
         log.warning("unknown fields ignored", server=mark.server.name, fields=len(unknown), names=names)
         mark.unknown_fields, mark.unknown_names = mark.unknown_fields + len(unknown), names
         changed += ["unknown_fields", "unknown_names"]
+    if set_aside:
+        mark.set_aside, mark.set_aside_at = mark.set_aside + set_aside, now
+        changed += ["set_aside", "set_aside_at"]
     if changed:
         mark.save(update_fields=changed)
 
@@ -173,14 +177,18 @@ def _stale(batch: RecordBatch, fresh: Sequence[Record]) -> list[Record]:
     return [record for record in batch.records if id(record) not in taken]
 
 
-def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, skew: float | None) -> _Taken:
+def _store(server: Server, mark: SpoolMark, fresh: Sequence[Record], now: datetime, skew: float | None) -> _Taken:
     """What became of records that the mark does not know."""
+    spool = mark.spool
     readable, refused, again = _read(fresh)
     known = _look_up(server, [content for _, content in readable], refused)
     stored_before = _stored_ids(readable)
     stored_before |= closings.repeated((pair for pair in readable if pair[0].id not in stored_before), known.runs)
     again += [record for record, _ in readable if record.id in stored_before]
     readable = [(record, content) for record, content in readable if record.id not in stored_before]
+    foreign = attribution.to_set_aside(readable, known, server, has_lost=mark.lost_at is not None)
+    set_aside = [(record, foreign[record.id].value) for record, _ in readable if record.id in foreign]
+    readable = [(record, content) for record, content in readable if record.id not in foreign]
 
     protocols = [
         records.protocol_row(record, spool, content, known, now, skew)
@@ -188,7 +196,9 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, 
         if isinstance(content, Protocol)
     ]
     recovered = [
-        records.recovered_row(record, content, now) for record, content in readable if isinstance(content, Recovered)
+        records.recovered_row(record, content, now, verified=attribution.is_verified(content, known))
+        for record, content in readable
+        if isinstance(content, Recovered)
     ]
     unstored = writing.insert(protocols) | writing.insert(recovered)
     if unstored:
@@ -197,6 +207,7 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, 
         again += [record for record, _ in readable if record.id in meanwhile]
         refused += [(record, unstored[record.id]) for record, _ in readable if record.id in unstored.keys() - meanwhile]
     writing.keep_refused(server, spool, refused, now)
+    writing.keep_set_aside(server, spool, set_aside, now)
     note(row for row in protocols if row.pk not in unstored)
 
     stored = [(record, content) for record, content in readable if record.id not in unstored]
@@ -209,9 +220,13 @@ def _store(server: Server, spool: UUID, fresh: Sequence[Record], now: datetime, 
     if waiting:
         open_deliveries.accept(server, waiting, now)
     counting.count(known, stored, [record for record, _ in refused], now)
-    outcomes = [StoredOutcome(record.id, content) for record, content in stored if isinstance(content, LetterOutcome)]
+    outcomes = [
+        StoredOutcome(record.id, content, attribution.is_verified(content, known))
+        for record, content in stored
+        if isinstance(content, LetterOutcome)
+    ]
     hand_on(outcomes, [row for row in protocols if row.pk not in unstored], now)
-    return _Taken(stored, refused, again, superseded)
+    return _Taken(stored, refused, again, superseded, set_aside)
 
 
 def _read(fresh: Iterable[Record]) -> tuple[list[ReadRecord], Refused, list[Record]]:

@@ -169,6 +169,7 @@ def protocol_row(
         "server_id": known.server.pk,
         "clock_skew_seconds": skew,
         "received_at": now,
+        "verified": of_run is not None,
         **protocol_columns(protocol),
     }
     # By position: by name each field would be looked for among relations and properties too.
@@ -252,8 +253,8 @@ def outcome_columns(outcome: LetterOutcome) -> dict[str, Any]:
     }
 
 
-def recovered_row(record: Record, recovered: Recovered, now: datetime) -> RecoveredMessage:
-    return RecoveredMessage(id=record.id, received_at=now, **recovered_columns(recovered))
+def recovered_row(record: Record, recovered: Recovered, now: datetime, *, verified: bool = True) -> RecoveredMessage:
+    return RecoveredMessage(id=record.id, received_at=now, verified=verified, **recovered_columns(recovered))
 
 
 def recovered_columns(recovered: Recovered) -> dict[str, Any]:

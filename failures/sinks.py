@@ -15,10 +15,11 @@ from failures.models import FailureProtocol
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """The outcome of a message that was given back, and the id of its record."""
+    """The outcome of a message that was given back, and the id of its record. Not `verified`: it settles no replay."""
 
     id: UUID
     outcome: LetterOutcome
+    verified: bool = True
 
 
 LetterOutcomeSink = Callable[[Sequence[StoredOutcome], datetime], None]

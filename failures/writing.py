@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 Row = TypeVar("Row", FailureProtocol, RecoveredMessage)
 
 LONGEST_CONTENT = 64 * 1024
+MOST_SET_ASIDE = 1000  # of one server: a stolen token fills no disk
 # What a database or its driver says of a value, not of itself: OperationalError is not among them.
 OF_A_VALUE = (DataError, IntegrityError, ValueError, TypeError, OverflowError)
 
@@ -45,7 +46,21 @@ def insert(rows: Sequence[Row]) -> dict[UUID, str]:
     return unstored
 
 
+def keep_set_aside(server: Server, spool: UUID, set_aside: Sequence[tuple[Record, str]], now: datetime) -> None:
+    """The first of them, up to a bound for each server; `SpoolMark.set_aside` counts all. Two spools of a server at
+    once may pass the bound by what they bring."""
+    if not set_aside:
+        return
+    kept = RefusedRecord.objects.filter(server=server).exclude(code="").order_by()[:MOST_SET_ASIDE].count()
+    _keep(server, spool, [(record, "", code) for record, code in set_aside[: MOST_SET_ASIDE - kept]], now)
+
+
 def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, str]], now: datetime) -> None:
+    _keep(server, spool, [(record, reason, "") for record, reason in refused], now)
+
+
+def _keep(server: Server, spool: UUID, refused: Sequence[tuple[Record, str, str]], now: datetime) -> None:
+    """(record, reason, code)"""
     rows = [
         RefusedRecord(
             spool=spool,
@@ -54,14 +69,16 @@ def keep_refused(server: Server, spool: UUID, refused: Sequence[tuple[Record, st
             server=server,
             kind=fit(record.kind, 60),
             reason=fit(reason, 2000),
+            code=code,
             content=fit(as_text(record.content), LONGEST_CONTENT),
             received_at=now,
         )
-        for record, reason in refused
+        for record, reason, code in refused
     ]
     RefusedRecord.objects.bulk_create(rows, ignore_conflicts=True)
     for row in rows:
-        log.warning("record refused", server=server.name, spool=str(spool), number=row.number, reason=row.reason)
+        why = row.code or row.reason
+        log.warning("record refused", server=server.name, spool=str(spool), number=row.number, reason=why)
 
 
 def as_text(content: Any) -> str:

@@ -67,8 +67,9 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
         "server": protocol.server_name,
         "id": str(protocol.activation_uuid)[:8],
     }
+    doubt = "" if protocol.verified else _("unverified")
     detail = " · ".join(
-        filter(None, [run, protocol.place, (text.removeprefix(GIVEN_UP) if given_up else text).strip()])
+        filter(None, [run, doubt, protocol.place, (text.removeprefix(GIVEN_UP) if given_up else text).strip()])
     )
     tone = "warn" if protocol.temporary else "bad"
     folded = "" if given_up else traceback  # that of the failure before it
@@ -146,11 +147,15 @@ def diff_of(edit: LetterEdit, hidden: Iterable[str]) -> tuple[Change, ...]:
 
 def recovery(recovered: RecoveredMessage) -> Event:
     what = _("Handled well at attempt %(n)s") % {"n": amounts.number(recovered.attempt)}
-    return Event(recovered.occurred_at, "ok", what, recovered.server_name)
+    return Event(recovered.occurred_at, "ok", what, _server_of(recovered))
 
 
 def report(told: LetterReport) -> Event:
-    return Event(told.occurred_at, "ok", _("Handled well after it was given back"), told.server_name)
+    return Event(told.occurred_at, "ok", _("Handled well after it was given back"), _server_of(told))
+
+
+def _server_of(said: RecoveredMessage | LetterReport) -> str:
+    return said.server_name if said.verified else f"{said.server_name} · {_('unverified')}"
 
 
 def noted(note: Note) -> Event:

@@ -26,7 +26,7 @@ def outcomes_arrived(outcomes: Sequence[StoredOutcome], now: datetime) -> None:
     """The sink for what KMAs say of returned messages; called inside the intake's transaction."""
     reports = [_report(stored, now) for stored in outcomes if stored.outcome.message.key]
     LetterReport.objects.bulk_create(reports, ignore_conflicts=True)
-    settle({(report.setting_key, report.message_key) for report in reports}, now)
+    settle({(report.setting_key, report.message_key) for report in reports if report.verified}, now)
 
 
 def reports_of(ids: Collection[UUID]) -> Mapping[UUID, LetterReport]:
@@ -35,7 +35,7 @@ def reports_of(ids: Collection[UUID]) -> Mapping[UUID, LetterReport]:
 
 
 def _report(stored: StoredOutcome, now: datetime) -> LetterReport:
-    return LetterReport(id=stored.id, received_at=now, **outcome_columns(stored.outcome))
+    return LetterReport(id=stored.id, received_at=now, verified=stored.verified, **outcome_columns(stored.outcome))
 
 
 def settle(cases: Collection[Case], now: datetime) -> None:
@@ -107,7 +107,7 @@ def _as_given(item: ReplayItem) -> Given:
 
 def _reports(cases: Collection[Case]) -> dict[Case, list[Report]]:
     found: dict[Case, list[Report]] = defaultdict(list)
-    rows = LetterReport.objects.filter(message_key__among={key for _, key in cases})
+    rows = LetterReport.objects.filter(message_key__among={key for _, key in cases}, verified=True)
     for row in rows.only("setting_key", "message_key", "letter_id", "result", "occurred_at"):
         found[row.setting_key, row.message_key].append(
             Report(row.letter_id, row.result == Outcome.HANDLED, row.occurred_at)

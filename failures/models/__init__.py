@@ -21,7 +21,7 @@ from failures.models.protocol import FailureProtocol
 from failures.models.recovered import RecoveredMessage
 from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
 from failures.models.saved_view import SavedView
-from failures.models.spool import RecordConflict, RefusedRecord, SpoolMark
+from failures.models.spool import RecordConflict, RefusedRecord, SetAside, SpoolMark
 from failures.models.tally import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "RetentionRun",
     "RetentionState",
     "SavedView",
+    "SetAside",
     "SpoolMark",
     "Standing",
 ]

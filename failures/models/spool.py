@@ -26,12 +26,18 @@ class SpoolMark(models.Model):
     lost_at = models.DateTimeField(_("asked for again"), null=True, editable=False)
     lost_from = models.BigIntegerField(_("from number"), null=True, editable=False)
     lost_to = models.BigIntegerField(_("to number"), null=True, editable=False)
+    # Records that were set aside, those of which no text is kept too, and when the last one was.
+    set_aside = models.BigIntegerField(_("set aside"), default=0, db_default=0)
+    set_aside_at = models.DateTimeField(_("last set aside"), null=True, editable=False)
 
     class Meta:
         verbose_name = _("spool")
         verbose_name_plural = _("spools")
         ordering = ("server", "spool")
         default_permissions = ("view",)
+        indexes = [
+            models.Index(fields=["-set_aside_at"], condition=models.Q(set_aside__gt=0), name="spools_set_aside"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.server_id} {self.spool} ≤ {self.stored_up_to}"
@@ -42,8 +48,16 @@ class SpoolMark(models.Model):
         return self.lost_to is None or self.stored_up_to >= self.lost_to
 
 
+class SetAside(models.TextChoices):
+    """Why a record that is as agreed was not stored: see `failures.attribution`."""
+
+    ANOTHER_SERVER = "another_server", _("about a run of another server")
+    NEVER_RAN = "never_ran", _("outcome of a replay, from a server that never ran its setting")
+
+
 class RefusedRecord(models.Model):
-    """A record that could not be stored as what it says it is: its text is kept for a person, up to a bound."""
+    """A record that could not be stored as what it says it is: its text is kept for a person, up to a bound. `code` is
+    empty where `reason` says what of it is not as agreed."""
 
     spool = models.UUIDField(_("spool"))
     number = models.BigIntegerField(_("number in the spool"))
@@ -51,6 +65,7 @@ class RefusedRecord(models.Model):
     server = models.ForeignKey(Server, models.CASCADE, related_name="refused_records", verbose_name=_("server"))
     kind = models.CharField(_("kind"), max_length=60, blank=True)
     reason = models.TextField(_("reason"))
+    code = models.CharField(_("code"), max_length=20, choices=SetAside.choices, blank=True, default="", db_default="")
     content = models.TextField(_("content"), blank=True)
     received_at = models.DateTimeField(_("received"), default=timezone.now)
 
@@ -63,10 +78,11 @@ class RefusedRecord(models.Model):
         indexes = [
             models.Index(fields=["-received_at", "server"], name="refused_by_time"),
             models.Index(fields=["server", "-received_at", "-id"], name="refused_of_server"),
+            models.Index(fields=["server"], condition=~models.Q(code=""), name="set_aside_of_server"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.reason}"
+        return f"{self.kind}: {self.code or self.reason}"
 
 
 class RecordConflict(models.Model):

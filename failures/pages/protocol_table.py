@@ -76,6 +76,8 @@ def protocol_tags(protocol: FailureProtocol) -> SafeString:
         words.append(_("non-persistent"))
     if protocol.is_erased:
         words.append(_("erased"))
+    if not protocol.verified:
+        words.append(_("unverified"))
     if protocol.activation_id is None:
         words.append(_("unknown activation"))
     if is_ahead(protocol):

@@ -236,7 +236,7 @@ def _provisioning() -> Part:
 
 def _records(now: datetime) -> list[Part]:
     """The servers with most of the newest ones."""
-    refused = RefusedRecord.objects.filter(received_at__gte=now - timedelta(days=1)).order_by("-received_at")
+    refused = RefusedRecord.objects.filter(code="", received_at__gte=now - timedelta(days=1)).order_by("-received_at")
     newest = list(refused.values_list("server__name", flat=True)[: MOST_REFUSED + 1])
     if not newest:
         return [Part(_("Records of servers"), OK, _refused(0))]
