@@ -8,6 +8,7 @@ from agents.services.drains import watch_drains
 from agents.services.notices import send_due
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import tick
+from agents.services.subscriptions import watch_subscriptions
 from agents.services.tending import tend
 
 
@@ -19,6 +20,11 @@ def tend_task() -> None:
 @shared_task(name="agents.watch_drains")
 def watch_drains_task() -> None:
     watch_drains(timezone.now())
+
+
+@shared_task(name="agents.watch_subscriptions")
+def watch_subscriptions_task() -> None:
+    watch_subscriptions(timezone.now())
 
 
 @shared_task(name="agents.provision")

@@ -243,6 +243,11 @@ CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
     "watch drains": {"task": "agents.watch_drains", "schedule": schedule(2.0), "options": {"expires": 2}},
+    "watch subscriptions": {
+        "task": "agents.watch_subscriptions",
+        "schedule": schedule(10.0),
+        "options": {"expires": 10},
+    },
     "evaluate alerts": {"task": "agents.evaluate_alerts", "schedule": schedule(10.0), "options": {"expires": 10}},
     "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},

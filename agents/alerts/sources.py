@@ -13,12 +13,13 @@ from agents.alerts.kinds import Kind, Observation, register
 from agents.models import BreakerTrip, Server, Severity
 from agents.pages.amounts import duration, number, size
 from agents.services.expected import expected_servers
+from agents.services.signs import seconds_since
 
 MOST = 2000
 
 
 def register_kinds() -> None:
-    for kind in (SILENT, SPOOL, TRIP):
+    for kind in (SILENT, SPOOL, TRIP, BEAT):
         register(kind)
 
 
@@ -38,6 +39,13 @@ def filling_spools(now: datetime, live: frozenset[str]) -> Iterator[Observation]
         percent = 100.0 if server.spool_full else 100.0 * server.spool_bytes / server.spool_limit_bytes
         facts = {"server": server.name, "bytes": server.spool_bytes, "rows": server.spool_rows}
         yield _of_server(server, round(percent, 1), facts)
+
+
+def silent_beat(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Its sign goes through Redis and the worker: one of the three is away, and whoever stands in for them looks."""
+    seconds = seconds_since("beat", now)
+    if seconds is not None:
+        yield Observation("beat", max(0.0, seconds), facts={"process": "beat"})
 
 
 def _of_server(server: Server, value: float, facts: Mapping[str, Any]) -> Observation:
@@ -121,4 +129,21 @@ TRIP = Kind(
     url=lambda facts: reverse("admin:trip", args=[facts["trip"]]),
     observe=open_trips,
     told=frozenset({Step.REPEATED, Step.CLOSED}),
+)
+BEAT = Kind(
+    name="beat_silent",
+    label=gettext_lazy("Scheduler stopped"),
+    severity=Severity.BAD,
+    limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=60)),
+    unit=gettext_lazy("seconds since its last heartbeat"),
+    says=lambda facts, value: (
+        _("Beat, the worker or Redis is down: no scheduled work for %(time)s.") % {"time": duration(round(value))}
+    ),
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Replays, retention, schedules and notices wait; agents go on. Start what is down: ./ma status, "
+        "./ma logs redis, ./ma logs beat, ./ma logs worker."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=silent_beat,
 )

@@ -10,6 +10,7 @@ from rest_framework.views import APIView
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
 from agents.api.errors import Forbidden
 from agents.services.heartbeats import WrongServer, accept_heartbeat
+from agents.services.standing_in import stand_in_for_alerts
 from contract import wire
 from contract.messages import Heartbeat
 
@@ -23,11 +24,12 @@ class HeartbeatView(APIView):
 
     @extend_schema(request=OpenApiTypes.OBJECT, responses=OpenApiTypes.OBJECT, tags=["kma"])
     def post(self, request: Request) -> Response:
-        heartbeat = wire.load(Heartbeat, request.data)
+        heartbeat, now = wire.load(Heartbeat, request.data), timezone.now()
         try:
-            reply = accept_heartbeat(server_of(request), heartbeat, timezone.now())
+            reply = accept_heartbeat(server_of(request), heartbeat, now)
         except WrongServer as error:
             raise Forbidden(
                 str(error), code="other_server", where="server", what_to_do="Give each KMA the token of its own server."
             ) from error
+        stand_in_for_alerts(now)
         return Response(wire.dump(reply))

@@ -1,20 +1,33 @@
-"""While Redis, beat or the worker is away nobody does the steps that ask the broker. The process that follows the dead
-letters needs none of the three and has a connection to the broker: it does them meanwhile."""
+"""While Redis, beat or the worker is away nobody does the steps that ask the broker, and nobody looks at the alerts.
 
+The process that follows the dead letters needs none of the three and has a connection to the broker: it does both
+meanwhile. Alerts are looked at by the site, too, for as long as a KMA sends heartbeats."""
+
+import threading
+import time
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, connection
 
+from agents.alerts.evaluating import evaluate
 from agents.services.drains import watch_drains
 from agents.services.leases import once_per
+from agents.services.notices import send_due
 from agents.services.provisioning import provision_due
+from agents.services.subscriptions import watch_subscriptions
 from agents.services.tending import beat_is_away
 
 log = structlog.get_logger(__name__)
 
 # As often as beat asks for the first of them.
 EVERY = timedelta(seconds=2)
+ALERTS_EVERY = timedelta(seconds=10)
+
+# Held by the look under way in this process: an address that does not answer may hold it for long.
+_looking = threading.Lock()
+# By the monotonic clock: before, this process asks no row whether beat is away.
+_next_question = 0.0
 
 
 def stand_in_at_broker(now: datetime) -> bool:
@@ -25,7 +38,40 @@ def stand_in_at_broker(now: datetime) -> bool:
             return False
         watch_drains(now)
         provision_due(now)
+        if once_per("watch subscriptions", ALERTS_EVERY, now):
+            watch_subscriptions(now)
     except (OperationalError, InterfaceError) as error:
         log.warning("standing in waits", reason=str(error))
         return False
     return True
+
+
+def stand_in_for_alerts(now: datetime) -> threading.Thread | None:
+    """The look that was begun, in a thread of its own: notices may take long, and who calls has other things to do.
+    Beside a worker that comes back it does no harm: one process looks at a time, each notice is claimed."""
+    global _next_question
+    if time.monotonic() < _next_question:
+        return None
+    _next_question = time.monotonic() + ALERTS_EVERY.total_seconds() / 2
+    try:
+        if not beat_is_away(now) or not once_per("alerts", ALERTS_EVERY, now):
+            return None
+    except (OperationalError, InterfaceError) as error:
+        log.warning("standing in waits", reason=str(error))
+        return None
+    thread = threading.Thread(target=_look_at_alerts, args=(now,), name="alerts", daemon=True)
+    thread.start()
+    return thread
+
+
+def _look_at_alerts(now: datetime) -> None:
+    if not _looking.acquire(blocking=False):
+        return
+    try:
+        evaluate(now)
+        send_due(now)
+    except (OperationalError, InterfaceError) as error:
+        log.warning("alerts not evaluated", reason=str(error))
+    finally:
+        connection.close()
+        _looking.release()

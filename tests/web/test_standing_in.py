@@ -1,13 +1,18 @@
-"""Who does what asks the broker while Redis, beat or the worker is away."""
+"""Who does what asks the broker, and looks at alerts, while Redis, beat or the worker is away."""
 
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
+from agents.models import AlertRule, Notice, Pool, Server
 from agents.services import standing_in
 from agents.services.signs import sign_of_life
 from agents.services.standing_in import stand_in_at_broker
-from tests.web.rows import NOW
+from tests.web.listeners import listening_hook
+from tests.web.pipeline import until
+from tests.web.rows import NOW, api_client, heartbeat_json, make_alive
+from tests.web.test_notices import target_of
 
 
 @pytest.fixture
@@ -16,6 +21,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     monkeypatch.setattr(standing_in, "watch_drains", lambda now: found.append("drains"))
     monkeypatch.setattr(standing_in, "provision_due", lambda now: found.append("provisioning"))
+    monkeypatch.setattr(standing_in, "watch_subscriptions", lambda now: None, raising=False)
     return found
 
 
@@ -33,3 +39,25 @@ def test_it_is_done_every_two_seconds_while_beat_is_away(done: list[str]) -> Non
     for tenth in range(160, 200):
         stand_in_at_broker(NOW + timedelta(seconds=tenth / 10))
     assert done == ["drains", "provisioning"] * 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_people_are_told_that_beat_is_away_though_no_worker_runs(
+    server: Server, second_server: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that lives is a KMA, which gives signs of life to the site."""
+    monkeypatch.setattr(standing_in, "ALERTS_EVERY", timedelta(milliseconds=50), raising=False)
+    with listening_hook() as hook:
+        target_of(pool, hook.url)
+        AlertRule.objects.create(kind="beat_silent", open_after_seconds=0)
+        make_alive(server, second_server, now=timezone.now())
+        sign_of_life("beat", timezone.now() - timedelta(minutes=5))
+        client = api_client(server)
+
+        def told() -> bool:
+            monkeypatch.setattr(standing_in, "_next_question", 0.0, raising=False)
+            assert client.post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 200
+            return Notice.objects.filter(transition__alert__kind="beat_silent", state="sent").exists()
+
+        until(told, 30)
+    assert "Redis is down" in str(hook.heard)

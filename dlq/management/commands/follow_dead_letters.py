@@ -11,7 +11,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 
 from agents.services.broker import management
-from agents.services.standing_in import stand_in_at_broker
+from agents.services.standing_in import stand_in_at_broker, stand_in_for_alerts
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from contract.properties import FEED, dead_letter_queue
 from dlq.feed import Feed, Inbox
@@ -41,6 +41,7 @@ class Command(BaseCommand):
                 stored = feed.step(timeout=0.0 if more else 1.0)
                 more = sweep.step(timezone.now(), idle=not stored)
                 stand_in_at_broker(timezone.now())
+                stand_in_for_alerts(timezone.now())
         finally:
             sweep.stop()
             feed.stop()

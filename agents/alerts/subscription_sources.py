@@ -1,0 +1,135 @@
+"""What this app watches on the broker: subscriptions that nobody consumes, or that stand still though they are fed; and
+KMAs that are heard and have lost their broker."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Q
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from agents.alerts.deciding import Thresholds
+from agents.alerts.kinds import Kind, Observation, register
+from agents.models import Kind as AgentKind
+from agents.models import RunPhase, Server, Severity, SubscriptionState
+from agents.models.server import lost_before
+from agents.pages.amounts import duration, number
+from agents.services.subscriptions import fresh_states, is_known
+
+MOST = 2000
+
+
+def register_kinds() -> None:
+    for kind in (STALLED, UNFED, WITHOUT_BROKER):
+        register(kind)
+
+
+def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
+    def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+        if not is_known(now):
+            # Nobody asks the broker at the moment: what was wrong may be so still.
+            yield from (Observation(subject, None) for subject in live)
+            return
+        for row in fresh_states(now)[:MOST]:
+            if (since := since_of(row)) is not None:
+                facts = {"setting": row.setting.key, "waiting": row.waiting, "consumers": row.consumers}
+                pools = frozenset([row.setting.pool_id])
+                seconds = max(0.0, (now - since).total_seconds())
+                yield Observation(row.setting.key, seconds, setting=row.setting_id, pools=pools, facts=facts)
+
+    return observe
+
+
+def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """By what the KMA says itself: it is heard, runs message agents, and none of them is connected."""
+    running = Q(
+        runs__wanted=True,
+        runs__closed_at=None,
+        runs__state__in=(RunPhase.STARTING, RunPhase.RUNNING),
+        runs__activation__setting__kind=AgentKind.MESSAGE,
+    )
+    heard = Server.objects.filter(last_seen_at__gt=lost_before(now))
+    counted = heard.annotate(open=Count("runs", running), fed=Count("runs", running & Q(runs__connected=True)))
+    for server in counted.filter(open__gt=0, fed=0).prefetch_related("pools")[:MOST]:
+        pools = frozenset(pool.pk for pool in server.pools.all())
+        facts = {"server": server.name, "runs": server.open}
+        yield Observation(server.name, 1.0, server=server.pk, pools=pools, facts=facts)
+
+
+def _stalled(facts: Mapping[str, Any], value: float) -> str:
+    text = _("“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, and nothing was acknowledged for %(time)s.")
+    return text % {
+        "key": facts["setting"],
+        "n": number(facts["waiting"]),
+        "consumers": number(facts["consumers"]),
+        "time": duration(round(value)),
+    }
+
+
+def _unfed(facts: Mapping[str, Any], value: float) -> str:
+    text = _("“%(key)s” is enabled, and its subscription has had no consumer for %(time)s; messages waiting: %(n)s.")
+    return text % {"key": facts["setting"], "time": duration(round(value)), "n": number(facts["waiting"])}
+
+
+def _without_broker(facts: Mapping[str, Any], value: float) -> str:
+    count = int(facts["runs"])
+    text = ngettext(
+        "The KMA of %(server)s is not connected to the broker: %(n)s instance gets no messages.",
+        "The KMA of %(server)s is not connected to the broker: %(n)s instances get no messages.",
+        count,
+    )
+    return text % {"server": facts["server"], "n": number(count)}
+
+
+def _setting_url(facts: Mapping[str, Any]) -> str:
+    return reverse("admin:setting", args=[facts["setting"]])
+
+
+STALLED = Kind(
+    name="subscription_stalled",
+    label=gettext_lazy("Subscription stalled"),
+    severity=Severity.BAD,
+    limits=Thresholds(300.0, 300.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+    unit=gettext_lazy("seconds without an acknowledgement while messages wait"),
+    says=_stalled,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Open the setting. If its servers are processing one long message, wait, or give the alert rule of its pool a "
+        "longer time. If nothing is in progress, disable and enable the setting: its servers then open new links."
+    ),
+    url=_setting_url,
+    observe=_observe(lambda row: row.still_since),
+)
+UNFED = Kind(
+    name="subscription_without_consumer",
+    label=gettext_lazy("Subscription without a consumer"),
+    severity=Severity.BAD,
+    # A takeover takes up to half a minute.
+    limits=Thresholds(120.0, 120.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+    unit=gettext_lazy("seconds without a consumer"),
+    says=_unfed,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Its messages wait and are not lost. Open the setting: is a server of its pool in service, does it offer the "
+        "agent, and is its KMA connected to the broker?"
+    ),
+    url=_setting_url,
+    observe=_observe(lambda row: row.unfed_since),
+)
+WITHOUT_BROKER = Kind(
+    name="kma_without_broker",
+    label=gettext_lazy("KMA without its broker"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=30)),
+    unit=gettext_lazy("1 while it is not connected"),
+    says=_without_broker,
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "Check the address in KMA_AMQP_URL and the network between this server and the broker; the KMA's log says why "
+        "the connection fails. Messages wait on the broker meanwhile."
+    ),
+    url=lambda facts: reverse("admin:server", args=[facts["server"]]),
+    observe=without_broker,
+)

@@ -1,0 +1,86 @@
+"""Looks at the subscriptions of enabled settings, every few seconds, and writes down since when one stands still.
+
+One question to the broker for all of them. Killed anywhere, the next look goes on from the rows.
+"""
+
+from datetime import datetime, timedelta
+
+import structlog
+from django.db.models import F, Q
+
+from agents.models import LaunchSetting, SubscriptionState, Timing
+from agents.services.broker import management
+from agents.services.leases import lease
+from agents.services.subscription_progress import Progress, Seen, follow
+from broker.errors import BrokerError
+from broker.letters import QueueFigures, figures_of_all
+
+log = structlog.get_logger(__name__)
+
+# Two processes that ask at once do no harm; with a broker that hangs they would pile up.
+LEASE = timedelta(seconds=30)
+# What was seen longer ago says nothing of now.
+KNOWN = timedelta(seconds=60)
+COLUMNS = ("waiting", "in_delivery", "consumers", "acknowledged", "seen_at", "still_since", "unfed_since")
+
+
+def watch_subscriptions(now: datetime) -> int:
+    """How many were seen. While the broker is away the rows stay as they are, and grow old."""
+    with lease("subscriptions", LEASE) as free:
+        if not free:
+            return 0
+        settings = {each.key: each for each in _watched()}
+        SubscriptionState.objects.exclude(setting__in=[each.pk for each in settings.values()]).delete()
+        if not settings:
+            return 0
+        try:
+            found = figures_of_all(management())
+        except BrokerError as error:
+            log.info("subscriptions not looked at", reason=str(error))
+            return 0
+        known = {row.setting_id: row for row in SubscriptionState.objects.all()}
+        rows = [
+            _next(setting, known.get(setting.pk), found[key], now) for key, setting in settings.items() if key in found
+        ]
+        SubscriptionState.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=["setting"], update_fields=COLUMNS
+        )
+        return len(rows)
+
+
+def fresh_states(now: datetime) -> list[SubscriptionState]:
+    """What is known of now, with the settings."""
+    rows = SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).filter(
+        Q(still_since__isnull=False) | Q(unfed_since__isnull=False)
+    )
+    return list(rows.select_related("setting").order_by(F("still_since").asc(nulls_last=True), "unfed_since"))
+
+
+def is_known(now: datetime) -> bool:
+    """Whether anything was seen lately: else nobody can say what moves."""
+    return SubscriptionState.objects.filter(seen_at__gt=now - KNOWN).exists()
+
+
+def _watched() -> list[LaunchSetting]:
+    """Those that take messages and are on; provisioned, so that the broker has their queues."""
+    enabled = LaunchSetting.objects.filter(enabled=True, destination__isnull=False).exclude(provisioned_hash="")
+    return list(enabled.only("key", "timing"))
+
+
+def _next(
+    setting: LaunchSetting, row: SubscriptionState | None, figures: QueueFigures, now: datetime
+) -> SubscriptionState:
+    seen = Seen(figures.waiting, figures.delivering, figures.consumers, figures.acknowledged, now)
+    before = Seen(row.waiting, row.in_delivery, row.consumers, row.acknowledged, row.seen_at) if row else None
+    known = Progress(row.still_since, row.unfed_since) if row else Progress()
+    progress = follow(before, known, seen, wanted=setting.timing == Timing.ASAP)
+    return SubscriptionState(
+        setting=setting,
+        waiting=seen.waiting,
+        in_delivery=seen.in_delivery,
+        consumers=seen.consumers,
+        acknowledged=seen.acknowledged,
+        seen_at=now,
+        still_since=progress.still_since,
+        unfed_since=progress.unfed_since,
+    )
