@@ -11,6 +11,7 @@ from deploy.commands import bench, connect, demo, down, logs, status, test, up
 from deploy.config import Config
 from deploy.layout import Layout
 from deploy.problem import Problem
+from deploy.remembered import Choice
 
 Command = Callable[[Config], int]
 
@@ -23,8 +24,8 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
     "test": test.run,
 }
 
-# These begin something of their own; the others are about what was started.
-OF_THIS_SHELL = ("up", "test", "bench")
+# These begin something of their own; the others are about what was started. `up` is asked where the two differ.
+OF_THIS_SHELL = ("test", "bench")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given and given[0] in DELEGATED:
             return DELEGATED[given[0]](_config(given[0]), given[1:])
-        return _command(given)(_config(given[0] if given else ""))
+        return _command(given)
     except Problem as problem:
         print(f"ma: {problem}", file=sys.stderr)
         return 1
@@ -45,17 +46,19 @@ def _config(command: str) -> Config:
     return read(os.environ)
 
 
-def _command(arguments: Sequence[str]) -> Command:
+def _command(arguments: Sequence[str]) -> int:
     chosen = _parser().parse_args(arguments)
+    if chosen.command == "up":
+        config = remembered.for_start(os.environ, chosen.choice)
+        return up.run(config, detach=chosen.detach, demo=chosen.demo, adopt_broker=chosen.adopt_broker)
     commands: dict[str, Command] = {
-        "up": lambda config: up.run(config, detach=chosen.detach, demo=chosen.demo),
         "down": down.run,
         "status": lambda config: status.run(config, as_json=chosen.json),
         "logs": lambda config: logs.run(config, name=chosen.name, follow=chosen.follow, lines=chosen.lines),
         "env": lambda config: connect.run(config, as_json=chosen.json),
         "demo": lambda config: demo.run(config, stop=chosen.stop),
     }
-    return commands[chosen.command]
+    return commands[chosen.command](_config(chosen.command))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,6 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     starting = commands.add_parser("up", help="install what is missing and start everything")
     starting.add_argument("--detach", action="store_true", help="return once everything is ready")
     starting.add_argument("--no-demo", dest="demo", action="store_false", help="without demo settings and orders")
+    _add_choice(starting)
+    starting.add_argument(
+        "--adopt-broker", action="store_true", help="take the broker over from another site, on purpose"
+    )
     commands.add_parser("down", help="stop everything")
     commands.add_parser("status", help="state of each process").add_argument("--json", action="store_true")
     reading = commands.add_parser("logs", help="the log of a process; without a name: which there are")
@@ -83,3 +90,15 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("test", help="install what tests need and run them all: ./ma test [--long] [PYTEST ARGUMENTS]")
     commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")
     return parser
+
+
+def _add_choice(starting: argparse.ArgumentParser) -> None:
+    """What to do where the shell has another database, port or archive than the last start."""
+    group = starting.add_mutually_exclusive_group()
+    options = (
+        (Choice.REMEMBERED, "go on with database, ports and archive of the last start, whatever this shell sets"),
+        (Choice.CHANGED, "start with this shell's database, ports and archive although the last start had others"),
+    )
+    for choice, text in options:
+        group.add_argument(f"--{choice.value}", dest="choice", action="store_const", const=choice, help=text)
+    starting.set_defaults(choice=Choice.REFUSE)

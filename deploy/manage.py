@@ -10,6 +10,13 @@ from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.tools import run_logged
 
+# The exit code of manage.py claim_broker for it.
+FOREIGN_BROKER = 3
+
+
+class ForeignBroker(Problem):
+    """The broker is another site's; nothing was changed there."""
+
 
 def site_environment(config: Config, layout: Layout) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if name not in environment.SECRET_NAMES}
@@ -35,6 +42,16 @@ def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
     )
 
 
+def claim_broker(config: Config, layout: Layout, *, adopt: bool) -> None:
+    """Raises ForeignBroker with what the site says of it, Problem where it cannot say."""
+    adopting = ("--adopt", "--reason", "./ma up --adopt-broker") if adopt else ()
+    done = _captured(config, layout, "claim_broker", *adopting)
+    if done.returncode == FOREIGN_BROKER:
+        raise ForeignBroker(done.stderr.strip().rpartition("CommandError: ")[2])
+    if done.returncode != 0:
+        raise _failed("claim_broker", done)
+
+
 def shown(config: Config, layout: Layout, *arguments: str) -> int:
     """Its output is the person's; the exit code is returned."""
     refuse_before_first_start(layout)
@@ -44,7 +61,14 @@ def shown(config: Config, layout: Layout, *arguments: str) -> int:
 
 def printed(config: Config, layout: Layout, *arguments: str) -> str:
     """What it printed, for showing it once; it is in no log, because it may hold a password."""
-    done = subprocess.run(
+    done = _captured(config, layout, *arguments)
+    if done.returncode != 0:
+        raise _failed(arguments[0], done)
+    return done.stdout.strip()
+
+
+def _captured(config: Config, layout: Layout, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
         [str(python_packages.PYTHON), "manage.py", *arguments],
         env=site_environment(config, layout),
         cwd=REPOSITORY,
@@ -53,7 +77,8 @@ def printed(config: Config, layout: Layout, *arguments: str) -> str:
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        why = done.stderr[-2000:].strip()
-        raise Problem(f"manage.py {arguments[0]} failed with exit code {done.returncode}:\n{why}")
-    return done.stdout.strip()
+
+
+def _failed(command: str, done: "subprocess.CompletedProcess[str]") -> Problem:
+    why = done.stderr[-2000:].strip()
+    return Problem(f"manage.py {command} failed with exit code {done.returncode}:\n{why}")

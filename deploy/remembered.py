@@ -3,16 +3,95 @@ set it again. A command that knew of no archive would erase nothing there, and r
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from deploy import config as configuration
 from deploy import secret_files
 from deploy.config import Config
 from deploy.layout import Layout
+from deploy.problem import Problem
+
+# What makes an installation this one: with another of these the site would begin empty, or beside its data. The address
+# of the dead letters and the archive belong to it, because rows of the database point there.
+IDENTITY = (
+    "MA_DATABASE_URL",
+    "MA_DATABASE_URL_FILE",
+    "MA_DLA_ADDRESS",
+    "MA_ARCHIVE_URL",
+    "MA_HOST",
+    "MA_PORT",
+    "MA_AMQP_PORT",
+    "MA_STOMP_PORT",
+    "MA_CORE_PORT",
+    "MA_REDIS_PORT",
+)
+# An archive that is named for the first time is no other one.
+MAY_BEGIN = ("MA_ARCHIVE_URL",)
+
+
+class Choice(Enum):
+    """What `./ma up` does where the shell's environment is another than that of the last start."""
+
+    REFUSE = "refuse"
+    REMEMBERED = "remembered"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True)
+class Difference:
+    name: str
+    before: str
+    now: str
+
+    def __str__(self) -> str:
+        return f"  {self.name}: {_shown(self.name, self.before)}, now {_shown(self.name, self.now)}"
 
 
 def keep(config: Config, layout: Layout) -> None:
-    values = {
+    secret_files.write(_file(layout), json.dumps(_values(config), indent=1))
+
+
+def read(environ: Mapping[str, str]) -> Config:
+    """What the shell sets counts, also where it sets it to nothing. Raises Problem."""
+    now = configuration.read(environ)
+    return configuration.read({**_known(Layout(now.data)), **environ})
+
+
+def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
+    """The configuration of `./ma up`. Raises Problem where the shell means another installation than the one that this
+    data folder has, unless a person chose between the two."""
+    now = configuration.read(environ)
+    known = _known(Layout(now.data))
+    found = differences(configuration.read({"MA_DATA": str(now.data), **known}), now) if known else []
+    if not found or choice is Choice.CHANGED:
+        return now
+    if choice is Choice.REMEMBERED:
+        own = {name: value for name, value in environ.items() if name not in IDENTITY}
+        return configuration.read({**known, **own})
+    raise Problem(
+        f"{now.data} was started with another environment:\n"
+        + "\n".join(map(str, found))
+        + "\nNothing was started. With the environment of the last start: ./ma up --remembered"
+        "\nWith this one, on purpose: ./ma up --changed (docs/operations.md)"
+    )
+
+
+def differences(before: Config, now: Config) -> list[Difference]:
+    """What makes it another installation. A new password or parameter of the same database does not."""
+    old, new = _values(before), _values(now)
+    return [
+        Difference(name, old.get(name, ""), new.get(name, ""))
+        for name in IDENTITY
+        if _place(name, old.get(name, "")) != _place(name, new.get(name, ""))
+        and (old.get(name) or name not in MAY_BEGIN)
+    ]
+
+
+def _values(config: Config) -> dict[str, str]:
+    return {
         "MA_HOST": config.host,
         "MA_PORT": str(config.port),
         "MA_AMQP_PORT": str(config.amqp_port),
@@ -22,17 +101,30 @@ def keep(config: Config, layout: Layout) -> None:
         "MA_SERVERS": ",".join(config.servers),
         **config.handed_on,
     }
-    secret_files.write(_file(layout), json.dumps(values, indent=1))
 
 
-def read(environ: Mapping[str, str]) -> Config:
-    """What the shell sets counts, also where it sets it to nothing. Raises Problem."""
-    now = configuration.read(environ)
+def _place(name: str, value: str) -> str:
+    """Where a database is, without who asks it: for people and for comparing. Other values as they are."""
+    if name != "MA_DATABASE_URL" or not value:
+        return value
     try:
-        known = json.loads(_file(Layout(now.data)).read_text("utf-8"))
-    except (OSError, ValueError):  # nothing was started here yet, or by somebody else
-        return now
-    return configuration.read({**known, **environ})
+        url = urlsplit(value)
+        port = f":{url.port}" if url.port else ""
+    except ValueError:  # the site refuses it with its reason
+        return "a URL that cannot be read"
+    return f"{url.scheme}://{url.hostname or ''}{port}{url.path}"
+
+
+def _shown(name: str, value: str) -> str:
+    return _place(name, value) or "not set"
+
+
+def _known(layout: Layout) -> dict[str, str]:
+    """Empty where nothing was started yet, or by somebody else."""
+    try:
+        return dict(json.loads(_file(layout).read_text("utf-8")))
+    except (OSError, ValueError):
+        return {}
 
 
 def _file(layout: Layout) -> Path:

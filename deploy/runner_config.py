@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy import environment, remembered, secret_files
+from deploy import environment, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
@@ -19,7 +19,6 @@ def write(processes: Sequence[Process], config: Config, layout: Layout, *, demo:
     for process in processes:
         write_script(process, config, layout, demo=demo)
     secret_files.write(layout.supervisor_config, supervisor_config(processes, layout))
-    remembered.keep(config, layout)
 
 
 def write_script(process: Process, config: Config, layout: Layout, *, demo: bool) -> None:

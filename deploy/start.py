@@ -28,12 +28,15 @@ class Start:
         self.runner = Runner(layout)
         self.began: dict[str, float] = {}
 
-    def everything(self, *, demo: bool) -> None:
+    def foundation(self, *, demo: bool) -> None:
+        """Runner, broker, Redis and database: what the site stands on, and nothing of the site yet."""
         runner_config.write(self.processes, self.config, self.layout, demo=demo)
         self.runner.begin()
         self._begin(FIRST)
         self._prepare_database()
         self._until_ready(FIRST)
+
+    def everything_else(self, *, demo: bool) -> None:
         self._begin(SITE)
         self._prepare_content(demo=demo)
         self._until_ready(SITE)

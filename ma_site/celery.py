@@ -15,3 +15,11 @@ app.autodiscover_tasks()
 @signals.setup_logging.connect
 def _keep_our_logging(**_: Any) -> None:
     """A receiver, so that Celery leaves the JSON logging of the settings as it is."""
+
+
+@signals.worker_init.connect
+def _refuse_foreign_broker(**_: Any) -> None:
+    """Before the worker takes its first task."""
+    from ma_site.worker_start import stay_only_on_own_broker
+
+    stay_only_on_own_broker()

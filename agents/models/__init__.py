@@ -14,6 +14,7 @@ from agents.models.pool import Pool
 from agents.models.schedule import Missed, Schedule, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
 from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, Timing
+from agents.models.site import SiteIdentity
 from agents.models.subscription import SubscriptionState
 from agents.models.token import ApiToken
 from agents.models.trip import BreakerTrip, BreakReason, Interruption
@@ -60,6 +61,7 @@ __all__ = [
     "ServerState",
     "ServerToken",
     "Severity",
+    "SiteIdentity",
     "Spread",
     "StateChange",
     "SubscriptionState",

@@ -5,7 +5,7 @@ import signal
 import time
 from types import FrameType
 
-from deploy import installation, leftovers, only_one, ports, python_packages, stop
+from deploy import installation, leftovers, manage, only_one, ports, python_packages, remembered, stop
 from deploy.config import Config
 from deploy.console import say_if_heard as say
 from deploy.layout import Layout
@@ -17,7 +17,7 @@ WATCH_SECONDS = 2.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(config: Config, *, detach: bool, demo: bool) -> int:
+def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) -> int:
     layout = Layout(config.data)
     if Runner(layout).alive():
         say(f"already running: {config.address} (./ma status, ./ma down)")
@@ -29,7 +29,7 @@ def run(config: Config, *, detach: bool, demo: bool) -> int:
     started = False
     try:
         with only_one.start_of(layout):
-            _start(config, layout, demo=demo)
+            _start(config, layout, demo=demo, adopt_broker=adopt_broker)
         started = True
         if not detach:
             _stay(layout)
@@ -46,15 +46,24 @@ def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
     ports.refuse_taken(ports.wanted_by(config))
 
 
-def _start(config: Config, layout: Layout, *, demo: bool) -> None:
+def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> None:
     processes = installation.processes(config)
     _refuse_what_is_in_the_way(config, layout)
     installation.install(layout, say)
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
     os.umask(0o077)
     installation.configure(config, layout)
+    start = Start(config, layout, processes, say)
     try:
-        Start(config, layout, processes, say).everything(demo=demo)
+        start.foundation(demo=demo)
+        manage.claim_broker(config, layout, adopt=adopt_broker)
+        # From here on this is the environment that the other commands mean.
+        remembered.keep(config, layout)
+        start.everything_else(demo=demo)
+    except manage.ForeignBroker:
+        # Nothing of this site was made there. What goes on running would be in the way of the next start.
+        stop.stop_everything(layout, say)
+        raise
     except Problem as problem:
         raise Problem(f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down") from None
     if not demo:

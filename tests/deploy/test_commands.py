@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import leftovers, remembered, runner_config, secret_files, site_health
+from deploy import leftovers, remembered, secret_files, site_health
 from deploy.commands import connect, logs
 from deploy.commands.status import summary
 from deploy.config import REPOSITORY, Config
@@ -211,7 +211,7 @@ def test_other_commands_mean_the_installation_as_it_was_started(tmp_path: Path) 
     )  # fmt: skip
     layout = Layout(tmp_path)
     layout.make_folders()
-    runner_config.write([], started, layout)
+    remembered.keep(started, layout)
     assert (layout.run / "environment.json").stat().st_mode & 0o777 == 0o600
 
     assert remembered.read({"MA_DATA": str(tmp_path)}) == started
@@ -222,7 +222,7 @@ def test_other_commands_mean_the_installation_as_it_was_started(tmp_path: Path) 
 
 def test_a_shell_that_sets_nothing_has_the_archive_of_the_installation(config: Config) -> None:
     started = configuration.read({"MA_DATA": str(config.data), "MA_ARCHIVE_URL": "file:///archive"})
-    runner_config.write([], started, Layout(config.data))
+    remembered.keep(started, Layout(config.data))
     assert json.loads(ma(config, "env", "--json").stdout)["environ"]["MA_ARCHIVE_URL"] == "file:///archive"
     told = ma(config, "env", "--json", MA_ARCHIVE_URL="")
     assert "MA_ARCHIVE_URL" not in json.loads(told.stdout)["environ"]

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 
+from broker import site_claim
 from tests import environment
 from tests.dlq.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 _migrated: "File | Cluster | None" = None
+_site: UUID | None = None
 
 
 class File:
@@ -70,14 +73,19 @@ class Processes:
         self.stage = stage
         self.environ = dict(os.environ) | environment.VALUES | mine
         self.environ["MA_DATABASE_URL"] = self._database(folder)
+        # All their databases are copies of one, so they are one site, and tests share their broker.
+        assert _site is not None
+        site_claim.replace_owner(stage.management, _site)
 
     def _database(self, folder: Path) -> str:
         """Migrated once per session: it takes seconds."""
-        global _migrated
+        global _migrated, _site
         if _migrated is None:
             made = File(folder) if os.environ["MA_DATABASE_URL"].startswith("sqlite") else Cluster()
             self.environ["MA_DATABASE_URL"] = made.url
             self.manage("migrate", "--verbosity", "0")
+            code = "from agents.services.broker_owner import site_id; print(site_id())"
+            _site = UUID(self.python(code).splitlines()[-1])
             made.keep()
             _migrated = made
         return _migrated.copy(folder)

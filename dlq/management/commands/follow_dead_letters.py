@@ -6,18 +6,22 @@ from typing import Any
 
 import structlog
 from django.conf import settings
-from django.core.management.base import BaseCommand
-from django.db import close_old_connections
+from django.core.management.base import BaseCommand, CommandError
+from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
 from agents.services.broker import management
+from agents.services.broker_owner import ForeignBroker, require_own_broker
 from agents.services.standing_in import stand_in_at_broker, stand_in_for_alerts
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
+from broker.errors import BrokerError
 from contract.properties import FEED, dead_letter_queue
 from dlq.feed import Feed, Inbox
 from dlq.sweep import Sweep
 
 log = structlog.get_logger(__name__)
+
+ASK_AGAIN_SECONDS = 2.0
 
 
 class Command(BaseCommand):
@@ -27,6 +31,7 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
+        self._wait_for_own_broker(stopping)
         inbox = Inbox()
         account, dla = settings.MA_BROKER_AMQP, settings.MA_DLA_ADDRESS
         consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox)
@@ -46,3 +51,17 @@ class Command(BaseCommand):
             sweep.stop()
             feed.stop()
         log.info("feed stopped")
+
+    def _wait_for_own_broker(self, stopping: threading.Event) -> None:
+        """Before the first dead letter is taken: one that another site's feed should have would be lost to it."""
+        while not stopping.is_set():
+            close_old_connections()
+            try:
+                require_own_broker(management())
+                return
+            except ForeignBroker as foreign:
+                raise CommandError(str(foreign)) from foreign
+            except (BrokerError, OperationalError, InterfaceError) as error:
+                log.warning("feed waits: nobody can say whose broker it is", reason=str(error))
+                stand_in_for_alerts(timezone.now())
+                stopping.wait(ASK_AGAIN_SECONDS)

@@ -1,0 +1,109 @@
+"""./ma up in a data folder that was started with another environment: one word of the shell more or less must not begin
+an empty site beside the one that is there."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy import config as configuration
+from deploy import remembered
+from deploy.config import REPOSITORY
+from deploy.layout import Layout
+from deploy.ports import free_ports
+
+NAMES = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_PORT")
+DATABASE = "postgresql://ma:first-secret@db.example.org:5432/ma"
+ARCHIVE = "file:///srv/archive"
+
+
+class Installation:
+    """A data folder that was started once. One of its ports is taken, so a start that is not refused ends there."""
+
+    def __init__(self, data: Path, taken: int) -> None:
+        self.data = data
+        self.shell = {"MA_DATA": str(data)} | dict(zip(NAMES, map(str, (taken, *free_ports(4))), strict=True))
+
+    def started_with(self, **environ: str) -> None:
+        layout = Layout(self.data)
+        layout.make_folders()
+        remembered.keep(configuration.read(self.shell | environ), layout)
+
+    def up(self, *arguments: str, **environ: str) -> str:
+        """What it says; it is always refused, for one reason or the other."""
+        done = subprocess.run(
+            [sys.executable, str(REPOSITORY / "ma"), "up", "--detach", *arguments],
+            env={"PATH": os.environ["PATH"]} | self.shell | environ, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done
+        return done.stderr
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        yield Installation(tmp_path / "data", taken.getsockname()[1])
+
+
+def test_a_shell_without_the_database_of_the_last_start_begins_no_empty_site(installation: Installation) -> None:
+    installation.started_with(MA_DATABASE_URL=DATABASE)
+    said = installation.up()
+    assert "MA_DATABASE_URL: postgresql://db.example.org:5432/ma, now not set" in said
+    assert "./ma up --remembered" in said and "./ma up --changed" in said
+    assert "in use" not in said
+
+
+def test_another_database_is_refused_and_no_password_is_shown(installation: Installation) -> None:
+    installation.started_with(MA_DATABASE_URL=DATABASE)
+    said = installation.up(MA_DATABASE_URL="postgresql://ma:second-secret@db.example.org:5432/other")
+    assert "now postgresql://db.example.org:5432/other" in said
+    assert "secret" not in said
+
+
+def test_another_port_is_refused(installation: Installation) -> None:
+    installation.started_with()
+    (port,) = free_ports(1)
+    assert f"MA_AMQP_PORT: {installation.shell['MA_AMQP_PORT']}, now {port}" in installation.up(MA_AMQP_PORT=str(port))
+
+
+def test_another_archive_or_dead_letter_address_is_refused(installation: Installation) -> None:
+    installation.started_with(MA_ARCHIVE_URL=ARCHIVE, MA_DLA_ADDRESS="MY.DLA")
+    said = installation.up()
+    assert f"MA_ARCHIVE_URL: {ARCHIVE}, now not set" in said
+    assert "MA_DLA_ADDRESS: MY.DLA, now not set" in said
+
+
+def test_the_same_database_with_a_new_password_is_no_other(installation: Installation) -> None:
+    installation.started_with(MA_DATABASE_URL=DATABASE, MA_LOG_LEVEL="DEBUG")
+    said = installation.up(MA_DATABASE_URL=DATABASE.replace("first", "second") + "?sslmode=require")
+    assert "is in use" in said and "another environment" not in said
+
+
+def test_an_archive_may_be_named_later(installation: Installation) -> None:
+    installation.started_with()
+    assert "is in use" in installation.up(MA_ARCHIVE_URL=ARCHIVE)
+
+
+def test_a_person_chooses_between_the_two(installation: Installation) -> None:
+    installation.started_with(MA_DATABASE_URL=DATABASE)
+    for choice in ("--remembered", "--changed"):
+        assert "is in use" in installation.up(choice)
+
+
+def test_the_remembered_one_wins_where_the_shell_says_otherwise(installation: Installation) -> None:
+    installation.started_with(MA_DATABASE_URL=DATABASE, MA_SERVERS="a,b")
+    shell = installation.shell | {"MA_DATABASE_URL": "sqlite:////tmp/other", "MA_PORT": "1234", "MA_LOG_LEVEL": "DEBUG"}
+    config = remembered.for_start(shell, remembered.Choice.REMEMBERED)
+    assert dict(config.handed_on) == {"MA_DATABASE_URL": DATABASE, "MA_LOG_LEVEL": "DEBUG"}
+    assert str(config.port) == installation.shell["MA_PORT"]
+    assert config.servers == ("a", "b")
+
+
+def test_the_first_start_has_nothing_to_compare_with(installation: Installation) -> None:
+    assert "is in use" in installation.up(MA_DATABASE_URL=DATABASE)
