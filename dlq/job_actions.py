@@ -1,6 +1,6 @@
 """What people do to a job that is there, with their rights: pause, resume, cancel, approve, refuse."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
@@ -27,12 +27,17 @@ ACTS = tuple(_ACTS)
 WITH_REASON = ("cancel", "refuse")
 
 
-def act(what: str, job: ReplayJob, *, by: Person, now: datetime, reason: str = "") -> None:
-    """`what`: one of ACTS. Raises ReplayRefused (NotAllowed without the right), after an entry in the audit."""
+def act(
+    what: str, job: ReplayJob, *, by: Person, now: datetime, reason: str = "", acknowledged: Collection[str] = ()
+) -> None:
+    """`what`: one of ACTS; `acknowledged` is for resume. Raises ReplayRefused (NotAllowed without the right), after an
+    entry in the audit."""
     with attempt(f"replay_{what}", by=by, target=f"replay:{job.pk}", setting_key=job.setting_key):
         if why := why_may_not(by, what, job):
             raise NotAllowed("permission_denied", why, _("Ask an administrator for the permission."))
-        more = {"reason": reason} if what in WITH_REASON else {}
+        more: dict[str, Any] = {"reason": reason} if what in WITH_REASON else {}
+        if what == "resume":
+            more = {"acknowledged": acknowledged}
         _ACTS[what](job, by=by, now=now, **more)
 
 

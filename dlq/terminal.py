@@ -106,6 +106,9 @@ def whole_job(told: Row) -> Iterator[str]:
     yield f"state      {progress(told)}"
     if told["wait_reason"]:
         yield f"waits      {safe(told['wait_reason'], SENTENCE_SHOWN)}"
+    if why := told["pause_reason"]:
+        names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
+        yield f"paused     {why.get('code')}: {why.get('consumers')} consumers, {names}"
     if told["problem"]:
         yield f"problem    {safe(told['problem'], HEAD_SHOWN)}"
     yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in told["skipped"].items())

@@ -66,6 +66,13 @@ def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
     return {setting.key: _known_of(setting.key) for setting in wanted}
 
 
+def asked_now(setting: LaunchSetting) -> Figures:
+    """As `figures_of`, and never of a moment before this question; stale where the broker does not answer it."""
+    if setting.takes_messages and time.monotonic() >= _away_until:
+        _ask(setting, timezone.now())
+    return _known_of(setting.key)
+
+
 def message_count(queue: str) -> int | None:
     """The broker's exact count of a queue that belongs to no setting; None when it does not tell."""
     if time.monotonic() < _away_until:

@@ -17,7 +17,7 @@ from agents.pages.notices import told_of
 from agents.pages.rows import facts_of
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
-from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown
+from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown, stopping_shown
 from agents.services.groups import group_of
 from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
@@ -37,7 +37,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     offered = list(OfferedAgent.objects.filter(name=setting.agent, server__in=servers))
     current = setting.activations.order_by("-started_at").first()
     runs = open_runs([setting.pk]).get(setting.pk, [])
-    facts = facts_of([setting.pk])[setting.pk]
+    facts, figures = facts_of([setting.pk])[setting.pk], figures_of(setting)
     shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
     failed = failures_by_server(shown)
     return page(
@@ -47,13 +47,13 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         section="settings",
         crumbs=[(_("Settings"), link("settings"))],
         setting=setting,
-        state=setting_shown(setting, runs, now, facts),
+        state=stopping_shown(setting, figures.consumers) or setting_shown(setting, runs, now, facts),
         partial=is_partial(runs, now),
         provisioned=PROVISIONED[setting.provision_state],
         groups=groups.groups(setting, servers, offered),
         warnings=groups.breaker_warnings(setting),
         preview=redelivery.preview_of(setting) if setting.takes_messages else None,
-        figures=figures_of(setting),
+        figures=figures,
         runs=run_rows(_runs_of(current), setting, now),
         current=current,
         activations=[(each, ACTIVATIONS[each.state], failed.get(each.pk)) for each in shown],

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from agents.models import (
     ActivationState,
@@ -15,6 +16,7 @@ from agents.models import (
     ServerState,
     Timing,
 )
+from agents.pages.amounts import number
 from agents.pages.consoles import Text
 from agents.services.open_runs import OpenRun
 
@@ -39,6 +41,14 @@ class Facts:
     member: bool = False
     with_group: bool = False
     scheduled: bool = False
+
+
+def stopping_shown(setting: LaunchSetting, consumers: int | None) -> Shown | None:
+    """Of a setting that is switched off while the broker still counts consumers: disabled is not stopped."""
+    if setting.enabled or not consumers:
+        return None
+    text = ngettext("stopping, %(n)s consumer open", "stopping, %(n)s consumers open", consumers)
+    return Shown(text % {"n": number(consumers)}, "warn", "wait")
 
 
 def setting_shown(setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()) -> Shown:

@@ -26,6 +26,7 @@ from dlq.masks import everybodys_masks, masks_for
 from dlq.models import ItemState, ReplayItem, ReplayJob
 from dlq.replay.counting import OUTCOMES, waiting
 from dlq.replay.refusal import ReplayRefused
+from dlq.replay.stopping import STOPPING
 
 SEE_ALL = "dlq.view_replayjob"
 # Asked in the view: a pool may grant what no permission does.
@@ -51,6 +52,7 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
             "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem", "wait_reason",
             "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder", "ladder_percent",
             "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at", "paused_by", "paused_at",
+            "pause_reason",
         )  # fmt: skip
 
     def get_query(self, job: ReplayJob) -> str:
@@ -155,6 +157,13 @@ class ReplayItems(generics.ListAPIView[ReplayItem]):
 
 class ActSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
+    acknowledge = serializers.ListField(
+        child=serializers.ChoiceField([STOPPING]),
+        required=False,
+        default=list,
+        max_length=1,
+        help_text="Resume: `stopping` goes on although consumers of the disabled setting are open.",
+    )
 
 
 class ActOnReplay(Audited, APIView):
@@ -171,7 +180,14 @@ class ActOnReplay(Audited, APIView):
         self.audit_action = f"replay_{self.what}"
         job = get_object_or_404(jobs_for(request.user), pk=pk)
         try:
-            act(self.what, job, by=request.user, now=timezone.now(), reason=said.validated_data["reason"])
+            act(
+                self.what,
+                job,
+                by=request.user,
+                now=timezone.now(),
+                reason=said.validated_data["reason"],
+                acknowledged=said.validated_data["acknowledge"],
+            )
         except ReplayRefused as refused:
             refuse(refused)
         return Response(ReplaySerializer(jobs_for(request.user).get(pk=pk)).data)

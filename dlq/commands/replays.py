@@ -18,6 +18,7 @@ from dlq.commands.rest import Refused, about_setting, ask, person_named
 from dlq.job_actions import ACTS, WITH_REASON
 from dlq.models import Action, JobState
 from dlq.preflight import CODES, TYPED_ABOVE
+from dlq.replay.stopping import STOPPING
 from dlq.terminal import safe
 
 ALL_WARNINGS = "all"
@@ -101,6 +102,11 @@ def _job_arguments(actions: Any) -> None:
         parser.add_argument("id", help=ID_HELP)
         if what in WITH_REASON:
             parser.add_argument("--reason", default="", metavar="TEXT", help="for the audit")
+        if what == "resume":
+            parser.add_argument(
+                "--acknowledge", action="append", default=[], choices=[STOPPING], metavar="CODE",
+                help=f"{STOPPING}: go on although consumers of the disabled setting are open",
+            )  # fmt: skip
         _person_arguments(parser)
         parser.set_defaults(run=_act, wanted=what)
 
@@ -276,7 +282,7 @@ def _follow(command: BaseCommand, options: dict[str, Any]) -> None:
 
 
 def _act(command: BaseCommand, options: dict[str, Any]) -> None:
-    data = {"reason": options["reason"]} if "reason" in options else {}
+    data = {name: options[name] for name in ("reason", "acknowledge") if name in options}
     person = person_named(options["person"])
     told = ask(person, "POST", f"replays/{_whole_id(person, options['id'])}/{options['wanted']}/", data)
     if options["json"]:

@@ -65,7 +65,9 @@ class ReplayJob(models.Model):
     `ladder_counts` the failures in a row of each run when it began (None: it has not begun), `ladder_known_at` when
     every outcome of it was here. `skipped` counts
     by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
-    change them. `wait_reason` says why an open job does nothing at the moment."""
+    change them. `wait_reason` says why an open job does nothing at the moment. `stopping_since`: since when it waits
+    for the consumers of a setting that was switched off to close; `pause_reason` is the code with its parameters where
+    it was not a person who paused it; `goes_on_all_the_same`: a person let it go on beside open consumers."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
@@ -108,6 +110,9 @@ class ReplayJob(models.Model):
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("paused by")
     )
     paused_at = models.DateTimeField(_("paused"), null=True)
+    pause_reason = models.JSONField(_("paused because"), default=dict)
+    stopping_since = models.DateTimeField(null=True, editable=False)
+    goes_on_all_the_same = models.BooleanField(default=False, editable=False)
     letters_up_to = models.BigIntegerField(null=True, editable=False)
     planned_to = models.BigIntegerField(null=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), null=True)

@@ -77,6 +77,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         every=BUSY if job.state in OPEN_JOBS else QUIET,
         steps=steps_of(job, counts),
         problem=words.problem(job),
+        why_paused=words.why_paused(job) if job.state == JobState.PAUSED else "",
         pace=goes,
         a_second=_a_second(goes),
         waits=words.why_it_waits(job) if job.wait_reason and job.state != JobState.PAUSED else "",

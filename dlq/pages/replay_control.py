@@ -22,6 +22,7 @@ from dlq.pages.audited import audited
 from dlq.pages.refusals import say
 from dlq.pages.replay_rights import job_for, why_not_decide
 from dlq.replay.refusal import ReplayRefused
+from dlq.replay.stopping import CONSUMERS_OPEN, STOPPING
 
 ASKED = ["GET", "HEAD", "POST"]
 
@@ -42,6 +43,9 @@ def buttons_of(user: Any, job: ReplayJob) -> list[Button]:
         found.append(button("pause", _("Pause"), "pause", "", why))
     if job.state == JobState.PAUSED:
         found.append(button("resume", _("Go on"), "play", "primary", why))
+        if job.pause_reason.get("code") == CONSUMERS_OPEN:
+            url = f"{link('replay_resume', job.pk)}?acknowledge={STOPPING}"
+            found.append(Button("go-on", _("Go on beside open consumers"), url, "play", "danger", why))
     found.append(button("cancel", _("Cancel…"), "off", "danger", why))
     return found
 
@@ -96,7 +100,8 @@ def _at_once(request: HttpRequest, pk: UUID, what: str, said: Text) -> HttpRespo
     if why := why_may_not(request.user, what, job):
         raise PermissionDenied(why)
     try:
-        act(what, job, by=request.user, now=timezone.now())
+        known = request.GET.getlist("acknowledge")
+        act(what, job, by=request.user, now=timezone.now(), acknowledged={STOPPING}.intersection(known))
     except ReplayRefused as refused:
         say(request, refused)
     else:

@@ -22,6 +22,7 @@ from dlq.pages.shown import ITEMS
 from dlq.preflight import judgement
 from dlq.preflight.words import reason
 from dlq.replay.ladder import step_size
+from dlq.replay.stopping import CONSUMERS_OPEN
 
 # What goes before an agent again, so that something becomes of it.
 WITH_OUTCOMES = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
@@ -130,6 +131,7 @@ WAITS = {
     "heartbeat": lambda: _("It waits for the next heartbeat of its servers."),
     "window": lambda: _("It waits for its run window."),
     "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
+    "stopping": lambda: _("The setting is stopping: the job waits until its consumers are closed, 60 s at most."),
     "another_job": lambda: _("Another job moves letters of the same queue first."),
     "feed": lambda: _("It waits until the index has taken in what died lately: only then it can tell what left."),
 }
@@ -150,6 +152,26 @@ def why_it_waits(job: ReplayJob) -> str:
     """The engine's stable word in words; what is no such word is text already."""
     word, _separator, rest = job.wait_reason.partition(":")
     return f"{WAITS[word]()} {rest.strip()}".strip() if word in WAITS else job.wait_reason
+
+
+def why_paused(job: ReplayJob) -> str:
+    """Empty where a person paused it."""
+    why = job.pause_reason
+    if why.get("code") != CONSUMERS_OPEN:
+        return ""
+    count = int(why.get("consumers", 0))
+    text = ngettext(
+        "Stopping, %(n)s consumer open: it did not close within 60 s, and could process what is replayed.",
+        "Stopping, %(n)s consumers open: they did not close within 60 s, and could process what is replayed.",
+        count,
+    )
+    names = ", ".join(why.get("servers", ()))
+    servers = (
+        _("Servers: %(names)s.") % {"names": names}
+        if names
+        else _("No run of the setting is open: the consumers belong to another client.")
+    )
+    return f"{text % {'n': number(count)}} {servers}"
 
 
 def problem(job: ReplayJob) -> str:
@@ -174,6 +196,8 @@ def acknowledged(code: str) -> str:
     words = {
         judgement.DISABLED: _("the setting was switched off"),
         judgement.TRIPPED: _("its breaker had switched it off"),
+        judgement.STOPPING: _("consumers of the disabled setting were still open"),
+        judgement.STOPPING_UNKNOWN: _("the broker did not say whether consumers were still open"),
         judgement.NO_CONSUMER: _("nobody consumed from the subscription"),
         judgement.SAME_VERSION: _("the same agent version as at the failure"),
         judgement.ORDERED: _("the subscription keeps an order"),

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 
 from agents.models import LaunchSetting, OfferedAgent, Spread
 from agents.models.server import lost_before
-from agents.pages.figures import Figures, figures_of, message_count
+from agents.pages.figures import Figures, asked_now, figures_of, message_count
 from agents.services.broker import management
 from agents.services.patience import bounded
 from broker.errors import BrokerError
@@ -36,7 +36,8 @@ def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetim
         return Place(queue)
     if target is None:
         return Place(queue, there=False)
-    figures = figures_of(target)
+    # A count of some seconds ago may be of before it was switched off.
+    figures = figures_of(target) if target.enabled else asked_now(target)
     offers = OfferedAgent.objects.filter(
         name=target.agent, server__pools=target.pool_id, server__last_seen_at__gt=lost_before(now)
     )

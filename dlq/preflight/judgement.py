@@ -10,11 +10,25 @@ from dlq.preflight.skipping import COPY_SENT, MUTED, NO_SUBSCRIPTION, OFTEN, Let
 # Stable words: what has to be acknowledged before a job begins.
 DISABLED = "disabled"
 TRIPPED = "tripped"
+STOPPING = "stopping"
+STOPPING_UNKNOWN = "stopping_unknown"
 NO_CONSUMER = "no_consumer"
 SAME_VERSION = "same_version"
 ORDERED = "ordered"
 LADDER = "ladder_advised"
-CODES = (DISABLED, TRIPPED, NO_CONSUMER, SAME_VERSION, ORDERED, LADDER, MUTED, OFTEN, COPY_SENT)
+CODES = (
+    DISABLED,
+    TRIPPED,
+    STOPPING,
+    STOPPING_UNKNOWN,
+    NO_CONSUMER,
+    SAME_VERSION,
+    ORDERED,
+    LADDER,
+    MUTED,
+    OFTEN,
+    COPY_SENT,
+)
 
 # So many letters of one kind: try a few of them first.
 MANY = 25
@@ -117,12 +131,23 @@ def _of_delivery(going: Sequence[Letter], policy: Policy, place: Place, ladder: 
         yield Warning(DISABLED)
     elif place.consumers == 0 or (place.consumers is None and not place.servers):
         yield Warning(NO_CONSUMER)
+    yield from _stopping(place)
     if policy.action == Action.GIVE_BACK:
         yield from _same_version(going, place)
     if place.ordered:
         yield Warning(ORDERED, n=place.newer or 0)
     if policy.action != Action.EDIT or not policy.one:
         yield from _ladder(going, ladder)
+
+
+def _stopping(place: Place) -> Iterable[Warning]:
+    """Disabled is a wish until every consumer has closed. `n`: how many are open."""
+    if place.enabled:
+        return
+    if place.consumers is None:
+        yield Warning(STOPPING_UNKNOWN)
+    elif place.consumers:
+        yield Warning(STOPPING, n=place.consumers)
 
 
 def _same_version(going: Sequence[Letter], place: Place) -> Iterable[Warning]:

@@ -49,6 +49,17 @@ def _ordered(warning: Warning) -> str:
     return text % {"n": number(warning.n)}
 
 
+def _stopping(warning: Warning) -> str:
+    text = ngettext(
+        "Stopping, %(n)s consumer open: it could still process what comes now. The job waits until it is closed, "
+        "60 s at most, and then pauses.",
+        "Stopping, %(n)s consumers open: they could still process what comes now. The job waits until they are closed, "
+        "60 s at most, and then pauses.",
+        warning.n,
+    )
+    return text % {"n": number(warning.n)}
+
+
 def _ladder(warning: Warning) -> str:
     text = _("%(n)s of %(of)s died of the same: a ladder tries a few of them first, and stops when they fail again.")
     return text % {"n": number(warning.n), "of": number(warning.of)}
@@ -62,6 +73,11 @@ _SENTENCES: dict[str, Callable[[Warning], str]] = {
     judgement.TRIPPED: lambda _w: _(
         "The setting was switched off by its breaker: the letters wait in its subscription until a person switches it "
         "on. Giving back first and then switching on is the normal order, once the cause is mended."
+    ),
+    judgement.STOPPING: _stopping,
+    judgement.STOPPING_UNKNOWN: lambda _w: _(
+        "Switched off, but the broker does not answer: whether consumers are still open is unknown. The job asks the "
+        "broker before it moves anything, waits for open consumers 60 s at most, and then pauses."
     ),
     judgement.NO_CONSUMER: lambda _w: _("Nobody consumes from the subscription now: no server that is alive runs it."),
     judgement.SAME_VERSION: _same_version,
@@ -83,6 +99,8 @@ def tick(warning: Warning) -> str:
     words = {
         judgement.DISABLED: _("Yes, they shall wait there"),
         judgement.TRIPPED: _("Yes, they shall wait there"),
+        judgement.STOPPING: _("Yes, wait for the consumers"),
+        judgement.STOPPING_UNKNOWN: _("Yes, wait for the consumers"),
         judgement.NO_CONSUMER: _("Yes, they shall wait there"),
         judgement.SAME_VERSION: _("Yes, try them again all the same"),
         judgement.ORDERED: _("Yes, out of their order"),

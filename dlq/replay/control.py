@@ -4,7 +4,7 @@ The worker looks between two slices: what is on its way is finished and checked,
 which of these is asked before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -18,18 +18,32 @@ from dlq.auditing import Person
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
 from dlq.replay.jobs import audit, start
 from dlq.replay.refusal import ReplayRefused
+from dlq.replay.stopping import STOPPING
 
 
 def pause(job: ReplayJob, *, by: Person, now: datetime) -> None:
     """Raises ReplayRefused when the job is not one that runs."""
-    _change(job, "replay_paused", OPEN_JOBS, by, now, state=JobState.PAUSED, paused_by=_person(by), paused_at=now)
-
-
-def resume(job: ReplayJob, *, by: Person, now: datetime) -> None:
-    """Raises ReplayRefused when the job is not paused."""
     _change(
-        job, "replay_resumed", [JobState.PAUSED], by, now, state=JobState.PLANNED, paused_by=None, paused_at=None,
-        lease_until=_at_once(),
+        job,
+        "replay_paused",
+        OPEN_JOBS,
+        by,
+        now,
+        state=JobState.PAUSED,
+        paused_by=_person(by),
+        paused_at=now,
+        pause_reason={},
+    )
+
+
+def resume(job: ReplayJob, *, by: Person, now: datetime, acknowledged: Collection[str] = ()) -> None:
+    """With STOPPING acknowledged it goes on although consumers of a disabled setting are open; without it waits for
+    them again. Raises ReplayRefused when the job is not paused."""
+    more: dict[str, Any] = {"goes_on_all_the_same": True} if STOPPING in acknowledged else {}
+    detail = {"acknowledged": sorted(acknowledged)} if acknowledged else None
+    _change(
+        job, "replay_resumed", [JobState.PAUSED], by, now, detail=detail, state=JobState.PLANNED, paused_by=None,
+        paused_at=None, pause_reason={}, stopping_since=None, lease_until=_at_once(), **more,
     )  # fmt: skip
     start(job)
 
@@ -69,7 +83,14 @@ def _refuse_the_asker(job: ReplayJob, by: Person) -> None:
 
 
 def _change(
-    job: ReplayJob, what: str, states: Iterable[str], by: Person, now: datetime, reason: str = "", **columns: Any
+    job: ReplayJob,
+    what: str,
+    states: Iterable[str],
+    by: Person,
+    now: datetime,
+    reason: str = "",
+    detail: dict[str, Any] | None = None,
+    **columns: Any,
 ) -> None:
     with transaction.atomic():
         if not ReplayJob.objects.filter(pk=job.pk, state__in=list(states)).update(**columns):
@@ -79,7 +100,7 @@ def _change(
                 _("That is not possible: the job is %(state)s.") % {"state": job.get_state_display()},
                 state=job.state,
             )
-        audit(job, what, by=by, now=now, reason=storable(reason))
+        audit(job, what, by=by, now=now, reason=storable(reason), detail=detail)
     job.refresh_from_db()
 
 

@@ -26,7 +26,7 @@ from broker.letters import NAMED
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
-from dlq.replay import checking, marking, planning
+from dlq.replay import checking, marking, planning, stopping
 from dlq.replay.hooks import Hooks, hooks_of
 from dlq.replay.leases import hold
 from dlq.replay.pace import SLEPT, Pacer, sleep_until, unsettled
@@ -41,13 +41,14 @@ STEP = timedelta(seconds=5)
 
 class End(Enum):
     """Why a run of moves ended: its time is over; nothing is left to move; it has to wait; the job is not ours, or not
-    to be worked on, any more; it stopped by itself; the broker refuses the move."""
+    to be worked on, any more; it stopped by itself; it has to pause; the broker refuses the move."""
 
     TIME = "time"
     EMPTY = "empty"
     WAIT = "wait"
     LOST = "lost"
     STOP = "stop"
+    PAUSE = "pause"
     REFUSED = "refused"
 
 
@@ -56,6 +57,7 @@ class Ended:
     end: End
     why: str = ""
     until: datetime | None = None
+    consumers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,17 @@ class Moves:
     # -- the next slice ----------------------------------------------------------------------------------------------
 
     def _next(self) -> ReplaySlice | Ended:
+        found = self._next_piece()
+        if isinstance(found, Ended):
+            return found
+        now = timezone.now()
+        asked = stopping.ask(self._job, self._queues.management, now)
+        if asked.gate is stopping.Gate.OPEN:
+            return found
+        end = End.WAIT if asked.gate is stopping.Gate.WAIT else End.PAUSE
+        return Ended(end, stopping.STOPPING, now + stopping.ASKED_EVERY, asked.consumers)
+
+    def _next_piece(self) -> ReplaySlice | Ended:
         piece = self._planned()
         while piece is None and self._plan_more():
             piece = self._planned()

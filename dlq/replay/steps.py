@@ -10,7 +10,7 @@ from broker.errors import AddressUnknown
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_JOBS, ReplayJob
-from dlq.replay import agreement, checking, ending
+from dlq.replay import agreement, checking, ending, stopping
 from dlq.replay.leases import WINDING_UP, claim, hold, release
 from dlq.replay.moving import End, Ended, Moves
 from dlq.replay.pieces import Planner
@@ -98,6 +98,9 @@ def _after(job: ReplayJob, queues: LetterQueues, ended: Ended) -> bool:
         return _let_go(job, ended.why, ended.until or now)
     if ended.end is End.LOST:
         return _lost(job)
+    if ended.end is End.PAUSE:
+        stopping.pause(job, ended.consumers, now)
+        return False
     if ended.end is End.STOP:
         ending.stop(job, ended.why, now)
         return True

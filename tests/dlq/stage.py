@@ -120,6 +120,12 @@ class Stage:
     def count(self, queue_name: str) -> int:
         return int(self.management.attribute(f"queue.{queue_name}", "MessageCount"))
 
+    def until_consumed(self, queue_name: str) -> None:
+        deadline = time.monotonic() + 20
+        while not int(self.management.attribute(f"queue.{queue_name}", "ConsumerCount")):
+            assert time.monotonic() < deadline, "nobody consumes"
+            time.sleep(0.02)
+
     def until_dead(self, queue_name: str, count: int) -> None:
         """Waits for so many letters there: what is refused is dead a moment later."""
         deadline = time.monotonic() + 20

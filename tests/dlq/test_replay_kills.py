@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from broker.amqp_adapter import AmqpConsumer
 from tests.dlq import scenes
 from tests.dlq.scenes import Scene
-from tests.dlq.stage import Stage
+from tests.dlq.stage import Seen, Stage
 from tests.dlq.worker_host import WorkerHost
 
 COUNT = 5
@@ -102,6 +103,28 @@ def test_a_ladder_whose_worker_dies_at_each_of_its_writes_gives_every_letter_bac
     assert scene.given_back() == 1
     told = scene.host.run("work", job=job)
     assert (told["state"], told["items"], told["counts"]["handled"]) == ("done", {"given_back": COUNT}, 1)
+    assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
+
+
+def test_a_job_whose_worker_dies_while_it_waits_for_consumers_moves_nothing_before_they_are_closed(
+    scene: Scene,
+) -> None:
+    consumer = AmqpConsumer(scene.stage.account("kma", "amqp"), f"t.{scene.key}", scene.key, Seen(), 1)
+    consumer.start()
+    job = scene.host.run("ask", key=scene.key, action="give_back", scope="all")
+    try:
+        scene.stage.until_consumed(scene.key)
+        scene.host.run("work", job=job, crash_at="stopping seen")
+        assert scene.host.run("work", job=job, turns=2)["state"] == "running"
+        scene.host.run("wait_long", job=job)
+        scene.host.run("work", job=job, crash_at="stopping pauses")
+        assert scene.host.run("tell", job=job)["state"] == "running"
+        assert scene.host.run("work", job=job, turns=1)["state"] == "paused"
+        assert (scene.given_back(), scene.dead()) == (0, COUNT)
+    finally:
+        consumer.stop()
+    scene.host.run("change", job=job, how="resume")
+    done(scene.host.run("work", job=job))
     assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
 
 

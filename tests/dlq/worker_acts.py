@@ -163,6 +163,13 @@ def handle(key: str) -> int:
     return len(keys)
 
 
+def wait_long(job: str) -> None:
+    """The consumers that this job waits for have been open for more than it waits."""
+    assert ReplayJob.objects.exclude(stopping_since=None).filter(pk=job).update(
+        stopping_since=timezone.now() - timedelta(hours=1)
+    )
+
+
 def change(job: str, how: str) -> None:
     _small()
     getattr(control, how)(ReplayJob.objects.get(pk=job), by=User.objects.get(username="operator"), now=timezone.now())

@@ -59,7 +59,10 @@ def test_a_letter_is_left_out_for_one_reason(letter: Letter, policy: Policy, why
     [
         (PLACE, []),
         (replace(PLACE, enabled=False, consumers=0), [("disabled", 0, 0)]),
-        (replace(PLACE, enabled=False, tripped=True), [("tripped", 0, 0)]),
+        (replace(PLACE, enabled=False, tripped=True, consumers=0), [("tripped", 0, 0)]),
+        (replace(PLACE, enabled=False, tripped=True, consumers=2), [("tripped", 0, 0), ("stopping", 2, 0)]),
+        (replace(PLACE, enabled=False, consumers=1), [("disabled", 0, 0), ("stopping", 1, 0)]),
+        (replace(PLACE, enabled=False, consumers=None), [("disabled", 0, 0), ("stopping_unknown", 0, 0)]),
         (replace(PLACE, consumers=0), [("no_consumer", 0, 0)]),
         (replace(PLACE, consumers=None), []),
         (replace(PLACE, consumers=None, servers=0), [("no_consumer", 0, 0)]),
