@@ -10,7 +10,7 @@ from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.tools import run_logged
 
-# The exit code of manage.py claim_broker for it.
+# The exit code of `manage.py prepare content` for it.
 FOREIGN_BROKER = 3
 
 
@@ -42,14 +42,23 @@ def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
     )
 
 
-def claim_broker(config: Config, layout: Layout, *, adopt: bool) -> None:
-    """Raises ForeignBroker with what the site says of it, Problem where it cannot say."""
-    adopting = ("--adopt", "--reason", "./ma up --adopt-broker") if adopt else ()
-    done = _captured(config, layout, "claim_broker", *adopting)
+def prepare_content(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> str:
+    """What a person has to read. Raises ForeignBroker with what the site says of it, Problem for everything else."""
+    arguments = ["prepare", "content"]
+    if adopt_broker:
+        arguments += ["--adopt-broker", "--reason", "./ma up --adopt-broker"]
+    if demo:
+        arguments += ["--demo", *demo_arguments(config, layout)]
+    done = _captured(config, layout, *arguments)
     if done.returncode == FOREIGN_BROKER:
         raise ForeignBroker(done.stderr.strip().rpartition("CommandError: ")[2])
     if done.returncode != 0:
-        raise _failed("claim_broker", done)
+        raise _failed("prepare content", done)
+    return done.stdout.strip()
+
+
+def demo_arguments(config: Config, layout: Layout) -> tuple[str, ...]:
+    return "--servers", ",".join(config.servers), "--password-file", str(secret_files.first_password(layout))
 
 
 def shown(config: Config, layout: Layout, *arguments: str) -> int:
@@ -68,7 +77,8 @@ def printed(config: Config, layout: Layout, *arguments: str) -> str:
 
 
 def _captured(config: Config, layout: Layout, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
+    """What it says to standard error is logged; standard output may hold a password and is not."""
+    done = subprocess.run(
         [str(python_packages.PYTHON), "manage.py", *arguments],
         env=site_environment(config, layout),
         cwd=REPOSITORY,
@@ -77,6 +87,9 @@ def _captured(config: Config, layout: Layout, *arguments: str) -> "subprocess.Co
         text=True,
         check=False,
     )
+    with layout.log("manage").open("a", encoding="utf-8") as log:
+        log.write(f"$ manage.py {' '.join(arguments)}\n{done.stderr}")
+    return done
 
 
 def _failed(command: str, done: "subprocess.CompletedProcess[str]") -> Problem:

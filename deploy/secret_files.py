@@ -65,3 +65,8 @@ def broker_passwords(layout: Layout) -> dict[str, str]:
 
 def token_file(layout: Layout, server: str) -> Path:
     return layout.secrets / f"token_{server}"
+
+
+def first_password(layout: Layout) -> Path:
+    """Of the demo's administrator, as long as nobody has changed it."""
+    return layout.secrets / "admin_first_password"

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Iterable
 
-from deploy import manage, readiness, runner_config, secret_files
+from deploy import manage, readiness, remembered, runner_config, secret_files
+from deploy.closing import Account, account_in
 from deploy.config import Config
 from deploy.installation import Say
 from deploy.layout import Layout
@@ -28,21 +29,23 @@ class Start:
         self.runner = Runner(layout)
         self.began: dict[str, float] = {}
 
-    def foundation(self, *, demo: bool) -> None:
-        """Runner, broker, Redis and database: what the site stands on, and nothing of the site yet."""
+    def everything(self, *, demo: bool, adopt_broker: bool) -> Account | None:
+        """The administrator of the demo, where there is a demo."""
         runner_config.write(self.processes, self.config, self.layout, demo=demo)
         self.runner.begin()
         self._begin(FIRST)
-        self._prepare_database()
-        self._until_ready(FIRST)
-
-    def everything_else(self, *, demo: bool) -> None:
+        self._manage("prepare", "database")
+        # It asks nothing of the broker by itself, so it may load while the broker is claimed.
         self._begin(SITE)
-        self._prepare_content(demo=demo)
+        self._until_ready(FIRST)
+        administrator = self._prepare_content(demo=demo, adopt_broker=adopt_broker)
+        # From here on this is the environment that the other commands mean.
+        remembered.keep(self.config, self.layout)
         self._until_ready(SITE)
         others = OTHERS + DEMO if demo else OTHERS
         self._begin(others)
         self._until_ready(others)
+        return administrator
 
     def offer_demo_agents(self) -> None:
         """Restarts the KMAs that do not offer the demo's agents yet: a KMA reads what it offers once.
@@ -60,20 +63,14 @@ class Start:
         self._begin(DEMO)
         self._until_ready(DEMO)
 
-    def _prepare_database(self) -> None:
-        self._manage("migrate", "--no-input")
-        self._manage("collectstatic", "--no-input")
-
-    def _prepare_content(self, *, demo: bool) -> None:
-        """Topology on the broker, the demo's settings, a token for each server."""
-        # A setting that the broker refuses must not keep the site away that shows why.
-        self._manage("provision", "--keep-going")
-        if demo:
-            prepare_demo(self.config, self.layout, self.say)
+    def _prepare_content(self, *, demo: bool, adopt_broker: bool) -> Account | None:
+        """The broker claimed, topology on it, the demo's settings, a token for each server."""
+        said = manage.prepare_content(self.config, self.layout, demo=demo, adopt_broker=adopt_broker)
         for server in self.config.servers:
             file = secret_files.token_file(self.layout, server)
             if not file.exists():
                 self._manage("create_server", server, "--token-file", str(file))
+        return account_in(said) if demo else None
 
     def _manage(self, *arguments: str) -> None:
         manage.quietly(self.config, self.layout, *arguments)
@@ -107,7 +104,6 @@ def offered_agents(config: Config, *, demo: bool) -> str:
     return f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo (docs/agents.md)"
 
 
-def prepare_demo(config: Config, layout: Layout, say: Say) -> None:
-    """Idempotent. The administrator's password is printed the first time and never again."""
-    for line in manage.printed(config, layout, "create_demo", "--servers", ",".join(config.servers)).splitlines():
-        say(line)
+def prepare_demo(config: Config, layout: Layout) -> Account:
+    """Idempotent."""
+    return account_in(manage.printed(config, layout, "create_demo", *manage.demo_arguments(config, layout)))

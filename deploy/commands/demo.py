@@ -1,6 +1,6 @@
 """./ma demo: offers the demo's agents, makes its settings and publishes its orders; --stop ends the publishing."""
 
-from deploy import installation, start
+from deploy import closing, installation, start
 from deploy.config import Config
 from deploy.console import say
 from deploy.layout import Layout
@@ -20,7 +20,8 @@ def run(config: Config, *, stop: bool) -> int:
         return 0
     starting = Start(config, layout, installation.processes(config), say)
     starting.offer_demo_agents()
-    start.prepare_demo(config, layout, say)
+    administrator = start.prepare_demo(config, layout)
     starting.publish_demo()
     say(start.offered_agents(config, demo=True))
+    say(closing.block(config, administrator))
     return 0

@@ -5,7 +5,7 @@ import signal
 import time
 from types import FrameType
 
-from deploy import installation, leftovers, manage, only_one, ports, python_packages, remembered, stop
+from deploy import closing, installation, leftovers, manage, only_one, ports, python_packages, stop
 from deploy.config import Config
 from deploy.console import say_if_heard as say
 from deploy.layout import Layout
@@ -53,25 +53,18 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
     # From here on everything that is written is this user's alone: messages and protocols are not for others.
     os.umask(0o077)
     installation.configure(config, layout)
-    start = Start(config, layout, processes, say)
     try:
-        start.foundation(demo=demo)
-        manage.claim_broker(config, layout, adopt=adopt_broker)
-        # From here on this is the environment that the other commands mean.
-        remembered.keep(config, layout)
-        start.everything_else(demo=demo)
+        administrator = Start(config, layout, processes, say).everything(demo=demo, adopt_broker=adopt_broker)
     except manage.ForeignBroker:
         # Nothing of this site was made there. What goes on running would be in the way of the next start.
         stop.stop_everything(layout, say)
         raise
     except Problem as problem:
         raise Problem(f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down") from None
-    if not demo:
-        say("no demo: ./ma manage createsuperuser makes an administrator")
     say(offered_agents(config, demo=demo))
     if python_packages.install_in_background(layout):
         say(f"{python_packages.LARGE} is being installed in the background (./ma logs {python_packages.LARGE})")
-    say(f"open {config.address}")
+    say(closing.block(config, administrator))
 
 
 def _stay(layout: Layout) -> None:

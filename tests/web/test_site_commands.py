@@ -122,6 +122,24 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker
     assert Activation.objects.count() == 3
 
 
+def test_the_first_password_is_shown_until_somebody_changes_it(
+    house_broker: ArtemisService, db: None, tmp_path: Path
+) -> None:
+    file = tmp_path / "first"
+    made = ("create_demo", "--servers", "srv-1", "--password-file", str(file))
+    file.write_text("left-by-one-that-was-killed")
+    assert "password: left-by-one-that-was-killed" in run(*made)
+    assert file.stat().st_mode & 0o077 == 0
+    assert "password: left-by-one-that-was-killed" in run(*made)
+
+    admin = User.objects.get(username="admin")
+    admin.set_password("their own")
+    admin.save()
+    assert "password" not in run(*made)
+    assert not file.exists()
+    assert "password" not in run(*made)
+
+
 def test_viewers_see_and_operators_act_but_neither_sees_tokens(groups: None) -> None:
     def codes(group: str) -> set[str]:
         return set(Group.objects.get(name=group).permissions.values_list("codename", flat=True))

@@ -1,8 +1,11 @@
 """manage.py create_demo: a pool, destinations, enabled settings, a scheduled group, roles and an administrator."""
 
+import os
 import secrets
+from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
@@ -18,10 +21,14 @@ ADMIN = "admin"
 
 
 class Command(BaseCommand):
-    help = "Makes the demo; a second time nothing changes. Prints the administrator's password the first time."
+    help = (
+        "Makes the demo; a second time nothing changes. Prints the administrator's password the first time; with "
+        "--password-file each time, as long as it is the one that was made here."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--servers", default="srv-1,srv-2", help="names of the pool's servers, with commas")
+        parser.add_argument("--password-file", default="", help="where the first password is kept, for its owner alone")
 
     def handle(self, *args: Any, **options: Any) -> None:
         servers = [name.strip() for name in options["servers"].split(",") if name.strip()]
@@ -37,7 +44,7 @@ class Command(BaseCommand):
                 self._enable(LaunchSetting.objects.get(pk=setting.pk))
         if not before & set(MEMBERS):
             self._enable_group(make_demo_group(timezone.now()))
-        self._administrator()
+        self._administrator(Path(options["password_file"]) if options["password_file"] else None)
 
     def _enable(self, setting: LaunchSetting) -> None:
         if setting.provision_state != ProvisionState.READY:
@@ -53,10 +60,43 @@ class Command(BaseCommand):
         except Refused as refused:
             raise CommandError(f"{group} cannot be enabled: {refused}") from refused
 
-    def _administrator(self) -> None:
-        """Never resets a password: it is printed when the account is made, and then no more."""
-        if User.objects.filter(is_superuser=True).exists():
+    def _administrator(self, file: Path | None) -> None:
+        """Never resets a password. The file is written first: killed before the account is made, the next one takes the
+        password from there; killed after it, the two agree."""
+        if not User.objects.filter(is_superuser=True).exists():
+            password = _kept(file) or secrets.token_urlsafe(12)
+            if file is not None:
+                _keep(file, password)
+            User.objects.create_superuser(ADMIN, password=password)
+            self.stdout.write(f"administrator: {ADMIN}  password: {password}" + ("" if file else "  (shown only now)"))
             return
-        password = secrets.token_urlsafe(12)
-        User.objects.create_superuser(ADMIN, password=password)
-        self.stdout.write(f"administrator: {ADMIN}  password: {password}  (shown only now)")
+        if file is None:
+            return
+        password = _kept(file)
+        if password and is_first_password(password):
+            self.stdout.write(f"administrator: {ADMIN}  password: {password}")
+        else:
+            # A password that nobody has any more is of use to nobody but a thief who tries it elsewhere.
+            file.unlink(missing_ok=True)
+
+
+def is_first_password(password: str) -> bool:
+    """Whether the administrator of the demo still has it."""
+    admin = User.objects.filter(username=ADMIN, is_superuser=True, is_active=True).first()
+    return admin is not None and check_password(password, admin.password)
+
+
+def _kept(file: Path | None) -> str:
+    try:
+        return file.read_text("utf-8").strip() if file else ""
+    except OSError:
+        return ""
+
+
+def _keep(file: Path, password: str) -> None:
+    file.unlink(missing_ok=True)  # the rights of one that is there would stay
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as open_file:
+        open_file.write(password)
+        open_file.flush()
+        os.fsync(open_file.fileno())

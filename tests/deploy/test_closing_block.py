@@ -1,0 +1,35 @@
+"""What stands last when everything runs."""
+
+from deploy import config as configuration
+from deploy.closing import Account, account_in, block
+
+CONFIG = configuration.read({"MA_BASE_URL": "https://ma.example.org"})
+
+
+def test_it_says_where_as_whom_and_what_next() -> None:
+    shown = block(CONFIG, Account("admin", "s3cret"))
+    for line in (
+        "address:  https://ma.example.org/",
+        "user:     admin",
+        "password: s3cret  (",
+        "next:",
+        "check:    ./ma doctor",
+    ):
+        assert f"  {line}" in shown
+    assert "docs/operations.md" in shown
+
+
+def test_a_password_that_was_changed_is_not_shown() -> None:
+    shown = block(CONFIG, account_in(""))
+    assert "the one that you chose" in shown and "./ma manage changepassword admin" in shown
+
+
+def test_without_a_demo_nobody_here_knows_an_administrator() -> None:
+    shown = block(CONFIG, None)
+    assert "password" not in shown and "./ma manage createsuperuser" in shown
+
+
+def test_the_password_is_read_from_what_the_site_printed_and_stays_out_of_a_repr() -> None:
+    account = account_in("orders: ready\nadministrator: admin  password: s3-cret_  (shown only now)")
+    assert (account.user, account.password) == ("admin", "s3-cret_")
+    assert "s3-cret_" not in repr(account)
