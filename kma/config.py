@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from broker.port import Account
+from kma.child_environment import EXTRA, names_in
 
 NO_MODULE = "none"
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -32,6 +33,7 @@ class Config:
     spool_bytes: int
     keep_seconds: float
     log_level: str
+    child_env: tuple[str, ...] = ()
 
 
 def read_config(environment: Mapping[str, str] | None = None) -> Config:
@@ -51,6 +53,7 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         spool_bytes=int(reader.number("KMA_SPOOL_BYTES", "536870912", 1_000_000, 2**50)),
         keep_seconds=reader.number("KMA_KEEP_HOURS", "48", 0, 8760) * 3600,
         log_level=reader.one_of("KMA_LOG_LEVEL", "INFO", LEVELS),
+        child_env=reader.child_env(),
     )
     if reader.problems:
         raise ConfigError("The environment of this KMA is not right:\n" + "\n".join(f"  {p}" for p in reader.problems))
@@ -109,6 +112,13 @@ class _Reader:
             if not all(part.isidentifier() for part in module.split(".")):
                 self._wrong(name, f"lists {module!r}, which is no module")
         return found
+
+    def child_env(self) -> tuple[str, ...]:
+        try:
+            return names_in(self._environment.get(EXTRA, ""))
+        except ValueError as error:
+            self._wrong(EXTRA, f"lists what it may not: {error}")
+            return ()
 
     def number(self, name: str, default: str, least: float, most: float) -> float:
         text = self.text(name, default)

@@ -28,7 +28,7 @@ class Offer:
 
 def look(modules: Sequence[str]) -> Offer:
     """Never raises: what cannot be imported is a problem to show."""
-    from kma.process import child_environment
+    from kma.child_environment import child_environment
 
     try:
         done = subprocess.run(

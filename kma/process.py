@@ -8,26 +8,14 @@ import sys
 import time
 from collections import deque
 from contextlib import suppress
-from pathlib import Path
 
 from kma import frames
+from kma.child_environment import child_environment
 from kma.journal import Journal
 from kma.memory import peak_of
 
-# What user code has no business with. (It runs as the same user: this keeps secrets out of its dumps and logs.)
-SECRETS = frozenset({"KMA_TOKEN", "KMA_BROKER_PASSWORD", "KMA_REDIS_URL"})
-_ROOT = str(Path(__file__).resolve().parent.parent)
 _CHUNK = 256 * 1024
 _GRACE = 2.0  # seconds for a process to end after its socket was closed
-
-
-def child_environment() -> dict[str, str]:
-    """This process's environment without the container's secrets, and with the product importable."""
-    hidden = SECRETS | {f"{name}_FILE" for name in SECRETS}
-    values = {name: value for name, value in os.environ.items() if name not in hidden}
-    paths = [path for path in values.get("PYTHONPATH", "").split(os.pathsep) if path]
-    values["PYTHONPATH"] = os.pathsep.join([*paths, *([] if _ROOT in paths else [_ROOT])])
-    return values
 
 
 class ChildProcess:

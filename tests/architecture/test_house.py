@@ -20,7 +20,7 @@ READS_ENVIRONMENT = {
     "dlq/crash.py",
     "failures/insights/processes.py",
     "kma/config.py",
-    "kma/process.py",
+    "kma/child_environment.py",
     # Runs where user code runs, which knows nothing of the KMA's Config.
     "kma/samples/limits.py",
     "ma_site/celery.py",

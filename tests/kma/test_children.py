@@ -1,6 +1,7 @@
 """Child processes around user code: what it may do to them, and what reaches it."""
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -130,6 +131,31 @@ def test_user_code_does_not_see_the_containers_secrets(
     seen = one.link.sent[0].message.body.value.split()
     assert "PATH" in seen
     assert not {"KMA_TOKEN", "KMA_BROKER_PASSWORD", "KMA_BROKER_PASSWORD_FILE", "KMA_REDIS_URL"} & set(seen)
+
+
+def test_a_child_starts_with_what_is_allowed_and_what_its_operator_names(
+    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spying_too.py").write_text(
+        "import json, os\nfrom kma.agent import agent\n@agent('test.spy-too')\n"
+        "def spy(message, context): context.send('x', json.dumps(dict(os.environ)))\n"
+    )
+    set_here = {
+        *("MA_DATABASE_URL", "MA_EMAIL_URL", "MA_SECRET_KEY", "DJANGO_SUPERUSER_PASSWORD", "AWS_SECRET_ACCESS_KEY"),
+        *("SHOP_URL", "LC_TIME", "TZ", "KMA_SERVER"),
+    }
+    for name in set_here:
+        monkeypatch.setenv(name, f"value of {name}")
+    monkeypatch.setenv("KMA_CHILD_ENV", "SHOP_URL, SHOP_MISSING")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    one = stage([message("")], modules=("spying_too",), agent="test.spy-too")
+    one.settled(1)
+
+    seen = json.loads(one.link.sent[0].message.body.value)
+    assert set_here & set(seen) == {"SHOP_URL", "LC_TIME", "TZ", "KMA_SERVER"}
+    assert seen["SHOP_URL"] == "value of SHOP_URL"
+    assert seen["HOME"] == os.environ["HOME"]
 
 
 @pytest.mark.parametrize("size", [0, 200_000, 20_000_000])

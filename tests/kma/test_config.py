@@ -51,6 +51,9 @@ def test_nothing_needed_may_be_missing(name: str) -> None:
         ("KMA_HEARTBEAT_SECONDS", "nan"),
         ("KMA_SPOOL_BYTES", "10 MB"),
         ("KMA_LOG_LEVEL", "loud"),
+        ("KMA_CHILD_ENV", "SHOP_URL,KMA_TOKEN"),
+        ("KMA_CHILD_ENV", "KMA_REDIS_URL_FILE"),
+        ("KMA_CHILD_ENV", "SHOP-URL"),
     ],
 )
 def test_a_wrong_value_is_named(name: str, value: str) -> None:
