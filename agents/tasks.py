@@ -6,6 +6,7 @@ from django.utils import timezone
 from agents.alerts.evaluating import evaluate
 from agents.services.drains import watch_drains
 from agents.services.notices import send_due
+from agents.services.policy_drift import watch_policies
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import tick
 from agents.services.subscriptions import watch_subscriptions
@@ -25,6 +26,11 @@ def watch_drains_task() -> None:
 @shared_task(name="agents.watch_subscriptions")
 def watch_subscriptions_task() -> None:
     watch_subscriptions(timezone.now())
+
+
+@shared_task(name="agents.watch_policies")
+def watch_policies_task() -> None:
+    watch_policies(timezone.now())
 
 
 @shared_task(name="agents.provision")

@@ -248,6 +248,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": schedule(10.0),
         "options": {"expires": 10},
     },
+    "watch policies": {"task": "agents.watch_policies", "schedule": schedule(60.0), "options": {"expires": 60}},
     "evaluate alerts": {"task": "agents.evaluate_alerts", "schedule": schedule(10.0), "options": {"expires": 10}},
     "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},

@@ -1,5 +1,6 @@
 """What this app watches on the broker: subscriptions that nobody consumes, or that stand still though they are fed; and
-KMAs that are heard and have lost their broker."""
+KMAs that are heard and have
+lost their broker; address settings that somebody changed there."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -12,17 +13,20 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
+from agents.models import Destination, LaunchSetting, RunPhase, Server, Severity, SubscriptionState
 from agents.models import Kind as AgentKind
-from agents.models import RunPhase, Server, Severity, SubscriptionState
 from agents.models.server import lost_before
 from agents.pages.amounts import duration, number
+from agents.services.policy_drift import drifting
+from agents.services.policy_drift import is_known as is_policy_known
 from agents.services.subscriptions import fresh_states, is_known
 
 MOST = 2000
+MOST_NAMED = 8
 
 
 def register_kinds() -> None:
-    for kind in (STALLED, UNFED, WITHOUT_BROKER):
+    for kind in (STALLED, UNFED, WITHOUT_BROKER, DRIFT):
         register(kind)
 
 
@@ -56,6 +60,34 @@ def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]
         pools = frozenset(pool.pk for pool in server.pools.all())
         facts = {"server": server.name, "runs": server.open}
         yield Observation(server.name, 1.0, server=server.pk, pools=pools, facts=facts)
+
+
+def drifting_policies(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    if not is_policy_known(now):
+        yield from (Observation(subject, None) for subject in live)
+        return
+    rows = drifting(now)[:MOST]
+    pools: dict[str, set[int]] = {}
+    places = LaunchSetting.objects.filter(destination__name__in=[row.address for row in rows])
+    for address, pool in places.values_list("destination__name", "pool"):
+        pools.setdefault(address, set()).add(pool)
+    for row in rows:
+        assert row.differs_since is not None
+        seconds = max(0.0, (now - row.differs_since).total_seconds())
+        facts = {"address": row.address, "differing": row.differing[:MOST_NAMED]}
+        yield Observation(row.address, seconds, pools=frozenset(pools.get(row.address, ())), facts=facts)
+
+
+def _drifts(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The broker has other settings for the address %(address)s than wanted: %(names)s.")
+    return text % {"address": facts["address"], "names": ", ".join(facts["differing"])}
+
+
+def _destination_url(facts: Mapping[str, Any]) -> str:
+    destination = Destination.objects.filter(name=facts["address"]).first()
+    if destination is None:
+        return reverse("admin:health")
+    return reverse("admin:agents_destination_change", args=[destination.pk])
 
 
 def _stalled(facts: Mapping[str, Any], value: float) -> str:
@@ -132,4 +164,20 @@ WITHOUT_BROKER = Kind(
     ),
     url=lambda facts: reverse("admin:server", args=[facts["server"]]),
     observe=without_broker,
+)
+DRIFT = Kind(
+    name="policy_drift",
+    label=gettext_lazy("Changed on the broker"),
+    severity=Severity.WARNING,
+    # Saved wishes reach the broker within seconds.
+    limits=Thresholds(120.0, 120.0, open_after=timedelta(), close_after=timedelta()),
+    unit=gettext_lazy("seconds since the difference was seen"),
+    says=_drifts,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "Open the destination: it shows wanted and found values side by side. Write the wanted ones to the broker, or "
+        "adopt what the broker has. For an address of the MA itself: ./ma manage provision."
+    ),
+    url=_destination_url,
+    observe=drifting_policies,
 )

@@ -1,9 +1,11 @@
 """/api/v1/servers/, pools/ and destinations/."""
 
 from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import mixins, serializers
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -13,8 +15,9 @@ from rest_framework.viewsets import GenericViewSet
 from agents.api.activations import ReasonSerializer
 from agents.api.refusals import or_conflict
 from agents.api.validation import CheckedModelSerializer, check_no_body
-from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, Server
+from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server
 from agents.services.duty import back, cordon, drain
+from agents.services.policies import policy_lines
 from agents.services.wishes import save_destination
 
 
@@ -133,7 +136,26 @@ class PoolViewSet(
     http_method_names = ["get", "post", "patch", "head", "options"]
 
 
+class FoundLineSerializer(serializers.Serializer[Any]):
+    """`name` is the broker's; `field` that of the destination, empty where the value is always the MA's."""
+
+    name = serializers.CharField()
+    field = serializers.CharField()
+    wanted = serializers.JSONField()
+    found = serializers.JSONField()
+    differs = serializers.BooleanField()
+
+
+class OnBrokerSerializer(serializers.Serializer[Any]):
+    """As the broker was seen to have it, once a minute; `differs_since` null: as wanted."""
+
+    seen_at = serializers.DateTimeField()
+    differs_since = serializers.DateTimeField(allow_null=True)
+    settings = FoundLineSerializer(many=True)
+
+
 class DestinationSerializer(CheckedModelSerializer[Destination]):
+    on_broker = serializers.SerializerMethodField()
     settings: serializers.SlugRelatedField[LaunchSetting] = serializers.SlugRelatedField(
         slug_field="key", many=True, read_only=True
     )
@@ -151,7 +173,19 @@ class DestinationSerializer(CheckedModelSerializer[Destination]):
             "accept_queue_senders",
             "description",
             "settings",
+            "on_broker",
         )
+
+    @extend_schema_field(OnBrokerSerializer(allow_null=True))
+    def get_on_broker(self, destination: Destination) -> dict[str, Any] | None:
+        """Null where nothing was seen: no setting receives from it, or the broker was never asked."""
+        row = self.context["found_policies"].get(destination.name)
+        if row is None:
+            return None
+        lines = [{**asdict(line), "differs": line.differs} for line in policy_lines(destination, row.found)]
+        return OnBrokerSerializer(
+            {"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": lines}
+        ).data
 
 
 class DestinationViewSet(
@@ -169,6 +203,11 @@ class DestinationViewSet(
     # Addresses hold points and slashes.
     lookup_value_regex = ".+?"
     http_method_names = ["get", "post", "patch", "head", "options"]
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        """A row per destination at most: one query instead of one for each of a list."""
+        found = {row.address: row for row in FoundPolicy.objects.all()}
+        return {**super().get_serializer_context(), "found_policies": found}
 
     def perform_create(self, serializer: serializers.BaseSerializer[Destination]) -> None:
         serializer.instance = save_destination(Destination(**serializer.validated_data))

@@ -5,6 +5,7 @@ from agents.models.activation import Activation, ActivationState, Ending, Run, R
 from agents.models.alert import LIVE_ALERTS, Alert, AlertRule, AlertState, AlertTransition, Severity
 from agents.models.beat import ProcessBeat
 from agents.models.destination import Destination
+from agents.models.found_policy import FoundPolicy
 from agents.models.grant import PoolGrant
 from agents.models.group import GroupActivation, GroupActivationState, GroupMember, ScheduledGroup
 from agents.models.history import StateChange
@@ -37,6 +38,7 @@ __all__ = [
     "Destination",
     "Duty",
     "Ending",
+    "FoundPolicy",
     "GroupActivation",
     "GroupActivationState",
     "GroupMember",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -21,10 +20,11 @@ from agents.models import Destination, StateChange
 from agents.services.broker import management
 from agents.services.history import note
 from agents.services.leases import lease
+from agents.services.policy_drift import look_at_policy, policy_of
 from agents.services.switching import Refused
 from agents.services.wishes import save_destination
 from broker.errors import BrokerError
-from broker.topology import Policy, apply, destination_policy, found_policy
+from broker.topology import apply, found_policy
 
 LEASE = timedelta(minutes=2)
 # By the names of the broker's JSON, what it means where nobody has ever set it. What is not here is ours alone.
@@ -59,7 +59,7 @@ def is_made(destination: Destination) -> bool:
 
 
 def policy_lines(destination: Destination, found: Mapping[str, Any]) -> list[PolicyLine]:
-    wanted = _step(destination).settings
+    wanted = policy_of(destination).settings
     return [PolicyLine(name, ADOPTED.get(name, ("",))[0], value, found.get(name)) for name, value in wanted.items()]
 
 
@@ -81,7 +81,8 @@ def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
         changes = _changes([line for line in _looked_at(destination, seen) if line.differs])
         _note(destination, "applying", by, now, changes)
         try:
-            apply(management(), [_step(destination)])
+            apply(management(), [policy_of(destination)])
+            look_at_policy(policy_of(destination), now)
         except BrokerError as error:
             _note(destination, "apply_failed", by, now, str(error))
             raise Refused(
@@ -145,10 +146,6 @@ def _label(field: str) -> str:
 
 def _look_again() -> str:
     return _("Look at the page again.")
-
-
-def _step(destination: Destination) -> Policy:
-    return destination_policy(destination.name, destination.policy, settings.MA_DLA_ADDRESS, destination.expiry_ms)
 
 
 def _ask(destination: Destination) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from agents.pages.figures import broker_away_since, message_count
 from agents.services.broker import management
 from agents.services.expected import expected_servers
 from agents.services.patience import bounded
+from agents.services.policy_drift import drifting
 from broker.errors import BrokerError
 from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
@@ -54,7 +55,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         _feed_lag(),
         _unknown(),
         *_unreadable(),
-        _provisioning(),
+        _provisioning(now),
         *_records(now),
         _retention(now),
         pipeline_part(now),
@@ -225,12 +226,19 @@ def _unreadable() -> list[Part]:
     return [Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)]
 
 
-def _provisioning() -> Part:
+def _provisioning(now: datetime) -> Part:
     failed = list(LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True))
     name = _("Settings on the broker")
     if failed:
         says = _("could not be made: %(keys)s") % {"keys": ", ".join(failed[:10])}
         return Part(name, DEGRADED, says, _("Each setting's page says why."), url=link("settings") + "?state=problem")
+    if rows := drifting(now):
+        says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
+        todo = _(
+            "Somebody changed address settings on the broker. Open the destination to write the wanted values or to "
+            "adopt the found ones; for an address of the MA itself: ./ma manage provision."
+        )
+        return Part(name, DEGRADED, says, todo, rows[0].differs_since, link("agents_destination_changelist"))
     return Part(name, OK, _("as wanted"), url=link("settings"))
 
 

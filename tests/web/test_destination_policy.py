@@ -4,23 +4,29 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
-from agents.models import Destination, LaunchSetting, Pool, StateChange
+from agents.alerts import words
+from agents.alerts.evaluating import evaluate_kind
+from agents.alerts.kinds import kind_of
+from agents.models import Alert, Destination, LaunchSetting, Pool, StateChange
 from agents.services import broker as broker_service
 from agents.services import policies
 from agents.services.leases import lease
+from agents.services.policy_drift import watch_policies
 from agents.services.provisioning import provision_due
 from broker.errors import BrokerError, BrokerTimeout
 from broker.memory_adapter import MemoryBroker
 from broker.port import Account
 from tests.services import ArtemisService
 from tests.web.pages import looked_at
-from tests.web.rows import NOW, make_setting
+from tests.web.rows import NOW, api_client, make_setting
 
 
 @pytest.fixture
@@ -307,3 +313,56 @@ def test_on_the_real_broker_both_ways(house_broker: None, pool: Pool, operator: 
 
     # It tells nothing of what was never set: what it goes by then is in ADOPTED.
     assert "redeliveryMultiplier" not in policies.read_policy(Destination(name="never.made.by.anybody"))
+
+
+def test_what_was_changed_on_the_broker_is_told_by_rest_health_and_an_alert_until_it_is_written_again(
+    destination: Destination, operator: User, viewer: User
+) -> None:
+    """Doctor and the page of the destination knew; everybody else said that all is as wanted."""
+    start = timezone.now()
+    watch_policies(start)
+    assert "not in sync" not in looked_at(signed_in(viewer), "/health/").text
+    answer = api_client(viewer).get(f"/api/v1/destinations/{destination.name}/").json()
+    assert answer.get("on_broker", {}).get("differs_since", "nothing is told") is None
+    lines = {line["name"]: line for line in answer["on_broker"]["settings"]}
+    assert (lines["maxDeliveryAttempts"]["wanted"], lines["maxDeliveryAttempts"]["found"]) == (4, 4)
+
+    meddle(destination, maxDeliveryAttempts=9, redeliveryDelay=7)
+    watch_policies(start + timedelta(seconds=60))
+    answer = api_client(viewer).get("/api/v1/destinations/").json()["results"][0]
+    differing = {line["name"]: line["found"] for line in answer["on_broker"]["settings"] if line["differs"]}
+    assert differing == {"maxDeliveryAttempts": 9, "redeliveryDelay": 7}
+    assert f"not in sync: {destination.name}" in looked_at(signed_in(viewer), "/health/").text
+
+    kind = kind_of("policy_drift")
+    assert kind is not None
+    evaluate_kind(kind, start + timedelta(seconds=70))
+    assert not Alert.objects.filter(state="open").exists()
+    watch_policies(start + timedelta(seconds=170))
+    evaluate_kind(kind, start + timedelta(seconds=185))
+    alert = Alert.objects.get(state="open")
+    assert words.says(alert) == (
+        f"The broker has other settings for the address {destination.name} than wanted: "
+        "maxDeliveryAttempts, redeliveryDelay."
+    )
+    assert words.about(alert) == f"/agents/destination/{destination.pk}/change/"
+
+    signed_in(operator).post(url(destination, "apply"), seen(signed_in(operator), destination, "apply"))
+    evaluate_kind(kind, timezone.now() + timedelta(seconds=1))
+    assert Alert.objects.get().state == "closed"
+    assert "not in sync" not in looked_at(signed_in(viewer), "/health/").text
+
+
+def test_while_the_broker_does_not_answer_nobody_says_that_a_policy_is_right_again(
+    destination: Destination, memory: MemoryBroker
+) -> None:
+    kind = kind_of("policy_drift")
+    assert kind is not None
+    meddle(destination, maxDeliveryAttempts=9)
+    for second in (0, 60, 120):
+        watch_policies(NOW + timedelta(seconds=second))
+    evaluate_kind(kind, NOW + timedelta(seconds=130))
+    memory.crash()
+    watch_policies(NOW + timedelta(seconds=600))
+    evaluate_kind(kind, NOW + timedelta(seconds=610))
+    assert Alert.objects.get().state == "open"
