@@ -19,7 +19,7 @@ from dlq.auditing import Person, attempt
 from dlq.models import Action, DeadLetter, ReplayJob, Scope
 from dlq.preflight import Flight, skipping
 from dlq.preflight.words import reason, sentence
-from dlq.replay.jobs import APPROVED, LARGEST_SELECTION, create_job
+from dlq.replay.jobs import APPROVED, LARGEST_SELECTION, check_question, create_job
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.routes import route
@@ -85,6 +85,9 @@ def look(wish: Wish, *, by: Person, now: datetime) -> Flight:
     """What would happen; changes nothing. Raises NotAllowed, ReplayRefused."""
     check_rights(by, wish)
     _check_size(wish)
+    # A page asks before somebody has chosen where a redirect goes to.
+    if wish.action != Action.REDIRECT or wish.target is not None:
+        check_question(wish.setting, wish.action, wish.scope, wish.options, wish.target)
     way = route(wish.action, wish.setting.key, wish.target.key if wish.target else "")
     target = {Action.REDIRECT: wish.target, Action.GIVE_BACK: wish.setting, Action.EDIT: wish.setting}
     asked = preflight.Asked(
@@ -100,6 +103,14 @@ def look(wish: Wish, *, by: Person, now: datetime) -> Flight:
     return preflight.fly(asked, now)
 
 
+def foresee(wish: Wish, *, by: Person, now: datetime) -> Flight:
+    """As `look`, for a question that is put as a whole: it refuses letters of other settings too, which a page leaves
+    out and shows. Raises NotAllowed, ReplayRefused."""
+    flight = look(wish, by=by, now=now)
+    _check_whose(wish)
+    return flight
+
+
 def second_above(wish: Wish, flight: Flight) -> int:
     """The limit of the site above which another person approves; 0: nobody has to."""
     limit: int = settings.MA_SECOND_PERSON_ABOVE
@@ -111,8 +122,7 @@ def begin(wish: Wish, *, by: Person, now: datetime) -> ReplayJob:
     (`warnings`: their codes), and what `create_job` refuses."""
     only = wish.letters[0] if wish.scope == Scope.ONE and wish.letters else None
     with attempt(wish.action, by=by, target=f"setting:{wish.setting.key}", setting_key=wish.setting.key, letter=only):
-        flight = look(wish, by=by, now=now)
-        _check_whose(wish)
+        flight = foresee(wish, by=by, now=now)
         if wish.action == Action.DISCARD and not wish.reason.strip():
             raise ReplayRefused("reason_needed", _("Say why: discarded letters are removed for good one day."))
         _check_going(wish, flight)

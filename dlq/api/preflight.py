@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from dlq.api.wishes import AskSerializer, refuse, wish_of
-from dlq.asking import look
+from dlq.asking import foresee
 from dlq.preflight import Flight
 from dlq.preflight.words import reason, sentence
 from dlq.replay.refusal import ReplayRefused
@@ -59,11 +59,12 @@ class Preflight(APIView):
 
     @extend_schema(request=AskSerializer, responses={200: FlightSerializer})
     def post(self, request: Request) -> Response:
-        """What would go where, what would stay and why, and what has to be acknowledged first."""
+        """What would go where, what would stay and why, and what has to be acknowledged first. What a job would be
+        refused for is refused here, with the same status and reason."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         try:
-            flight = look(wish_of(ask.validated_data), by=request.user, now=timezone.now())
+            flight = foresee(wish_of(ask.validated_data), by=request.user, now=timezone.now())
         except ReplayRefused as refused:
             refuse(refused)
         return Response(flight_json(flight))

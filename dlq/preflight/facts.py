@@ -5,7 +5,7 @@ from datetime import datetime
 import structlog
 from django.db.models import QuerySet
 
-from agents.models import LaunchSetting, OfferedAgent, Spread
+from agents.models import LaunchSetting, OfferedAgent
 from agents.models.server import lost_before
 from agents.pages.figures import Figures, asked_now, figures_of, message_count
 from agents.services.broker import management
@@ -51,7 +51,7 @@ def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetim
         consumers=None if figures.stale else figures.consumers,
         servers=len(versions),
         versions=frozenset(filter(None, versions)),
-        ordered=target.ordered or (target.spread == Spread.ANY and target.concurrency == 1),
+        ordered=target.ordered,
         newer=_newer(figures),
     )
 

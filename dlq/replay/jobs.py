@@ -37,6 +37,7 @@ __all__ = [
     "LARGEST_SELECTION",
     "Options",
     "ReplayRefused",
+    "check_question",
     "create_job",
     "give_back_all",
     "give_back_letters",
@@ -74,7 +75,7 @@ def create_job(
     Whether this person may, and whether every warning was acknowledged, is asked before: here it is only written down.
     """
     wanted = options or Options()
-    _check(setting, action, scope, wanted, target)
+    check_question(setting, action, scope, wanted, target)
     ids = sorted(set(letters or ()))
     if scope in LISTED and not ids:
         raise ReplayRefused("nothing_to_give_back", _("No letter is named."))
@@ -122,7 +123,10 @@ def start(job: ReplayJob) -> None:
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def _check(setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None) -> None:
+def check_question(
+    setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None
+) -> None:
+    """Refuses what no state of the letters would allow; the pre-flight asks the same. Raises ReplayRefused."""
     if action not in Action.values or scope not in Scope.values:
         raise ReplayRefused("not_understood", _("There is no such action or scope."))
     if problem := options.problem():

@@ -121,7 +121,7 @@ class Planner:
         gathers = not self._alone and not job.ladder and largest == planning.RANGE_SLICE
         apart: list[Candidate] = []
         for chunk in planning.chunks(letters, largest, self._rooms(job)):
-            if self._alone or job.action == Action.EDIT:
+            if self._by_ids(job):
                 yield from ((piece, False) for piece in planning.by_ids(chunk))
             elif self._whole(job, chunk):
                 yield from ((piece, False) for piece in planning.by_ids(apart, planning.NAMED_SLICE))
@@ -132,6 +132,11 @@ class Planner:
             else:
                 yield from ((piece, False) for piece in planning.by_ids(chunk))
         yield from ((piece, False) for piece in planning.by_ids(apart, planning.NAMED_SLICE))
+
+    def _by_ids(self, job: ReplayJob) -> bool:
+        """A list that was planned by a walk names its letters too: a range would need one more walk at the end, for
+        what died meanwhile."""
+        return self._alone or job.action == Action.EDIT or (self._present is not None and job.scope in LISTED)
 
     def _rooms(self, job: ReplayJob) -> Iterator[int] | None:
         """On a ladder no slice reaches into the next step."""

@@ -10,7 +10,7 @@ from broker.errors import AddressUnknown
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_JOBS, ReplayJob
-from dlq.replay import agreement, checking, ending, stopping
+from dlq.replay import agreement, checking, ending, shared_walks, stopping
 from dlq.replay.leases import WINDING_UP, claim, hold, release
 from dlq.replay.moving import End, Ended, Moves
 from dlq.replay.pieces import Planner
@@ -80,7 +80,7 @@ def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
     if alone:
         planner = Planner(job, node, alone=True)
     else:
-        present = agreement.present(job.source_queue, queues, lambda: hold(job, timezone.now()))
+        present = shared_walks.present(job, node, queues, lambda: hold(job, timezone.now()))
         if present is None:
             return None
         planner = Planner(job, node, present)

@@ -73,12 +73,16 @@ def test_a_preflight_tells_what_goes_what_stays_and_what_to_think_of(
     assert (told["skipped"], told["examples"]) == ({"gone": 1}, {"gone": [three[1].pk]})
     assert told["reasons"] == {"gone": "not in the queue any more"}
     texts = {each["code"]: each["text"] for each in told["warnings"]}
-    assert texts.keys() == {"no_consumer", "ordered"}
-    assert "no server that is alive" in texts["no_consumer"] and "handled already" in texts["ordered"]
+    assert texts.keys() == {"no_consumer"}, "no order is kept by a setting that is not ordered"
+    assert "no server that is alive" in texts["no_consumer"]
+    LaunchSetting.objects.filter(key="orders").update(ordered=True)
+    told = operator.post(PREFLIGHT, {"setting": "orders", "letters": [row.pk for row in three]}).json()
+    assert "handled already" in {each["code"]: each["text"] for each in told["warnings"]}["ordered"]
     assert not ReplayJob.objects.exists() and not AuditEntry.objects.exists()
 
 
 def test_nothing_begins_before_its_warnings_are_named(operator: APIClient, three: list[DeadLetter]) -> None:
+    LaunchSetting.objects.filter(key="orders").update(ordered=True)
     ask = {"setting": "orders", "letters": [three[0].pk]}
     answer = operator.post(REPLAYS, ask)
     assert (answer.status_code, answer.json()["error"]) == (409, "unacknowledged")
@@ -160,6 +164,26 @@ def test_letters_are_redirected_within_their_destination(
     assert (other.status_code, other.json()["error"]) == (409, "other_destination")
     assert chief.post(REPLAYS, asked(**ids)).status_code == 400
     assert chief.post(REPLAYS, asked(letters=[three[1].pk], target="archive")).status_code == 400
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "orders"])
+def test_a_preflight_refuses_the_target_that_the_job_would_refuse(
+    chief: APIClient, orders: LaunchSetting, three: list[DeadLetter], target: str
+) -> None:
+    reports.setting("elsewhere")
+    ask = asked(letters=[three[0].pk], action="redirect", target=target)
+    job, ahead = chief.post(REPLAYS, ask), chief.post(PREFLIGHT, ask)
+    assert (ahead.status_code, ahead.json()) == (job.status_code, job.json())
+    assert ahead.json()["error"] in ("other_destination", "no_target")
+
+
+def test_a_preflight_refuses_letters_of_another_setting_as_the_job_does(
+    operator: APIClient, three: list[DeadLetter]
+) -> None:
+    ask = asked(letters=[three[0].pk, letters.dead("invoices", 10, "ID:x").pk])
+    job, ahead = operator.post(REPLAYS, ask), operator.post(PREFLIGHT, ask)
+    assert (ahead.status_code, ahead.json()) == (job.status_code, job.json())
+    assert ahead.json()["error"] == "not_of_setting"
 
 
 def test_letters_are_discarded_with_a_reason(chief: APIClient, three: list[DeadLetter]) -> None:

@@ -1,0 +1,82 @@
+"""One walk of a dead-letter queue for every job that was asked for before it began.
+
+A job whose queue and index disagree needs the ids that lie in the queue before it is planned. Many small jobs of one
+queue would each read the whole of it. What a walk saw is kept in the memory of the worker, 8 bytes a letter, and serves
+the jobs that follow. Nothing of it is stored: a worker that dies takes it along, and the next job walks again.
+
+It may be old, because a job takes from it only what cannot have changed to its harm:
+
+- A letter that the walk did not see is missing, where its row is older than the walk (`letters_up_to` of the job is not
+  above the newest row at its begin). The row of a letter is written after it came into the queue, so the walk would
+  have seen it. A job that may hold younger rows walks itself.
+- A letter that it saw and that left since is planned and found missing by the figures of its move, as one that leaves
+  after a walk of the job's own.
+- It is of one broker: another node id is another walk.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db.models import Max
+
+from dlq.letter_queues import LetterQueues
+from dlq.models import DeadLetter, ReplayJob
+from dlq.replay import agreement
+from dlq.walking import Numbers
+
+# Seconds that a walk is kept, and of how many queues.
+KEPT = 600.0
+MOST_QUEUES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWalk:
+    """`newest`: the last row of the index before it began. `ended_at`: by the clock of this process."""
+
+    numbers: Numbers
+    node_id: str
+    newest: int
+    ended_at: float
+
+    def serves(self, job: ReplayJob, node_id: str, now: float) -> bool:
+        younger = job.letters_up_to is None or job.letters_up_to > self.newest
+        return self.node_id == node_id and not younger and now - self.ended_at < KEPT
+
+
+_lock = threading.Lock()
+_walks: dict[tuple[str, str], SharedWalk] = {}
+
+
+def present(job: ReplayJob, node_id: str, queues: LetterQueues, hold: Callable[[], bool]) -> Numbers | None:
+    """The ids in the queue that the job takes from, for planning it: of a walk that there was, or of one now. None: it
+    may not go on. Raises WalkIncomplete, BrokerError."""
+    place = (queues.dla, job.source_queue)
+    with _lock:
+        known = _walks.get(place)
+    if known is not None and known.serves(job, node_id, time.monotonic()):
+        return known.numbers
+    newest = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
+    numbers = agreement.present(job.source_queue, queues, hold)
+    if numbers is not None:
+        _keep(place, SharedWalk(numbers, node_id, newest, time.monotonic()))
+    return numbers
+
+
+def forget() -> None:
+    """For tests: as in a process that has just started."""
+    with _lock:
+        _walks.clear()
+
+
+def _keep(place: tuple[str, str], walk: SharedWalk) -> None:
+    # Sorted before others read it: two threads would sort it at once.
+    iter(walk.numbers)
+    with _lock:
+        _walks.pop(place, None)
+        _walks[place] = walk
+        for old in [each for each, kept in _walks.items() if walk.ended_at - kept.ended_at >= KEPT]:
+            del _walks[old]
+        while len(_walks) > MOST_QUEUES:
+            del _walks[next(iter(_walks))]
