@@ -105,7 +105,15 @@ def _protocol(run: RecordRun, number: int, dice: random.Random) -> Protocol:
 def web(port: int) -> Iterator[str]:
     """The site as the Procfile serves it, with two processes. Yields the address of the intake."""
     command = [sys.executable, "-m", "gunicorn", "ma_site.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "2"]
-    command += ["--threads", "4", "--worker-class", "gthread", "--keep-alive", "15", "--no-control-socket"]
+    command += [
+        "--threads",
+        "4",
+        "--worker-class",
+        "ma_site.whole_requests.Worker",
+        "--keep-alive",
+        "15",
+        "--no-control-socket",
+    ]
     process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}/api/v1/protocols/"
     try:

@@ -4,11 +4,13 @@ import sys
 
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.csrf import requires_csrf_token
 from django.views.defaults import server_error as something_went_wrong
 
 from agents.api.errors import body
+from ma_site.plain_page import plain_page
 
 RETRY_AFTER_SECONDS = 10
 
@@ -19,11 +21,28 @@ def database_away(request: HttpRequest) -> HttpResponse:
         detail = body("database_away", "The database did not do its work.", "", "Try again later.")
         answer: HttpResponse = JsonResponse(detail, status=503)
     else:
-        seconds = RETRY_AFTER_SECONDS if request.method in ("GET", "HEAD") else 0
-        answer = HttpResponse(render_to_string("503.html", {"seconds": seconds}), status=503)
+        answer = plain_page(_("The database does not answer"), _lines(request), status=503, again_in=_seconds(request))
     answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    answer.headers["Cache-Control"] = "no-store"
     return answer
+
+
+def _seconds(request: HttpRequest) -> int:
+    """What was sent is not sent again by itself."""
+    return RETRY_AFTER_SECONDS if request.method in ("GET", "HEAD") else 0
+
+
+def _lines(request: HttpRequest) -> list[str]:
+    seconds = _seconds(request)
+    again = ngettext(
+        "This page tries again by itself every %(n)s second.",
+        "This page tries again by itself every %(n)s seconds.",
+        seconds,
+    ) % {"n": seconds}
+    return [
+        _("Messages and records are safe: the broker and the servers keep them until it is back."),
+        again if seconds else _("What you sent was not done, or only in part. Go back, look, and send it again."),
+        _("Who runs the site: ./ma status, ./ma logs web."),
+    ]
 
 
 @requires_csrf_token

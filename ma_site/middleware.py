@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.utils.cache import patch_vary_headers
 
 from ma_site.away import database_away
+from ma_site.body_bounds import refusal
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 log = structlog.get_logger(__name__)
@@ -64,6 +65,16 @@ class RefuseUnstorableUrls:
             }
             return JsonResponse(body, status=400)
         return HttpResponse("The URL contains a NUL character.", status=400, content_type="text/plain; charset=utf-8")
+
+
+class BodyBounds:
+    """Before anything reads the body."""
+
+    def __init__(self, get_response: Handler) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return refusal(request) or self.get_response(request)
 
 
 class DatabaseAway:

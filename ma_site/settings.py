@@ -7,6 +7,7 @@ from typing import Any
 from celery.schedules import schedule
 from django.utils.translation import gettext_lazy as _
 
+from agents import body_limits
 from broker.port import Account
 from ma_site import env, logs
 
@@ -81,6 +82,7 @@ MIDDLEWARE = [
     "ma_site.middleware.RefuseUnstorableUrls",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
+    "ma_site.middleware.BodyBounds",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -172,6 +174,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = DEBUG
+# A file that is sent stays in memory: `agents.body_limits` bounds it before it is read, and strangers fill no disk.
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+FILE_UPLOAD_MAX_MEMORY_SIZE = body_limits.FILE
 # Forms of the admin; the API's parsers have their own bounds (agents.api.parsing).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000

@@ -8,8 +8,9 @@ from typing import IO, Any
 from rest_framework.parsers import BaseParser
 
 from agents.api.errors import ApiProblem
+from agents.body_limits import SMALL
 
-DEFAULT_LIMIT = 1024 * 1024
+DEFAULT_LIMIT = SMALL
 CHUNK = 64 * 1024
 
 

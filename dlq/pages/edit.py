@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from agents.body_limits import FILE, takes_up_to
 from agents.pages.consoles import link, page
 from broker.port import Message
 from dlq import asking
@@ -42,6 +43,7 @@ class Desk:
     hidden: bool
 
 
+@takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
 @audited(Action.EDIT)
 def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:

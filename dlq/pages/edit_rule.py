@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
+from agents.body_limits import FILE, takes_up_to
 from agents.models import LaunchSetting
 from agents.pages.amounts import number
 from agents.pages.consoles import link, page
@@ -55,6 +56,7 @@ class Desk:
         return link("dead_letters_of", self.setting.key) + query
 
 
+@takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
 @audited(Action.EDIT)
 def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
+from agents.body_limits import FILE, takes_up_to
 from agents.models import LaunchSetting
 from agents.pages.amounts import number
 from agents.pages.consoles import link, page
@@ -29,6 +30,7 @@ SHOWN = 10
 LOOK, CONFIRM = "look", "confirm"
 
 
+@takes_up_to(FILE)
 @require_http_methods(["GET", "HEAD", "POST"])
 @audited("import")
 def import_page(request: HttpRequest, key: str) -> HttpResponseBase:
