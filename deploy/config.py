@@ -25,6 +25,7 @@ HANDED_ON = (
     "MA_BASE_URL",
     "MA_BIN_DAYS",
     "MA_DATABASE_URL",
+    "MA_DATABASE_URL_FILE",
     "MA_DEBUG",
     "MA_DLA_ADDRESS",
     "MA_EMAIL_URL",
@@ -93,6 +94,9 @@ class Config:
 
 
 def read(environ: Mapping[str, str]) -> Config:
+    for name in ("MA_DATABASE_URL", "MA_EMAIL_URL"):
+        if environ.get(name) and environ.get(f"{name}_FILE"):
+            raise Problem(f"{name} and {name}_FILE are both set: keep one")
     ports = {
         name: _port(environ, name, default)
         for name, default in (

@@ -1,13 +1,14 @@
 """The environment of each process; docs/operations.md names every variable."""
 
 import socket
+from pathlib import Path
 from urllib.parse import quote
 
 from deploy import drivers
 from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
-from deploy.secret_files import BROKER_ACCOUNTS, token_file
+from deploy.secret_files import BROKER_ACCOUNTS, FROM_SHELL, read, shell_file, token_file
 
 # Read from files alone: what a shell inherited must not stand beside them.
 SECRET_NAMES = (
@@ -18,6 +19,11 @@ SECRET_NAMES = (
     "KMA_TOKEN",
     "KMA_BROKER_PASSWORD",
     "KMA_REDIS_URL",
+)
+# What a shell may hold besides, that no process inherits: each is told by name what it needs.
+UNSET = (
+    *(f"{name}{suffix}" for name in (*SECRET_NAMES, *FROM_SHELL) for suffix in ("", "_FILE")),
+    "DJANGO_SUPERUSER_PASSWORD",
 )
 
 
@@ -33,6 +39,26 @@ def of_process(process: Process, config: Config, layout: Layout, *, demo: bool =
 
 
 def site(config: Config, layout: Layout) -> dict[str, str]:
+    """With secrets named by file, those of a person's shell too: `secret_files.keep_from_shell` makes the files."""
+    values = _site(config, layout)
+    for name in FROM_SHELL:
+        if value := config.handed_on.get(name):
+            del values[name]
+            values[f"{name}_FILE"] = str(shell_file(layout, name, value))
+        elif f"{name}_FILE" in config.handed_on:
+            values.pop(name, None)
+    return values
+
+
+def database_url(config: Config, layout: Layout) -> str:
+    """Raises Problem where the file that names it cannot be read."""
+    known = config.handed_on
+    if path := known.get("MA_DATABASE_URL_FILE"):
+        return read(Path(path))
+    return known.get("MA_DATABASE_URL") or _site(config, layout)["MA_DATABASE_URL"]
+
+
+def _site(config: Config, layout: Layout) -> dict[str, str]:
     return {
         "MA_DATA": str(layout.data),
         "MA_HOST": config.host,

@@ -19,9 +19,14 @@ class ForeignBroker(Problem):
 
 
 def site_environment(config: Config, layout: Layout) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in environment.SECRET_NAMES}
+    """Of a command of this shell: what the shell says of the database may be in no file yet."""
+    hidden = set(environment.UNSET) - {"DJANGO_SUPERUSER_PASSWORD"}
+    inherited = {name: value for name, value in os.environ.items() if name not in hidden}
     path = f"{python_packages.VENV / 'bin'}:{inherited.get('PATH', os.defpath)}"
-    return inherited | environment.site(config, layout) | {"PATH": path}
+    told = {name: value for name, value in config.handed_on.items() if name in secret_files.FROM_SHELL}
+    site = environment.site(config, layout)
+    site = {name: value for name, value in site.items() if name.removesuffix("_FILE") not in told}
+    return inherited | site | told | {"PATH": path}
 
 
 def refuse_before_first_start(layout: Layout) -> None:

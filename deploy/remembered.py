@@ -3,6 +3,7 @@ set it again. A command that knew of no archive would erase nothing there, and r
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -28,6 +29,8 @@ IDENTITY = (
     "MA_CORE_PORT",
     "MA_REDIS_PORT",
 )
+# Ends the name under which the file of a value is remembered.
+KEPT = "_KEPT_IN"
 # An archive that is named for the first time is no other one.
 MAY_BEGIN = ("MA_ARCHIVE_URL",)
 
@@ -51,13 +54,20 @@ class Difference:
 
 
 def keep(config: Config, layout: Layout) -> None:
-    secret_files.write(_file(layout), json.dumps(_values(config), indent=1))
+    """Of what holds a password it names the file alone."""
+    values = _values(config)
+    secret_files.keep_from_shell(config, layout)
+    for name in secret_files.FROM_SHELL:
+        if value := values.pop(name, ""):
+            values[f"{name}{KEPT}"] = str(secret_files.shell_file(layout, name, value))
+    secret_files.write(_file(layout), json.dumps(values, indent=1))
+    secret_files.forget_other_values(config, layout)
 
 
 def read(environ: Mapping[str, str]) -> Config:
     """What the shell sets counts, also where it sets it to nothing. Raises Problem."""
     now = configuration.read(environ)
-    return configuration.read({**_known(Layout(now.data)), **environ})
+    return configuration.read(_merged(_known(Layout(now.data)), environ))
 
 
 def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
@@ -70,7 +80,7 @@ def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
         return now
     if choice is Choice.REMEMBERED:
         own = {name: value for name, value in environ.items() if name not in IDENTITY}
-        return configuration.read({**known, **own})
+        return configuration.read(_merged(known, own))
     raise Problem(
         f"{now.data} was started with another environment:\n"
         + "\n".join(map(str, found))
@@ -81,7 +91,7 @@ def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
 
 def differences(before: Config, now: Config) -> list[Difference]:
     """What makes it another installation. A new password or parameter of the same database does not."""
-    old, new = _values(before), _values(now)
+    old, new = _identity(before), _identity(now)
     return [
         Difference(name, old.get(name, ""), new.get(name, ""))
         for name in IDENTITY
@@ -103,6 +113,23 @@ def _values(config: Config) -> dict[str, str]:
     }
 
 
+def _identity(config: Config) -> dict[str, str]:
+    """The same database is the same, whether its URL stands in a variable or in a file."""
+    values = _values(config)
+    if path := values.get("MA_DATABASE_URL_FILE"):
+        with suppress(OSError, UnicodeDecodeError):
+            values["MA_DATABASE_URL"] = Path(path).read_text(encoding="utf-8").strip()
+            del values["MA_DATABASE_URL_FILE"]
+    return values
+
+
+def _merged(known: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """The shell counts: what it says by a file replaces what was known by a variable, and the other way round."""
+    told = {name for name in secret_files.FROM_SHELL if name in environ or f"{name}_FILE" in environ}
+    rest = {name: value for name, value in known.items() if name.removesuffix("_FILE") not in told}
+    return {**rest, **environ}
+
+
 def _place(name: str, value: str) -> str:
     """Where a database is, without who asks it: for people and for comparing. Other values as they are."""
     if name != "MA_DATABASE_URL" or not value:
@@ -122,9 +149,13 @@ def _shown(name: str, value: str) -> str:
 def _known(layout: Layout) -> dict[str, str]:
     """Empty where nothing was started yet, or by somebody else."""
     try:
-        return dict(json.loads(_file(layout).read_text("utf-8")))
+        known = dict(json.loads(_file(layout).read_text("utf-8")))
     except (OSError, ValueError):
         return {}
+    for name in secret_files.FROM_SHELL:
+        if path := known.pop(f"{name}{KEPT}", ""):
+            known[name] = secret_files.read(Path(path))
+    return known
 
 
 def _file(layout: Layout) -> Path:

@@ -13,6 +13,7 @@ from typing import Any
 
 from deploy import leftovers
 from deploy.config import REPOSITORY
+from deploy.environment import UNSET
 from deploy.layout import Layout
 from deploy.problem import Problem
 
@@ -81,7 +82,7 @@ class Runner:
             capture_output=True,
             text=True,
             check=False,
-            env=leftovers.marked(self.layout),
+            env={name: value for name, value in leftovers.marked(self.layout).items() if name not in UNSET},
         )
         if done.returncode != 0:
             raise Problem(f"supervisord did not start: {(done.stderr or done.stdout).strip()}")

@@ -16,6 +16,7 @@ DEFAULT_STOP_SECONDS = 15
 
 
 def write(processes: Sequence[Process], config: Config, layout: Layout, *, demo: bool = False) -> None:
+    secret_files.keep_from_shell(config, layout)
     for process in processes:
         write_script(process, config, layout, demo=demo)
     secret_files.write(layout.supervisor_config, supervisor_config(processes, layout))
@@ -41,7 +42,7 @@ def script_path(layout: Layout, name: str) -> Path:
 
 def script(process: Process, settings: dict[str, str]) -> str:
     lines = ["#!/bin/sh", "# Written anew by every ./ma up.", f"cd {shlex.quote(str(REPOSITORY))} || exit 1"]
-    lines += [f"unset {' '.join(environment.SECRET_NAMES)}"]
+    lines += [f"unset {' '.join(environment.UNSET)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
     lines += [f'export PATH={shlex.quote(str(REPOSITORY / ".venv" / "bin"))}:"$PATH"', f"exec {process.command}", ""]
     return "\n".join(lines)

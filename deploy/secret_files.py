@@ -1,5 +1,6 @@
 """Random secrets, each written once into a file that only its owner can read."""
 
+import hashlib
 import os
 import secrets
 from pathlib import Path
@@ -10,6 +11,10 @@ from deploy.layout import Layout
 from deploy.problem import Problem
 
 BROKER_ACCOUNTS = {"kma": "broker_kma", "publisher": "broker_publisher", "ma-ops": "broker_ops"}
+
+
+# Values of a person's shell that hold a password. The scripts of processes name a file instead.
+FROM_SHELL = {"MA_DATABASE_URL": "database_url", "MA_EMAIL_URL": "email_url"}
 
 
 def write(path: Path, text: str) -> None:
@@ -40,6 +45,28 @@ def ensure(path: Path) -> str:
         write(path, secrets.token_urlsafe(32))
     path.chmod(0o600)
     return read(path)
+
+
+def shell_file(layout: Layout, name: str, value: str) -> Path:
+    """The file of one value: a start that fails never changes what the last one refers to."""
+    digest = hashlib.sha256(value.encode()).hexdigest()[:12]
+    return layout.secrets / f"{FROM_SHELL[name]}_{digest}"
+
+
+def keep_from_shell(config: Config, layout: Layout) -> None:
+    """Call it before a script refers to them."""
+    for name in FROM_SHELL:
+        if value := config.handed_on.get(name):
+            write(shell_file(layout, name, value), value)
+
+
+def forget_other_values(config: Config, layout: Layout) -> None:
+    """Deletes what earlier starts were told. Call it when nothing refers to that any more."""
+    kept = {shell_file(layout, name, value) for name in FROM_SHELL if (value := config.handed_on.get(name))}
+    for stem in FROM_SHELL.values():
+        for path in layout.secrets.glob(f"{stem}_*"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
 
 
 def ensure_all(config: Config, layout: Layout) -> None:

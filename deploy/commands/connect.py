@@ -36,7 +36,7 @@ def gather(config: Config, layout: Layout) -> dict[str, Any]:
             "accounts": {user: {"user": user, "password": password} for user, password in passwords.items()},
         },
         "redis": secret_files.read(layout.secrets / "redis_url"),
-        "database": environment.site(config, layout)["MA_DATABASE_URL"],
+        "database": environment.database_url(config, layout),
         "servers": {server: {"token_file": str(secret_files.token_file(layout, server))} for server in config.servers},
         "environ": environment.site(config, layout) | environment.publisher(layout),
     }

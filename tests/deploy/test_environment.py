@@ -40,7 +40,7 @@ def test_the_database_is_a_url_whatever_the_folder_is_called() -> None:
 
 def test_settings_of_one_s_own_win() -> None:
     own = {"MA_DATABASE_URL": "postgresql://u:p@h:5/n", "KMA_AGENTS": "my.agents"}
-    assert of(Process("web", ""), **own)["MA_DATABASE_URL"] == own["MA_DATABASE_URL"]
+    assert "/secrets/database_url_" in of(Process("web", ""), **own)["MA_DATABASE_URL_FILE"]
     kma = of(Process("kma-a", "", "a"), **own)
     assert kma["KMA_AGENTS"] == "my.agents"
     assert "MA_DATABASE_URL" not in kma
@@ -70,3 +70,13 @@ def test_the_start_says_what_the_servers_offer() -> None:
     assert "srv-1, srv-2: none." in said(demo=False) and "KMA_AGENTS" in said(demo=False)
     assert "samples of the demo" in said(demo=True) and "--no-demo" in said(demo=True)
     assert "shop_agents" in said(demo=False, KMA_AGENTS="shop_agents")
+
+
+def test_a_database_that_is_named_by_a_file_is_handed_on_without_a_default_beside_it() -> None:
+    for kind in ("web", "worker", "beat", "feed", "demo"):
+        site = of(Process(kind, ""), MA_DATABASE_URL_FILE="/etc/ma/database")
+        assert site.get("MA_DATABASE_URL_FILE") == "/etc/ma/database"
+        assert "MA_DATABASE_URL" not in site, "the site refuses both"
+    assert not {"MA_DATABASE_URL", "MA_DATABASE_URL_FILE"} & set(
+        of(Process("kma-a", "", "a"), MA_DATABASE_URL_FILE="/f")
+    )

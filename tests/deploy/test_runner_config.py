@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy import config as configuration
-from deploy import installation, runner_config
+from deploy import installation, remembered, runner_config
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
@@ -81,3 +81,56 @@ def test_a_deep_data_folder_gets_a_short_socket() -> None:
     assert len(str(deep.socket)) < 90
     assert deep.socket != Layout(deep.data / "other").socket
     assert Layout(Path("/srv/ma")).socket == Path("/srv/ma/run/supervisor.sock")
+
+
+SHELL = {
+    "MA_DATABASE_URL": "postgresql://ma:database-secret@db.example.org/ma",
+    "MA_EMAIL_URL": "smtp://mailer:mail-secret@mail.example.org/",
+}
+
+
+def test_passwords_of_a_person_s_shell_stand_in_no_script_and_in_nothing_remembered(tmp_path: Path) -> None:
+    config = configuration.read({"MA_DATA": str(tmp_path / "data")} | SHELL)
+    layout, _ = written(config)
+    remembered.keep(config, layout)
+
+    holding = [path.name for path in layout.run.iterdir() if "-secret" in path.read_text()]
+    assert holding == []
+    again = remembered.read({"MA_DATA": str(tmp_path / "data")})
+    assert dict(again.handed_on) == SHELL, "the other commands know them all the same"
+    kept = [path for path in layout.secrets.iterdir() if path.name.startswith(("database_url", "email_url"))]
+    assert {path.read_text() for path in kept} == set(SHELL.values())
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
+
+
+@pytest.mark.parametrize("name", ["artemis", "redis", "kma-one", "demo", "web"])
+def test_no_process_inherits_a_secret_of_the_site(config: Config, name: str) -> None:
+    server = name.removeprefix("kma-") if name.startswith("kma") else ""
+    layout = Layout(config.data)
+    layout.make_folders()
+    runner_config.write([Process(name, "env -0", server)], config, layout)
+    inherited = {"PATH": "/usr/bin:/bin", "DJANGO_SUPERUSER_PASSWORD": "admin-secret", "SHOP_URL": "x"} | SHELL
+
+    done = subprocess.run(
+        ["/bin/sh", str(runner_config.script_path(layout, name))], env=inherited, capture_output=True, check=True
+    )
+
+    assert b"-secret" not in done.stdout
+    assert b"SHOP_URL=x" in done.stdout
+
+
+def test_a_shell_that_names_a_file_replaces_the_url_of_the_last_start(tmp_path: Path) -> None:
+    data, file = {"MA_DATA": str(tmp_path / "data")}, tmp_path / "database"
+    file.write_text(SHELL["MA_DATABASE_URL"])
+    written(configuration.read(data | SHELL))
+    config = configuration.read(data | SHELL)
+    remembered.keep(config, Layout(config.data))
+    shell = data | {"MA_DATABASE_URL_FILE": str(file)}
+
+    known = remembered.read(shell).handed_on
+    assert ("MA_DATABASE_URL" in known, known["MA_DATABASE_URL_FILE"]) == (False, str(file))
+    started = remembered.for_start(shell, remembered.Choice.REFUSE)
+    assert started.handed_on["MA_DATABASE_URL_FILE"] == str(file), "the same database is no other installation"
+    remembered.keep(started, Layout(started.data))
+    left = [path.name for path in Layout(started.data).secrets.iterdir() if path.name.startswith("database_url")]
+    assert left == [], "what nothing names any more is deleted"
