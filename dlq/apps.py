@@ -8,7 +8,7 @@ class DlqConfig(AppConfig):
 
     def ready(self) -> None:
         from agents import taken_keys
-        from dlq import aging, alert_sources, archiving, protocol_exports, rights
+        from dlq import aging, alert_sources, archiving, letter_ages, protocol_exports, rights
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -20,7 +20,7 @@ class DlqConfig(AppConfig):
         from dlq.waiting import alerting
         from failures.exporting import register_teller
         from failures.known_attempts import register_endings
-        from failures.retention import counts, keepers, turns
+        from failures.retention import aged, counts, keepers, turns
         from failures.retention.activations import register_referred
         from failures.sinks import register_known_outcomes, register_letter_outcome, register_protocols
         from failures.unresolved import register_returned
@@ -46,4 +46,8 @@ class DlqConfig(AppConfig):
         counts.register_referred(aging.referred_fingerprints)
         archiving.register_kinds()
         turns.register(30, aging.REPLAYS, aging.forget_old_replays)
+        turns.register(34, letter_ages.ROWS, letter_ages.delete_old_rows)
+        turns.register(35, letter_ages.BODIES, letter_ages.delete_old_bodies)
+        turns.register(36, letter_ages.EDITS, letter_ages.delete_old_copies)
+        aged.register_foreseer(letter_ages.foresee)
         turns.register(40, aging.AUDIT, aging.forget_old_audit)

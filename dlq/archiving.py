@@ -10,7 +10,8 @@ from failures.archive.kinds import ArchivedKind, json, register, uuid
 
 def letters() -> str:
     """Again when their messages failed once more: a protocol that came late says why they died."""
-    body = "c.body_text" if settings.MA_ARCHIVE_BODIES else "CAST(NULL AS text)"
+    kept = "CASE WHEN d.body_deleted_at IS NULL THEN c.body_text END"
+    body = kept if settings.MA_ARCHIVE_BODIES else "CAST(NULL AS text)"
     return f"""
         SELECT d.id, d.queue, d.orig_message_id, d.setting_key, d.message_key, d.fingerprint, d.exception_type, d.place,
                d.server_name AS server, {uuid("d.activation_uuid")} AS activation, d.agent_version, d.size,

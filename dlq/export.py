@@ -16,7 +16,7 @@ LISTED = (
 EXPORTED = (
     *LISTED, "exception_text", "place", "state_at", "protocol_at", "address", "orig_queue", "orig_message_id",
     "node_id", "message_id", "correlation_id", "reply_to", "content_type", "body_kind", "jms_kind", "durable",
-    "priority", "created_at_producer", "truncated",
+    "priority", "created_at_producer", "truncated", "body_deleted_at",
 )  # fmt: skip
 HEAD = "body_text"
 

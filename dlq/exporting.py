@@ -88,7 +88,8 @@ def _columns(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _whole(letter: DeadLetter, masks: Masks) -> Row:
-    """Of bytes that are no message nothing is told: properties may be anywhere in them."""
+    """Of bytes that are no message nothing is told: properties may be anywhere in them. Nor is there anything to make a
+    message of where the body was deleted: `body_deleted_at` says when."""
     try:
         message = decode(bytes(letter.encoded))
     except MessageUndecodable:

@@ -101,8 +101,9 @@ def _number_chapters(new: Sequence[DeadLetter]) -> None:
     before: dict[Case, int] = defaultdict(int)
     keys = {row.message_key for row in strong}
     died = DeadLetter.objects.filter(message_key__among=keys, orig_queue=F("setting_key"))
-    for case in died.values_list("setting_key", "message_key"):
-        before[case] += 1
+    # The rows of the first ones may be gone by their age; those that came later know how many there were.
+    for key, message_key, chapter in died.values_list("setting_key", "message_key", "chapter").order_by("pk"):
+        before[key, message_key] = max(before[key, message_key] + 1, chapter)
     for row in sorted(strong, key=lambda row: row.orig_message_id):
         if row.died_here:
             before[case_of(row)] += 1

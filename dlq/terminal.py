@@ -57,7 +57,8 @@ def whole(letter: Row) -> Iterator[str]:
     if letter["problem"]:
         yield f"problem    {safe(letter['problem'], SENTENCE_SHOWN)}"
     yield from (f"protocol   {protocol(each)}" for each in letter["protocols"])
-    yield f"body       {letter['size']} bytes"
+    deleted = f", deleted by retention {instant(letter['body_deleted_at'])}" if letter["body_deleted_at"] else ""
+    yield f"body       {letter['size']} bytes{deleted}"
     if not letter["body_kind"]:
         yield "These bytes are no message; they are not shown here, properties may be in them."
     yield safe(letter["body_text"], HEAD_SHOWN, several=True)

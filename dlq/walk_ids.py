@@ -67,6 +67,7 @@ class Known:
 
     state: str
     orig_queue: str
+    body_deleted: bool = False
 
 
 @dataclass(slots=True)

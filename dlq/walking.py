@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
@@ -19,7 +20,7 @@ from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
 from broker.port import Browser, Management
 from broker.rows import find
 from contract.properties import DEAD_LETTER_PREFIX
-from dlq import crash, index
+from dlq import crash, index, letter_ages
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.models.letter import BIN_QUEUE
 from dlq.numbered import letters_numbered
@@ -99,14 +100,30 @@ class Walk:
         self._numbers.add(letters)
         unknown = [self._unknown(number, seen, now) for number, seen in letters.items() if number not in known]
         self._added += len(index.store_safely(unknown, now))
-        gone = [number for number, found in known.items() if found.state == LetterState.GONE]
-        if gone:
-            self._returned += (
-                self._rows(gone).filter(state=LetterState.GONE).update(state=LetterState.DEAD, state_at=now)
-            )
+        # One that is dead without its body: whoever deleted that saw it gone a moment before.
+        there = [number for number, found in known.items() if found.state == LetterState.GONE or found.body_deleted]
+        if there:
+            self._return({number: letters[number] for number in there}, now)
+
+    @transaction.atomic
+    def _return(self, letters: dict[int, Seen], now: datetime) -> None:
+        """They lie here: those that were thought gone are dead again, each with its body. Rows are locked before it is
+        looked which have none: retention has deleted it by then, or sees that they are dead."""
+        rows = self._rows(letters).filter(state__in=(LetterState.GONE, LetterState.DEAD))
+        locked = list(rows.order_by("pk").select_for_update().values_list("pk", "orig_message_id"))
+        numbers = [pk for pk, _number in locked]
+        gone = DeadLetter.objects.filter(pk__in=numbers, state=LetterState.GONE)
+        self._returned += gone.update(state=LetterState.DEAD, state_at=now)
+        bodyless = DeadLetter.objects.filter(pk__in=numbers, body_deleted_at__isnull=False).exclude(problem="erased")
+        if found := list(bodyless.select_related("content")):
+            by_pk = dict(locked)
+            letter_ages.bring_back(found, {row.pk: self._read(letters[by_pk[row.pk]]) for row in found})
+
+    def _read(self, seen: Seen) -> DeadLetter:
+        return seen.row or self._row(seen.encoded)
 
     def _unknown(self, number: int, seen: Seen, now: datetime) -> DeadLetter:
-        row = seen.row or self._row(seen.encoded)
+        row = self._read(seen)
         row.orig_message_id, row.seen_at, row.state_at = number, now, now
         return row
 
@@ -139,8 +156,12 @@ def telling_of(queue: str, address: str, node_id: str, read: Callable[[bytes], D
     """What tells the letters of one walk over this queue apart, by the numbers that the index has."""
 
     def known(numbers: Iterable[int]) -> dict[int, Known]:
-        rows = letters_numbered(node_id, queue, numbers).values_list("orig_message_id", "state", "orig_queue")
-        return {number: Known(state, orig_queue) for number, state, orig_queue in rows}
+        columns = "orig_message_id", "state", "orig_queue", "body_deleted_at"
+        rows = letters_numbered(node_id, queue, numbers).values_list(*columns)
+        return {
+            number: Known(state, origin, deleted is not None and state in (LetterState.DEAD, LetterState.GONE))
+            for number, state, origin, deleted in rows
+        }
 
     mixed = address != settings.MA_DLA_ADDRESS or queue in (BIN_QUEUE, UNKNOWN_QUEUE)
     return Telling(mixed=mixed, read=read, known=known)

@@ -50,6 +50,8 @@ class Environment:
     keep_alerts_days: int
     keep_refused_days: int
     keep_answers_days: int
+    keep_dead_letters_days: int
+    keep_dead_letter_bodies_days: int
     archive_url: str
     archive_bodies: bool
     pipeline_drivers: tuple[str, ...]
@@ -162,6 +164,13 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         keep_answers_days=reader.parsed(
             "MA_KEEP_ANSWERS_DAYS", reader.text("MA_KEEP_ANSWERS_DAYS", "30"), _whole(0, 36_500), 30
+        ),
+        keep_dead_letters_days=reader.parsed(
+            "MA_KEEP_DEAD_LETTERS_DAYS", reader.text("MA_KEEP_DEAD_LETTERS_DAYS", "180"), _whole(0, 36_500), 180
+        ),
+        keep_dead_letter_bodies_days=reader.parsed(
+            "MA_KEEP_DEAD_LETTER_BODIES_DAYS", reader.text("MA_KEEP_DEAD_LETTER_BODIES_DAYS", "30"), _whole(0, 36_500),
+            30,
         ),
         keep_refused_days=reader.parsed(
             "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180

@@ -175,7 +175,8 @@ class LetterReplaySerializer(serializers.ModelSerializer[ReplayItem]):
 class WholeLetterSerializer(LetterSerializer):
     body = serializers.SerializerMethodField(
         help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and single values, or "
-        "`masked` for what may hold masked fields and cannot be taken apart. Masked fields of JSON are not told."
+        "`masked` for what may hold masked fields and cannot be taken apart, or `deleted` (`at`, `why`) for what "
+        "retention deleted. Masked fields of JSON are not told."
     )
     case = serializers.SerializerMethodField(
         help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, newest first."
@@ -195,7 +196,9 @@ class WholeLetterSerializer(LetterSerializer):
 
 
 def body_json(letter: DeadLetter, masks: Masks) -> dict[str, Any]:
-    """As this person may see it: `masked` alone where nothing of it may be told."""
+    """As this person may see it: `masked` alone where nothing of it may be told, `deleted` alone where it is gone."""
+    if letter.body_deleted_at:
+        return {"deleted": {"at": letter.body_deleted_at.isoformat(), "why": "retention"}}
     try:
         message = decode(bytes(letter.encoded))
     except MessageUndecodable:

@@ -21,6 +21,8 @@ from dlq.models import DeadLetter
 
 def message_of(letter: DeadLetter) -> Message:
     """Raises EditRefused: an edit needs all of the message, and something to know it by."""
+    if letter.body_deleted_at:
+        raise EditRefused("body_deleted", _("Retention deleted its body some time after it had left its queue."))
     if letter.truncated:
         raise EditRefused("truncated", _("Only the head of its body is kept here: it is too large to be edited."))
     if letter.orig_message_id < 0 or not letter.message_key:

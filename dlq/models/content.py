@@ -8,11 +8,11 @@ from django.utils.translation import gettext_lazy as _
 
 
 class LetterContent(models.Model):
-    """One row per letter, written with it and never changed.
+    """One row per letter, written with it. Only who erases it or deletes its body changes it.
 
     `encoded` is the whole AMQP message, of a truncated letter one with only the head of its body, of an undecodable one
     the raw bytes. `body_text` is the head of the body as text; `properties` and `annotations` as `dlq.reading` lists
-    them."""
+    them. Of a body that retention deleted `encoded` and `body_text` are empty; the properties stay with the row."""
 
     letter = models.OneToOneField(
         "dlq.DeadLetter", models.CASCADE, primary_key=True, related_name="content", verbose_name=_("dead letter")

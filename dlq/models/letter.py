@@ -21,6 +21,7 @@ class LetterState(models.TextChoices):
 
 
 IS_DEAD = models.Q(state=LetterState.DEAD.value)
+HAS_LEFT = ~IS_DEAD
 
 
 class DeadLetter(models.Model):
@@ -34,7 +35,8 @@ class DeadLetter(models.Model):
     `place`, `server_name`, `activation_uuid` and `agent_version` are copied from the last protocol with this key,
     which retention may delete; `protocol_at` is when that happened.
     `expires_at` is the producer's or the bin's word. `words_without` says what was masked when its words were put into
-    the index of words (`dlq.search`); empty: they are not in it yet.
+    the index of words (`dlq.search`); empty: they are not in it yet. `state_at` of one that is not dead is when it left
+    its queue; by it retention deletes the body, says so in `body_deleted_at`, and later the row.
     """
 
     node_id = models.CharField(_("broker node"), max_length=60)
@@ -81,6 +83,7 @@ class DeadLetter(models.Model):
     state = models.CharField(_("state"), max_length=10, choices=LetterState.choices, default=LetterState.DEAD)
     state_at = models.DateTimeField(_("since"), default=timezone.now)
     chapter = models.PositiveIntegerField(_("chapter"), default=1)
+    body_deleted_at = models.DateTimeField(_("body deleted"), null=True)
     words_without = models.CharField(max_length=16, blank=True, default="", editable=False)
 
     class Meta:
@@ -121,6 +124,10 @@ class DeadLetter(models.Model):
             ),
             models.Index(
                 fields=["setting_key", "id"], condition=IS_DEAD & models.Q(queue=BIN_QUEUE), name="dead_in_the_bin"
+            ),
+            models.Index(fields=["state_at", "id"], condition=HAS_LEFT, name="letters_by_leaving"),
+            models.Index(
+                fields=["state_at", "id"], condition=HAS_LEFT & models.Q(body_deleted_at=None), name="bodies_by_leaving"
             ),
             models.Index(fields=["id"], condition=models.Q(words_without=""), name="letters_without_words"),
         ]

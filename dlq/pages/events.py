@@ -82,7 +82,8 @@ def death(letter: DeadLetter, *, explained: bool = True) -> Event:
     number = _("letter %(n)s") % {"n": letter.pk}
     tone = "bad" if letter.died_here else "info"
     kept = "" if letter.durable else _("non-persistent")
-    detail = " · ".join(filter(None, [number, kept, *([] if explained else _kept_of(letter))]))
+    without = _("its body was deleted by retention") if letter.body_deleted_at else ""
+    detail = " · ".join(filter(None, [number, kept, *([] if explained else _kept_of(letter)), without]))
     return Event(letter.seen_at, tone, what % {"queue": letter.queue}, detail, link("letter", letter.pk), letter.pk)
 
 
@@ -120,6 +121,8 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     if state == ItemState.GIVEN_BACK and item.outcome and job.action != Action.DISCARD:
         said.append(str(Outcome(item.outcome).label))
     changes = diff_of(edit, hidden) if edit else ()
+    if edit and edit.body_deleted_at:
+        said.append(_("what was changed was deleted by retention"))
     tone = "info" if state == ItemState.GIVEN_BACK else "warn"
     # What left is known when its slice is checked; it left when that was moved, before all that became of it.
     left_at = item.slice.moved_at if item.slice and state == ItemState.GIVEN_BACK else None

@@ -28,7 +28,7 @@ from dlq.pages.masked_bodies import told
 from dlq.pages.neighbours import Neighbours, list_query, neighbours_of
 from dlq.pages.remarks import panel_of_letter
 from dlq.pages.replay_words import title as title_of_job
-from dlq.pages.shown import LETTERS
+from dlq.pages.shown import BODY_DELETED, LETTERS
 from dlq.pages.whole import whole_panel
 from failures.fingerprints.parts import known_in
 
@@ -59,7 +59,8 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         look=look,
         tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
         content=shown(body, look) if body else MASK if hidden else hexadecimal(bytes(letter.encoded)[:4096]),
-        download=body is whole and not hidden,
+        download=body is whole and not hidden and not letter.body_deleted_at,
+        body_deleted=BODY_DELETED if letter.body_deleted_at else "",
         cut=cut(body, look) if body else False,
         properties=_typed(properties),
         masked=any(item.get("masked") for item in properties) or hidden or body is not whole,
@@ -74,7 +75,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         put_back=put_back,
         put_back_by=title_of_job(put_back.job) if put_back else "",
         remarks=panel_of_letter(request, letter),
-        whole=whole_panel(request.user, letter),
+        whole=None if letter.body_deleted_at else whole_panel(request.user, letter),
         expired=letter.expires_at is not None and letter.expires_at <= timezone.now(),
     )
 
@@ -97,6 +98,8 @@ def _neighbours(request: HttpRequest, letter: DeadLetter) -> Neighbours:
 
 
 def _read(letter: DeadLetter) -> tuple[Message | None, Body | None, str]:
+    if letter.body_deleted_at:
+        return None, None, letter.problem
     try:
         message = decode(bytes(letter.encoded))
     except MessageUndecodable as error:
@@ -136,6 +139,8 @@ def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
     letter = letter_or_404(request.user, pk)
     _message, body, _problem = _read(letter)
     masks = masks_for(request.user)
+    if letter.body_deleted_at:
+        return HttpResponse(BODY_DELETED, status=410, content_type="text/plain; charset=utf-8")
     if masks.hides_bytes(letter) if body is None else told(body, letter, masks) is not body:
         raise PermissionDenied
     content = body.raw if body else bytes(letter.encoded)

@@ -93,6 +93,8 @@ class LetterTable(tables.Table):
     def render_body(self, value: str, record: Row) -> SafeString | str:
         if record.letter.problem:
             return format_html('<span class="bad-text">{}</span>', visible(record.letter.problem, limit=80))
+        if record.letter.body_deleted_at:
+            return format_html('<span class="quiet">{} {}</span>', _("deleted"), ago(record.letter.body_deleted_at))
         return visible(value, limit=200) if value else "—"
 
     def render_attempts(self, value: int) -> str:

@@ -1,7 +1,13 @@
 """How the states of letters and replays look."""
 
+from django.utils.translation import gettext_lazy as _
+
 from agents.pages.shown import Shown
 from dlq.models import ItemState, JobState, LetterState, Outcome
+
+BODY_DELETED = _(
+    "Retention deleted the body some time after the message left its queue. Its properties and its case file stay."
+)
 
 LETTERS: dict[str, Shown] = {
     LetterState.DEAD: Shown(LetterState.DEAD.label, "bad", "letter"),

@@ -1,6 +1,7 @@
 """What retention does: the rule in force, what goes next of each setting, and what the last runs did."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -18,12 +19,16 @@ from agents.pages.consoles import link, needs, page
 from agents.pages.lists import PAGE
 from agents.pages.shown import Shown
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun, RetentionState
+from failures.retention.aged import Going, foresee_of_settings
 from failures.retention.facts import last_finished_of, ranges_of, span_of
 from failures.retention.rule import Range, Rule, none_finished
 
 VIEW = "failures.view_retentionrun"
 RUNS_SHOWN = 10
 AFTER = "after"
+# What is counted by setting.
+LETTERS = ("dead_letters", "letter_bodies", "edited_bodies")
+OF_SETTINGS = ("protocols", "recovered", *LETTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +44,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Did:
-    """`at`: None where there is nothing to tell. `kept`: sentences."""
+    """`at`: None where there is nothing to tell. `kept` and `letters`: sentences."""
 
     protocols: int = 0
     recovered: int = 0
     at: datetime | None = None
     kept: list[str] = field(default_factory=list)
+    letters: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,9 @@ def retention_page(request: HttpRequest) -> HttpResponseBase:
     after = request.GET.get(AFTER, "")[:61]
     found = list(LaunchSetting.objects.filter(key__gt=after).order_by("key")[: PAGE + 1])
     listed = found[:PAGE]
+    going: dict[str, list[Going]] = {}
+    for each in foresee_of_settings(now):
+        going.setdefault(each.setting_key, []).append(each)
     return page(
         request,
         "failures/retention.html",
@@ -70,8 +79,9 @@ def retention_page(request: HttpRequest) -> HttpResponseBase:
         crumbs=[(_("Health"), link("health"))],
         sentences=rule_in_force(),
         ages=ages(),
-        rows=[_row(setting, now) for setting in listed],
-        nobodys=_did(RetentionFigure.objects.filter(setting_key="", what__in=("protocols", "recovered"))),
+        rows=[_row(setting, now, going.get(setting.key, ())) for setting in listed],
+        nobodys=_did(RetentionFigure.objects.filter(setting_key="", what__in=OF_SETTINGS)),
+        nobodys_letters=_letters_go(going.get("", ())),
         after=after,
         following=listed[-1].key if len(found) > PAGE else "",
         runs=_last_runs(now),
@@ -109,6 +119,8 @@ def ages() -> list[tuple[str, str]]:
     times = [
         (_("ended activations"), settings.MA_KEEP_ACTIVATIONS_DAYS),
         (_("runs of ended activations"), settings.MA_KEEP_RUNS_DAYS),
+        (_("dead letters, since they left their queues"), settings.MA_KEEP_DEAD_LETTERS_DAYS),
+        (_("bodies of dead letters, since they left their queues"), settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS),
         (_("finished replays"), settings.MA_KEEP_REPLAYS_DAYS),
         (_("audit entries"), settings.MA_KEEP_AUDIT_DAYS),
         (_("closed alerts"), settings.MA_KEEP_ALERTS_DAYS),
@@ -121,13 +133,41 @@ def ages() -> list[tuple[str, str]]:
     ]
 
 
-def _row(setting: LaunchSetting, now: datetime) -> Row:
-    figures = RetentionFigure.objects.filter(setting_key=setting.key, what__in=("protocols", "recovered"))
+def _row(setting: LaunchSetting, now: datetime, letters: Sequence[Going]) -> Row:
+    figures = RetentionFigure.objects.filter(setting_key=setting.key, what__in=OF_SETTINGS)
     ranges = ranges_of(setting, now)
     goes = [what_goes_next(each) for each in ranges]
     if none_finished(ranges) and not any(_has_older(setting, each) for each in ranges):
         goes = [_("nothing has finished yet")]
+    goes += _letters_go(letters)
     return Row(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
+
+
+def _letters_go(going: Sequence[Going]) -> list[str]:
+    """What is over of dead letters that have left their queues, and what of it stays for now."""
+    found = []
+    for each in going:
+        words = {"n": number(each.count) + ("+" if each.cut else ""), "at": instant(each.before)}
+        if each.count:
+            found.append(_letters_word(each.what, each.count) % words)
+        found += [_kept(reason, count) for reason, count in each.kept.items()]
+    return found
+
+
+def _letters_word(what: str, count: int) -> str:
+    if what == "dead_letters":
+        return ngettext(
+            "%(n)s dead letter that left its queue before %(at)s",
+            "%(n)s dead letters that left their queues before %(at)s",
+            count,
+        )
+    if what == "letter_bodies":
+        return ngettext(
+            "the body of %(n)s dead letter that left its queue before %(at)s",
+            "the bodies of %(n)s dead letters that left their queues before %(at)s",
+            count,
+        )
+    return ngettext("%(n)s copy that an edit made before %(at)s", "%(n)s copies that edits made before %(at)s", count)
 
 
 def _has_older(setting: LaunchSetting, of: Range) -> bool:
@@ -145,8 +185,8 @@ def what_goes_next(of: Range) -> str:
 
 
 def _did(figures: QuerySet[RetentionFigure]) -> Did:
-    """Of the latest run that did anything: two things by at most three sentences of the rule."""
-    latest = list(figures.order_by("-id")[:6])
+    """Of the latest run that did anything: two things by at most three sentences of the rule, and three of letters."""
+    latest = list(figures.order_by("-id")[:9])
     same = [each for each in latest if each.run_id == latest[0].run_id]
     if not same:
         return Did()
@@ -159,6 +199,7 @@ def _did(figures: QuerySet[RetentionFigure]) -> Did:
         sum(each.deleted for each in same if each.what == "recovered"),
         max(each.until for each in same),
         [_kept(reason, count) for reason, count in kept.items() if count],
+        [f"{what_word(each.what)}: {number(each.deleted)}" for each in same if each.what in LETTERS],
     )
 
 
@@ -168,6 +209,8 @@ def _kept(reason: str, count: int) -> str:
         "archive": _("they are in no verified block of the archive yet"),
         "index": _("their letters are not in the index yet"),
         "dead": _("their messages are still dead letters"),
+        "job": _("a replay that is not over has them"),
+        "outcome": _("what becomes of them is not known yet"),
     }
     return _("%(n)s kept: %(why)s") % {"n": number(count), "why": words.get(reason, reason)}
 
@@ -196,6 +239,9 @@ def what_word(what: str) -> str:
         "activations": _("activations"),
         "groups": _("counts of unknown activations"),
         "fingerprints": _("kinds of failures"),
+        "dead_letters": _("dead letters"),
+        "letter_bodies": _("bodies of dead letters"),
+        "edited_bodies": _("copies of edits"),
         "replays": _("replays"),
         "replay_items": _("replay items"),
         "replay_slices": _("replay slices"),

@@ -1,8 +1,8 @@
 """Closed alerts, deliveries that waited for an answer, and records that were refused or came with other content: each
 kept for a time of its own."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -44,12 +44,14 @@ class Aged:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """`cut`: there are more."""
+    """`cut`: there are more. `kept`: {reason: how many} stay though their time is over."""
 
     what: str
     before: datetime
     count: int
     cut: bool
+    setting_key: str = ""
+    kept: Mapping[str, int] = field(default_factory=dict)
 
 
 def _closed_alerts(older: datetime) -> QuerySet[Alert]:
@@ -104,5 +106,24 @@ AGED = (
 )
 
 
-def foresee(now: datetime) -> Iterable[Going]:
-    return (going for each in AGED if (going := each.foresee(now)) is not None)
+# What apps above keep for times of their own.
+Foreseer = Callable[[datetime], Iterable[Going]]
+_foreseers: list[Foreseer] = []
+
+
+def register_foreseer(foreseer: Foreseer) -> None:
+    if foreseer not in _foreseers:
+        _foreseers.append(foreseer)
+
+
+def foresee(now: datetime) -> Iterator[Going]:
+    yield from foresee_of_settings(now)
+    for each in AGED:
+        if (going := each.foresee(now)) is not None:
+            yield going
+
+
+def foresee_of_settings(now: datetime) -> Iterator[Going]:
+    """What is counted by setting."""
+    for foreseer in _foreseers:
+        yield from foreseer(now)

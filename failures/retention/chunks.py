@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
-from uuid import UUID
 
 from django.db import connection, transaction
 
@@ -14,6 +13,7 @@ from failures.retention.rule import Range
 from failures.retention.running import Counted, Turn
 
 Deleted = TypeVar("Deleted")
+Kind = TypeVar("Kind")
 
 # On PostgreSQL it pauses for so much of the time that a chunk took.
 SHARE_OF_OTHERS = 0.35
@@ -57,14 +57,14 @@ class Chunks:
 
         return self._timed(counted, lambda deleted: deleted)
 
-    def delete_of_many(self, what: str, act: Callable[[], Counter[UUID]], of: Mapping[UUID, Counted]) -> Counter[UUID]:
-        """`act` answers {activation: how many rows it deleted of it}, and so does this; `of`: as what they are counted.
-        Raises LeaseLost, and then nothing is deleted."""
+    def delete_of_many(self, what: str, act: Callable[[], Counter[Kind]], of: Mapping[Kind, Counted]) -> Counter[Kind]:
+        """`act` answers {activation or setting: how many rows it deleted of it}, and so does this;
+        `of`: as what they are counted. Raises LeaseLost, and then nothing is deleted."""
 
-        def counted() -> Counter[UUID]:
+        def counted() -> Counter[Kind]:
             deleted, numbers = act(), Counter[Counted]()
-            for activation, number in deleted.items():
-                numbers[of[activation]] += number
+            for kind, number in deleted.items():
+                numbers[of[kind]] += number
             self.turn.count_many(what, numbers)
             return deleted
 

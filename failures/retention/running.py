@@ -23,8 +23,8 @@ LEASE = timedelta(seconds=60)
 KEPT = timedelta(days=90)
 FORGOTTEN = 20
 
-# Of what is counted: the key of its setting and what lets it go.
-Counted = tuple[str, Range]
+# Of what is counted: the key of its setting, and what lets it go where that is not its age alone.
+Counted = tuple[str, Range | None]
 
 
 class LeaseLost(Exception):
@@ -75,12 +75,13 @@ class Turn:
         now = timezone.now()
         known = RetentionFigure.objects.filter(run=self.run, what=what, setting_key__in={key for key, _ in deleted})
         before = {(each.setting_key, each.rule): each.deleted for each in known}
+        rules = {of: of.rule.value if of else "" for _key, of in deleted}
         # Nobody else writes them: the run is held.
         RetentionFigure.objects.bulk_create(
             [
                 RetentionFigure(
-                    run=self.run, what=what, setting_key=key, rule=of.rule.value, before=of.before,
-                    deleted=before.get((key, of.rule.value), 0) + number, since=now, until=now,
+                    run=self.run, what=what, setting_key=key, rule=rules[of], before=of.before if of else None,
+                    deleted=before.get((key, rules[of]), 0) + number, since=now, until=now,
                 )
                 for (key, of), number in deleted.items()
             ],

@@ -30,12 +30,19 @@ WORDS = {
     "replays": ("replay", "replays"),
     "replay_items": ("replay item", "replay items"),
     "replay_slices": ("replay slice", "replay slices"),
+    "dead_letters": ("dead letter that left its queue", "dead letters that left their queues"),
+    "letter_bodies": ("body of a dead letter that left its queue", "bodies of dead letters that left their queues"),
+    "edited_bodies": ("copy of an edit", "copies of edits"),
     "audit": ("audit entry", "audit entries"),
     "alerts": ("alert", "alerts"),
     "refused": ("refused record", "refused records"),
     "conflicts": ("conflicting record", "conflicting records"),
     "answers": ("answered delivery", "answered deliveries"),
 }
+
+
+# Each is of a setting, or of none.
+OF_SETTINGS = frozenset({"protocols", "recovered", "dead_letters", "letter_bodies", "edited_bodies"})
 
 
 def counted(number: int, what: str) -> str:
@@ -70,11 +77,11 @@ def of_foreseen(foreseen: Foreseen) -> Row:
 def of_going(going: Going) -> Row:
     return {
         "what": going.what,
-        "setting": "",
+        "setting": going.setting_key,
         "rule": "age",
         "older_than": going.before.isoformat(),
         "would_go": going.count,
-        "kept": {},
+        "kept": dict(going.kept),
         "at_least": going.cut,
     }
 
@@ -85,7 +92,7 @@ def _why(row: Row) -> str:
 
 def line(row: Row) -> str:
     """One line of a terminal."""
-    about = f"{row['setting'] or '(no setting)'}: " if row["what"] in ("protocols", "recovered") else ""
+    about = f"{row['setting'] or '(no setting)'}: " if row["what"] in OF_SETTINGS else ""
     if "would_go" in row:
         number = f"{'at least ' if row['at_least'] else ''}{counted(row['would_go'], row['what'])} would go"
     else:

@@ -2,7 +2,9 @@
 
 import subprocess
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -10,9 +12,11 @@ from django.utils import timezone
 from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq import crash
-from dlq.models import DeadLetter, LetterQueue
+from dlq.models import DeadLetter, LetterContent, LetterQueue
+from dlq.search import matching
 from dlq.sweep import Sweep
 from dlq.walking import Walk, Walked, WalkIncomplete
+from failures.retention.turns import work
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
 from tests.dlq.sweeping import sweep_until
@@ -64,6 +68,33 @@ def test_a_letter_that_was_taken_for_gone_is_dead_again_when_it_is_seen(stage: S
     DeadLetter.objects.filter(queue=f"DLQ.{key}").update(state="gone")
     assert walk(stage, key) == Walked(seen=2, added=0, returned=2, gone=0)
     assert states(key) == {"dead": 2}
+
+
+def test_a_letter_that_is_there_again_gets_its_body_again(stage: Stage, settings: Any) -> None:
+    settings.MA_KEEP_DEAD_LETTER_BODIES_DAYS = 30
+    key = stage.key()
+    kill_messages(stage, key, 2)
+    walk(stage, key)
+    rows = DeadLetter.objects.filter(queue=f"DLQ.{key}")
+    whole = {row.pk: (bytes(row.encoded), row.body_text) for row in rows}
+    rows.update(state="gone", state_at=timezone.now() - timedelta(days=40))
+    run = work(timezone.now(), every=timedelta(0))
+    assert run is not None and run.state == "done"
+    assert all(not row.encoded and not row.body_text for row in rows.all())
+    assert numbers_with(f"{key}-0") == []
+
+    assert walk(stage, key) == Walked(seen=2, added=0, returned=2, gone=0)
+    assert {row.pk: (bytes(row.encoded), row.body_text) for row in rows.all()} == whole
+    assert states(key) == {"dead": 2} and len(numbers_with(f"{key}-0")) == 1
+    # What retention left without a body in the moment in which it came back.
+    rows.update(body_deleted_at=timezone.now())
+    LetterContent.objects.filter(letter__in=rows.all()).update(encoded=b"", body_text="")
+    assert walk(stage, key) == Walked(seen=2, added=0, returned=0, gone=0)
+    assert {row.pk: (bytes(row.encoded), row.body_text) for row in rows.all()} == whole
+
+
+def numbers_with(text: str) -> list[int]:
+    return matching.numbers(matching.wanted_words(text), above=-1, below=2**63 - 1, most=10)
 
 
 def test_a_walk_that_saw_less_than_the_broker_counts_marks_nothing(
