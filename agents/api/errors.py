@@ -24,10 +24,52 @@ HINTS = {
     "unsupported_media_type": "Send Content-Type: application/json.",
     "invalid": "Correct the field and send it again.",
     "parse_error": "Send a JSON object in UTF-8.",
+    # Refusals of services, by their code, where the refusal itself says no more.
+    "bad_filter": "Correct the filter; GET the list with it to see what it finds.",
+    "bad_options": "Correct the options, see /api/v1/docs/.",
+    "bad_pointer": "Write a JSON pointer to a place in the body, like /order/lines/0/sum.",
+    "empty": "Send a text.",
+    "ended": "Nothing is to be done: read it again to see how it ended.",
+    "exists": "Nothing is to be done: it is there already.",
+    "no_destination": "Choose a setting of a message agent.",
+    "no_json": "Choose messages whose body is JSON, or set properties only.",
+    "no_name": "Send a name.",
+    "no_person": "Name a user who may see these dead letters.",
+    "no_reason": "Send a reason.",
+    "reason_needed": "Send a reason.",
+    "nothing": "Read the list again: they were handled or moved meanwhile.",
+    "nothing_named": "Name what it is about.",
+    "nothing_to_give_back": "Read the list again, and choose messages that are dead.",
+    "nobody": "Ask for the job again, as a person who exists.",
+    "no_target": "Name the setting that is to get the messages.",
+    "open": "Wait until it has ended, or cancel it.",
+    "other_destination": "Choose a setting that receives from the same destination.",
+    "other_state": "Read the job again: its state says what is possible.",
+    "outstanding": "Wait for the outcome of the replay that has them.",
+    "over": "Nothing is to be done: read it again to see how it ended.",
+    "own_request": "Let another person with the permission decide.",
+    "pointer_missing": "Write a pointer to a place that the body has.",
+    "same": "Nothing is to be done.",
+    "selection": "Choose fewer messages, or at least one.",
+    "too_many": "Choose fewer at a time, for example by a shorter time span.",
+    "truncated": "Fetch the whole message first, or choose others.",
+    "unchanged": "Nothing is to be done: change something, or leave it.",
+    "unreadable": "Send the changes as /api/v1/docs/ describes them.",
+}
+# For whatever has no hint of its own: an answer without advice leaves people with the problem.
+GENERAL_HINTS = {
+    status.HTTP_400_BAD_REQUEST: "Correct what is named and send it again; /api/v1/docs/ describes it.",
+    status.HTTP_403_FORBIDDEN: HINTS["permission_denied"],
+    status.HTTP_409_CONFLICT: "Read its present state again, then decide anew.",
 }
 
 # Names of no field, of DRF's serializers and of Django's forms.
 OF_THE_WHOLE = ("non_field_errors", "__all__")
+
+
+def hint(word: str, code: int) -> str:
+    """What to do about it; never empty."""
+    return HINTS.get(word) or GENERAL_HINTS.get(code, "See /api/v1/docs/.")
 
 
 class ApiProblem(exceptions.APIException):
@@ -40,7 +82,7 @@ class ApiProblem(exceptions.APIException):
         super().__init__(detail, code or self.default_code)
         self.word = code or self.default_code
         self.where = where
-        self.what_to_do = what_to_do
+        self.what_to_do = what_to_do or hint(self.word, self.status_code)
         self.more = more
 
 
@@ -100,7 +142,7 @@ def _framework_error(error: exceptions.APIException, context: dict[str, Any]) ->
     if not where:
         request = context.get("request")
         where = request.path if request is not None else ""
-    response = _response(error.status_code, body(word, detail, where, HINTS.get(word, "See /api/v1/docs/.")))
+    response = _response(error.status_code, body(word, detail, where, hint(word, error.status_code)))
     if header := getattr(error, "auth_header", None):
         response["WWW-Authenticate"] = header
     if wait := getattr(error, "wait", None):

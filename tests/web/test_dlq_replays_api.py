@@ -1,8 +1,10 @@
 """Replays over REST: what would happen, giving back, and what is done to a job that is there."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings as settings_of_site
 from django.contrib.auth.models import Group, User
 from rest_framework.test import APIClient
 
@@ -283,6 +285,7 @@ def test_a_job_is_paused_resumed_and_cancelled(operator: APIClient, three: list[
     assert (paused["state"], paused["paused_by"]) == ("paused", "operator")
     again = operator.post(f"{url}pause/")
     assert (again.status_code, again.json()["error"], again.json()["state"]) == (409, "other_state", "paused")
+    assert again.json()["what_to_do"] == "Read the job again: its state says what is possible."
     assert operator.post(f"{url}resume/").json()["state"] == "planned"
     assert operator.post(f"{url}cancel/", {"reason": "wrong filter"}).json()["state"] == "cancelled"
     kept = AuditEntry.objects.exclude(action="give_back").order_by("pk").values_list("action", "result", "reason")
@@ -384,3 +387,8 @@ def test_letters_are_redirected_only_into_a_pool_in_which_one_may(
 
     PoolGrant.objects.create(pool=elsewhere, group=team, may_redirect=True)
     assert client(person).post(REPLAYS, ask).status_code == 201
+
+
+def test_each_warning_is_explained_in_the_documentation_of_the_rest_interface() -> None:
+    told = Path(settings_of_site.BASE_DIR, "docs", "rest.md").read_text("utf-8")
+    assert [code for code in CODES if f"| `{code}` |" not in told] == []
