@@ -249,6 +249,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_BEAT_SCHEDULE = {
     "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
+    "measure": {"task": "ma_site.measure", "schedule": schedule(5.0), "options": {"expires": 5}},
     "watch drains": {"task": "agents.watch_drains", "schedule": schedule(2.0), "options": {"expires": 2}},
     "watch subscriptions": {
         "task": "agents.watch_subscriptions",

@@ -4,6 +4,7 @@ from agents.models.acknowledgement import WAITING_STATES, Acknowledgement, Ackno
 from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger
 from agents.models.alert import LIVE_ALERTS, Alert, AlertRule, AlertState, AlertTransition, Severity
 from agents.models.beat import ProcessBeat
+from agents.models.component import ComponentCondition, ComponentState
 from agents.models.destination import Destination
 from agents.models.found_policy import FoundPolicy
 from agents.models.grant import PoolGrant
@@ -35,6 +36,8 @@ __all__ = [
     "BreakReason",
     "BreakerTrip",
     "Channel",
+    "ComponentCondition",
+    "ComponentState",
     "Destination",
     "Duty",
     "Ending",

@@ -1,7 +1,7 @@
 """Headers, health, OpenAPI and the environment of the site."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,18 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Pool, Server
+from agents.models import ComponentState, Pool, Server
+from agents.services.components import note_state
+from agents.services.roles import make_groups
 from agents.services.signs import sign_of_life
-from agents.services.tokens import issue_server_token
+from agents.services.tokens import issue_api_token, issue_server_token
+from deploy import config as configuration
+from deploy import site_health
 from ma_site import env, health
 from ma_site.logs import drop_forbidden
+from ma_site.measuring import measure
 from tests import environment
+from tests.web.rows import make_person
 
 
 def test_every_answer_carries_the_strict_policy(client: Client, db: None) -> None:
@@ -36,44 +42,104 @@ def test_the_api_description_loads_only_from_here_and_without_inline_script(clie
     assert client.get("/api/v1/schema/", HTTP_ACCEPT="application/vnd.oai.openapi+json").status_code == 200
 
 
-def test_health_names_each_part_in_one_word(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def all_well() -> None:
+    now = timezone.now()
+    for name in ("beat", "feed"):
+        sign_of_life(name, now)
+    for name in ("broker", "redis"):
+        note_state(name, "ok", now)
+
+
+def test_health_names_each_part_in_one_word(client: Client, db: None) -> None:
     now = timezone.now()
     pool = Pool.objects.create(name="demo")
     pool.servers.add(Server.objects.create(name="srv-1", last_seen_at=now - timedelta(seconds=3)))
-    pool.servers.add(Server.objects.create(name="srv-2"))
     sign_of_life("beat", now)
     sign_of_life("feed", now - timedelta(minutes=5))
-    monkeypatch.setattr(health, "_redis", lambda: None)
+    note_state("redis", "ok", now)
+    note_state("broker", "down", now)
     answer = client.get("/healthz/")
 
     assert answer.status_code == 200
-    body = answer.json()
-    assert body["status"] == "degraded"
-    assert body["parts"] == {"database": "ok", "redis": "ok", "broker": "down", "beat": "ok", "feed": "down"}
-    assert 3 <= body["servers"]["srv-1"] < 10 and body["servers"]["srv-2"] is None
+    assert answer.json() == {
+        "status": "degraded",
+        "parts": {"database": "ok", "redis": "ok", "broker": "down", "beat": "ok", "feed": "down"},
+    }
 
 
-def test_health_is_ok_when_every_part_is(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("beat", "feed"):
-        sign_of_life(name, timezone.now())
-    monkeypatch.setattr(health, "_redis", lambda: None)
-    monkeypatch.setattr(health, "_broker", lambda: None)
-
+def test_health_says_stale_when_nobody_measures_any_more(client: Client, db: None) -> None:
+    all_well()
     assert client.get("/healthz/").json()["status"] == "ok"
+    ComponentState.objects.update(measured_at=timezone.now() - timedelta(seconds=31))
 
+    body = client.get("/healthz/").json()
+    assert (body["status"], body["parts"]["broker"], body["parts"]["redis"]) == ("degraded", "stale", "stale")
+    ComponentState.objects.all().delete()
+    assert client.get("/healthz/").json()["parts"]["broker"] == "unknown"
+
+
+def test_health_names_servers_to_those_alone_who_may_see_them(client: Client, db: None, settings: Any) -> None:
+    make_groups()
+    Server.objects.create(name="srv-1", last_seen_at=timezone.now() - timedelta(seconds=3))
+    Server.objects.create(name="srv-2")
+
+    def servers(secret: str = "", **session: Any) -> Any:
+        asking = Client()
+        if session:
+            asking.force_login(session["who"])
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        return asking.get("/healthz/", headers=headers).json().get("servers")
+
+    viewer, outsider = make_person("viewer", "viewer"), make_person("outsider")
+    told = servers(who=viewer)
+    assert 3 <= told["srv-1"] < 30 and told["srv-2"] is None
+    assert servers() is None and servers("nonsense") is None
+    assert servers(who=outsider) is None
+    assert servers(issue_api_token(viewer, "x", now=timezone.now()))["srv-2"] is None
+    assert servers(issue_api_token(outsider, "x", now=timezone.now())) is None
+    assert servers(health.installation_token(settings.SECRET_KEY)) is not None
+
+
+def test_the_installation_asks_with_the_token_that_the_site_knows(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "django_key").write_text("key of the site\n")
+    asked = site_health._question(configuration.read({"MA_DATA": str(tmp_path)}))
+
+    assert asked.get_header("Authorization") == f"Bearer {health.installation_token('key of the site')}"
+
+
+def test_a_measurement_keeps_since_when_and_gives_way_to_a_later_one(db: None) -> None:
+    now = timezone.now()
+
+    def row() -> tuple[str, datetime, datetime]:
+        return ComponentState.objects.values_list("state", "since", "measured_at").get(name="broker")
+
+    note_state("broker", "ok", now)
+    note_state("broker", "ok", now + timedelta(seconds=5))
+    assert row() == ("ok", now, now + timedelta(seconds=5))
+    note_state("broker", "down", now + timedelta(seconds=10), {"reason": "away"})
+    assert row() == ("down", now + timedelta(seconds=10), now + timedelta(seconds=10))
+    note_state("broker", "ok", now + timedelta(seconds=7))
+    assert row() == ("down", now + timedelta(seconds=10), now + timedelta(seconds=10))
+
+
+def test_what_is_away_is_measured_as_down(db: None) -> None:
+    measure(timezone.now())
+
+    assert dict(ComponentState.objects.values_list("name", "state")) == {"broker": "down", "redis": "down"}
+
+
+def test_health_is_ok_when_every_part_is(client: Client, db: None) -> None:
+    all_well()
     server = Server.objects.create(name="srv-1", last_seen_at=timezone.now() - timedelta(seconds=16))
     assert client.get("/healthz/").json()["status"] == "ok"
     Pool.objects.create(name="demo").servers.add(server)
     assert client.get("/healthz/").json()["status"] == "degraded"
 
 
-def test_a_server_that_was_never_heard_degrades_the_house_once_somebody_counts_on_it(
-    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("beat", "feed"):
-        sign_of_life(name, timezone.now())
-    monkeypatch.setattr(health, "_redis", lambda: None)
-    monkeypatch.setattr(health, "_broker", lambda: None)
+def test_a_server_that_was_never_heard_degrades_the_house_once_somebody_counts_on_it(client: Client, db: None) -> None:
+    all_well()
     server = Server.objects.create(name="srv-1")
     assert client.get("/healthz/").json()["status"] == "ok"
 
