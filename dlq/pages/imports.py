@@ -15,6 +15,7 @@ from agents.body_limits import FILE, takes_up_to
 from agents.models import LaunchSetting
 from agents.pages.amounts import number
 from agents.pages.consoles import link, page
+from agents.pages.figures import asked_now
 from broker.port import Message
 from contract.properties import dead_letter_queue
 from dlq.editing.bodies import text_of_body
@@ -100,10 +101,28 @@ def _check(
         shown=[_row(n, message) for n, message in enumerate(parcel.messages[:SHOWN], 1)],
         more=max(0, len(parcel.messages) - SHOWN),
         done=wanted.done,
+        stopping=_stopping(setting),
         unticked=unticked,
         reason=request.POST.get("reason", ""),
         longest=LONGEST_REASON,
     )
+
+
+def _stopping(setting: LaunchSetting) -> str:
+    """Why these messages may not wait although the setting is switched off; empty where they will."""
+    if setting.enabled or not setting.takes_messages:
+        return ""
+    figures = asked_now(setting)
+    if figures.stale or figures.consumers is None:
+        return _(
+            "Switched off, but the broker does not answer: consumers may be open and could process these messages."
+        )
+    text = ngettext(
+        "Stopping, %(n)s consumer open: it could still process these messages. Import them once it is closed.",
+        "Stopping, %(n)s consumers open: they could still process these messages. Import them once they are closed.",
+        figures.consumers,
+    )
+    return text % {"n": number(figures.consumers)} if figures.consumers else ""
 
 
 def _row(n: int, message: Message) -> tuple[int, str, int, str]:

@@ -132,6 +132,7 @@ WAITS = {
     "window": lambda: _("It waits for its run window."),
     "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
     "stopping": lambda: _("The setting is stopping: the job waits until its consumers are closed, 60 s at most."),
+    "walk": lambda: _("It waits for a walk of the target queue, which it shares with other jobs."),
     "another_job": lambda: _("Another job moves letters of the same queue first."),
     "feed": lambda: _("It waits until the index has taken in what died lately: only then it can tell what left."),
 }

@@ -173,6 +173,8 @@ def ranges_told(job: ReplayJob, queues: LetterQueues) -> bool | None:
     if behind or late_in_ranges(job):
         walk_ranges(job, queues)
         return False
+    # What dies from now on was not there when they moved: nothing of them is asked again.
+    job.slices.filter(state=SliceState.CHECKED, by_range=True).update(by_range=False)
     return True
 
 

@@ -1,11 +1,12 @@
 """How jobs end: done, failed, stopped, cancelled. Each end is a conditional UPDATE with its audit entry."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from uuid import UUID
 
 import structlog
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from broker.errors import ManagementFailed
@@ -13,10 +14,10 @@ from broker.letters import SLICE
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice, SliceState
-from dlq.replay import counting, marking
+from dlq.replay import counting, marking, shared_walks
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
-from dlq.replay.leases import WINDING_UP, hold
+from dlq.replay.leases import WINDING_UP, WORKABLE, hold
 from dlq.replay.planned import planned_of
 from dlq.replay.routes import TO_A_DEAD_LETTER_QUEUE
 from dlq.walking import Walk
@@ -24,6 +25,10 @@ from dlq.walking import Walk
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 1000
+# How long a job whose letters are moved waits for others that move to the same queue, so that one walk serves them.
+OTHERS_PATIENCE = timedelta(seconds=20)
+WALK_LOOK = timedelta(seconds=1)
+SHARED_WALK = "walk"
 WHY_STOPPED = {
     "tripped": "the setting tripped",
     "disabled": "the setting was disabled",
@@ -119,19 +124,48 @@ def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str) -> b
     return bool(open_still.update(finished_at=now, lease_until=None, wait_reason="", **more))
 
 
-def index_target(job: ReplayJob, queues: LetterQueues) -> bool:
-    """What was moved into another dead-letter queue has a new id there, which only a walk tells; whether it came to its
-    end. Raises BrokerError: the job is not over before."""
+def index_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
+    """What was moved into another dead-letter queue has a new id there, which only a walk tells; whether one came to
+    its end. None: not yet, another walk or other jobs are waited for. Raises BrokerError: the job is not over before.
+    """
     job.refresh_from_db(fields=["counts"])
     if job.action not in TO_A_DEAD_LETTER_QUEUE or not job.counts.get(ItemState.GIVEN_BACK):
         return True
     now = timezone.now()
+    if shared_walks.was_indexed(job):
+        return True
+    if shared_walks.is_being_indexed(job) or _waits_for_others(job, now):
+        return None
     crash.point("indexing")
-    walk = Walk(job.target_queue, queues.dla, queues.management, queues.browser, now)
-    try:
-        while walk.step(timezone.now()):
-            if not hold(job, timezone.now()):
-                return False
-    finally:
-        walk.close()
+    with shared_walks.indexing(_all_moved(job.target_queue)) as came_to_its_end:
+        walk = Walk(job.target_queue, queues.dla, queues.management, queues.browser, now)
+        try:
+            while walk.step(timezone.now()):
+                if not hold(job, timezone.now()):
+                    return False
+        finally:
+            walk.close()
+        came_to_its_end()
     return True
+
+
+def _all_moved(target: str) -> set[UUID]:
+    """Jobs of which every letter that goes to that queue is there now, so that a walk which begins now sees it."""
+    unfinished = ReplayJob.objects.filter(WORKABLE, target_queue=target).exclude(planned_at=None)
+    return set(unfinished.filter(~Exists(_to_come())).values_list("pk", flat=True))
+
+
+def _to_come() -> QuerySet[ReplaySlice]:
+    """Slices that move, or of which a letter may move once more."""
+    slices = ReplaySlice.objects.filter(job=OuterRef("pk"))
+    return slices.filter(~Q(state=SliceState.CHECKED) | Q(by_range=True))
+
+
+def _waits_for_others(job: ReplayJob, now: datetime) -> bool:
+    """Whether jobs that move to the same queue have letters left: then one walk serves them all. Not for long."""
+    last = job.slices.aggregate(last=Max("checked_at"))["last"]
+    if last is None or now - last > OTHERS_PATIENCE:
+        return False
+    waits = Q(lease_until__gt=now) & ~Q(wait_reason="")
+    others = ReplayJob.objects.filter(state__in=OPEN_JOBS, target_queue=job.target_queue).exclude(pk=job.pk)
+    return others.exclude(waits).filter(Q(planned_at=None) | Exists(_to_come())).exists()

@@ -12,15 +12,24 @@ It may be old, because a job takes from it only what cannot have changed to its 
 - A letter that it saw and that left since is planned and found missing by the figures of its move, as one that leaves
   after a walk of the job's own.
 - It is of one broker: another node id is another walk.
+
+What jobs moved into one dead-letter queue (the trash) is indexed by one walk too. It serves every job whose letters
+were all there before it began, by the rows of its slices. Which jobs it served is kept in memory: after a death they
+walk again.
 """
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
+from uuid import UUID
 
 from django.db.models import Max
 
+from broker.port import Management
+from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import DeadLetter, ReplayJob
 from dlq.replay import agreement
@@ -29,12 +38,15 @@ from dlq.walking import Numbers
 # Seconds that a walk is kept, and of how many queues.
 KEPT = 600.0
 MOST_QUEUES = 4
+MOST_INDEXED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class SharedWalk:
-    """`newest`: the last row of the index before it began. `ended_at`: by the clock of this process."""
+    """`broker` is whom it asked. `newest`: the last row of the index before it began. `ended_at`: by the clock of this
+    process."""
 
+    broker: Management
     numbers: Numbers
     node_id: str
     newest: int
@@ -46,36 +58,74 @@ class SharedWalk:
 
 
 _lock = threading.Lock()
-_walks: dict[tuple[str, str], SharedWalk] = {}
+_numbers = count()
+_walks: dict[str, SharedWalk] = {}
+# Jobs by the walk that goes on, and those of walks that came to their end: bounded, the oldest first.
+_under_way: dict[int, set[UUID]] = {}
+_indexed: dict[UUID, None] = {}
 
 
 def present(job: ReplayJob, node_id: str, queues: LetterQueues, hold: Callable[[], bool]) -> Numbers | None:
     """The ids in the queue that the job takes from, for planning it: of a walk that there was, or of one now. None: it
     may not go on. Raises WalkIncomplete, BrokerError."""
-    place = (queues.dla, job.source_queue)
     with _lock:
-        known = _walks.get(place)
-    if known is not None and known.serves(job, node_id, time.monotonic()):
+        known = _walks.get(job.source_queue)
+    if known is not None and known.broker is queues.management and known.serves(job, node_id, time.monotonic()):
         return known.numbers
     newest = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
     numbers = agreement.present(job.source_queue, queues, hold)
+    crash.point("walked to plan")
     if numbers is not None:
-        _keep(place, SharedWalk(numbers, node_id, newest, time.monotonic()))
+        _keep(job.source_queue, SharedWalk(queues.management, numbers, node_id, newest, time.monotonic()))
     return numbers
+
+
+@contextmanager
+def indexing(jobs: set[UUID]) -> Iterator[Callable[[], None]]:
+    """A walk of the queue that these jobs moved to, which begins now. What it gives is called at the end of a whole
+    one."""
+    walk, ended = next(_numbers), False
+
+    def end() -> None:
+        nonlocal ended
+        ended = True
+
+    with _lock:
+        _under_way[walk] = jobs
+    try:
+        yield end
+    finally:
+        with _lock:
+            del _under_way[walk]
+            if ended:
+                _indexed.update(dict.fromkeys(jobs))
+            while len(_indexed) > MOST_INDEXED:
+                del _indexed[next(iter(_indexed))]
+
+
+def was_indexed(job: ReplayJob) -> bool:
+    with _lock:
+        return job.pk in _indexed
+
+
+def is_being_indexed(job: ReplayJob) -> bool:
+    with _lock:
+        return any(job.pk in jobs for jobs in _under_way.values())
 
 
 def forget() -> None:
     """For tests: as in a process that has just started."""
     with _lock:
         _walks.clear()
+        _indexed.clear()
 
 
-def _keep(place: tuple[str, str], walk: SharedWalk) -> None:
+def _keep(queue: str, walk: SharedWalk) -> None:
     # Sorted before others read it: two threads would sort it at once.
     iter(walk.numbers)
     with _lock:
-        _walks.pop(place, None)
-        _walks[place] = walk
+        _walks.pop(queue, None)
+        _walks[queue] = walk
         for old in [each for each, kept in _walks.items() if walk.ended_at - kept.ended_at >= KEPT]:
             del _walks[old]
         while len(_walks) > MOST_QUEUES:

@@ -1,5 +1,6 @@
 """A job, step by step. Each step may be the last one of its worker, may run twice, and at the same time elsewhere."""
 
+from collections.abc import Callable
 from datetime import datetime
 from uuid import UUID
 
@@ -47,9 +48,7 @@ def _wind_up(job: ReplayJob, queues: LetterQueues) -> bool:
     told = checking.ranges_told(job, queues)
     if told is None:
         return _let_go(job, FEED_BEHIND, timezone.now() + checking.FEED_LOOK)
-    if told and ending.index_target(job, queues):
-        ending.wind_up(job, timezone.now())
-    return not told
+    return _indexed(job, queues, ending.wind_up) if told else True
 
 
 def _go_on(job: ReplayJob, queues: LetterQueues) -> bool:
@@ -121,9 +120,17 @@ def _at_the_end(job: ReplayJob, queues: LetterQueues) -> bool:
     told = checking.ranges_told(job, queues)
     if told is None:
         return _let_go(job, FEED_BEHIND, timezone.now() + checking.FEED_LOOK)
-    if told and ending.index_target(job, queues):
-        ending.finish(job, timezone.now())
-    return not told
+    return _indexed(job, queues, ending.finish) if told else True
+
+
+def _indexed(job: ReplayJob, queues: LetterQueues, end: Callable[[ReplayJob, datetime], None]) -> bool:
+    """Ends the job once the index knows where its letters went; a walk for several jobs is waited for."""
+    found = ending.index_target(job, queues)
+    if found is None:
+        return _let_go(job, ending.SHARED_WALK, timezone.now() + ending.WALK_LOOK)
+    if found:
+        end(job, timezone.now())
+    return False
 
 
 def _let_go(job: ReplayJob, why: str, until: datetime) -> bool:

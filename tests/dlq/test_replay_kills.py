@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from broker.amqp_adapter import AmqpConsumer
+from broker.port import Message, Settle
+from contract.typed import Typed
 from tests.dlq import scenes
 from tests.dlq.scenes import Scene
 from tests.dlq.stage import Seen, Stage
@@ -125,6 +127,22 @@ def test_a_job_whose_worker_dies_while_it_waits_for_consumers_moves_nothing_befo
         consumer.stop()
     scene.host.run("change", job=job, how="resume")
     done(scene.host.run("work", job=job))
+    assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
+
+
+def test_a_walk_that_died_with_its_worker_is_made_again_by_the_next_one(scene: Scene) -> None:
+    # One letter that the index does not know: each job would walk to be planned.
+    scene.stage.publish(f"t.{scene.key}", Message(body=Typed("string", "young")))
+    scene.stage.consume(scene.key, 1, Settle.REJECT)
+    parts = scene.letters[:2], scene.letters[2:]
+    asked = [
+        scene.host.run("ask", key=scene.key, action="give_back", scope="selection", letters=part) for part in parts
+    ]
+    scene.host.run("work", job=asked[0], crash_at="walked to plan")
+    assert (scene.given_back(), scene.dead()) == (0, COUNT + 1)
+    told = [scene.host.run("work", job=job) for job in asked]
+    assert [each["items"] for each in told] == [{"given_back": 2}, {"given_back": 3}]
+    assert [each["state"] for each in told] == ["done", "done"]
     assert scene.ids(scene.key, f"t.{scene.key}") == scene.names
 
 

@@ -55,9 +55,9 @@ class Scene:
         self.stage.publish(f"t.{self.key}", *[Message(body=Typed("string", f"m {n}")) for n in range(count)])
         self.stage.consume(self.key, count, Settle.REJECT)
 
-    def ask(self, letters: list[int]) -> ReplayJob:
+    def ask(self, letters: list[int], action: Action = Action.GIVE_BACK) -> ReplayJob:
         return create_job(
-            self.setting, action=Action.GIVE_BACK, scope=Scope.SELECTION, letters=letters, by=self.by,
+            self.setting, action=action, scope=Scope.SELECTION, letters=letters, by=self.by,
             now=timezone.now(),
         )  # fmt: skip
 
@@ -65,11 +65,14 @@ class Scene:
         end = time.monotonic() + 60
         while job.finished_at is None:
             assert time.monotonic() < end, (job.state, job.wait_reason)
-            ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
-            tasks.run_replay(str(job.pk))
-            job.refresh_from_db()
-            time.sleep(0.05)
+            self.turn(job)
         return job
+
+    def turn(self, job: ReplayJob) -> None:
+        ReplayJob.objects.filter(pk=job.pk).update(lease_until=None)
+        tasks.run_replay(str(job.pk))
+        job.refresh_from_db()
+        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -87,6 +90,21 @@ def test_small_jobs_that_wait_for_one_queue_walk_it_once(scene: Scene) -> None:
     assert [(job.state, job.counts["given_back"]) for job in done] == [(JobState.DONE, EACH)] * JOBS
     assert (scene.stage.count(scene.key), scene.stage.count(f"DLQ.{scene.key}")) == (JOBS * EACH, 1)
     assert scene.browser.walks == {f"DLQ.{scene.key}": 1}
+
+
+def test_small_jobs_that_discard_share_the_walk_that_indexes_the_trash(scene: Scene) -> None:
+    scene.stage.follow(lambda: scene.rows().count() == JOBS * EACH + 1)  # nothing is walked to plan them
+    ids = list(scene.rows().values_list("pk", flat=True))
+    jobs = [scene.ask(ids[start : start + EACH], Action.DISCARD) for start in range(0, JOBS * EACH, EACH)]
+    end = time.monotonic() + 60
+    while any(job.finished_at is None for job in jobs):
+        assert time.monotonic() < end, [(job.state, job.wait_reason) for job in jobs]
+        for job in jobs:
+            scene.turn(job)
+    assert [(job.state, job.counts["given_back"]) for job in jobs] == [(JobState.DONE, EACH)] * JOBS
+    binned = DeadLetter.objects.filter(queue="DLQ.bin", setting_key=scene.key, state="dead")
+    assert binned.count() == JOBS * EACH
+    assert scene.browser.walks["DLQ.bin"] == 1
 
 
 def test_a_letter_that_died_after_a_walk_is_not_missing_for_it(scene: Scene) -> None:

@@ -20,6 +20,7 @@ from dlq import export, exporting, importing
 from dlq.masking import Masks
 from dlq.models import AuditEntry, DeadLetter
 from tests.web import letters, reports
+from tests.web.pages import broker_answers, broker_figures
 from tests.web.test_pages_edit_letter import fields
 
 pytestmark = pytest.mark.django_db
@@ -230,3 +231,13 @@ def test_the_command_looks_and_then_sends(broker: Broker, orders: LaunchSetting,
     file.write_text("{\n", "utf-8")
     with pytest.raises(CommandError, match="no message"):
         told()
+
+
+@pytest.mark.parametrize(("consumers", "told"), [(2, "Stopping, 2 consumers open"), (0, "wait in its subscription")])
+def test_of_a_disabled_setting_the_page_says_whether_they_will_wait(
+    client: Client, broker: Broker, orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch, consumers: int, told: str
+) -> None:
+    broker_answers(monkeypatch, broker_figures(consumers=consumers))
+    LaunchSetting.objects.filter(pk=orders.pk).update(enabled=False)
+    file = SimpleUploadedFile("m.jsonl", LINE.encode())
+    assert told in client.post("/dead-letters/orders/import/", {"step": "look", "file": file}).content.decode()
