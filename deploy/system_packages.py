@@ -50,6 +50,8 @@ def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
 def for_tests() -> tuple[Need, ...]:
     return (
         Need("PostgreSQL", ("postgresql",), lambda: postgres.programs() is not None),
+        Need("a Java compiler", ("openjdk-17-jdk-headless", "default-jdk-headless"), lambda: _program("javac")),
+        Need("openssl", ("openssl",), lambda: _program("openssl")),
         Need("gettext", ("gettext",), lambda: _program("msgfmt")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
         Need("ChromeDriver", ("chromium-driver", "chromium-chromedriver"), lambda: _program("chromedriver")),

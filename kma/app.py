@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from celery import Celery, bootsteps, signals
 
+from contract import redis_url
 from kma.config import Config, ConfigError, read_config
 from kma.host import FolderTaken, Host
 from kma.logs import configure
@@ -20,8 +21,11 @@ def queue_of(server: str) -> str:
 
 
 def make_app(config: Config) -> Celery:
-    app = Celery("kma", broker=config.redis_url)
+    address = redis_url.parse(config.redis_url)
+    app = Celery("kma", broker=address.url)
     app.conf.update(
+        # Without it kombu would take any certificate of a rediss:// server.
+        broker_use_ssl=dict(address.tls) or False,
         task_default_queue=queue_of(config.server),
         worker_enable_remote_control=False,
         worker_send_task_events=False,

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from broker.port import Account
+from contract import redis_url
 from kma.child_environment import EXTRA, names_in
 
 NO_MODULE = "none"
@@ -48,7 +49,7 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         account=Account(
             reader.url("KMA_AMQP_URL", ("amqp",)), reader.text("KMA_BROKER_USER"), reader.secret("KMA_BROKER_PASSWORD")
         ),
-        redis_url=reader.secret_url("KMA_REDIS_URL", ("redis", "rediss", "unix")),
+        redis_url=reader.redis_url("KMA_REDIS_URL"),
         heartbeat_seconds=reader.number("KMA_HEARTBEAT_SECONDS", "2", 0.1, 60),
         spool_bytes=int(reader.number("KMA_SPOOL_BYTES", "536870912", 1_000_000, 2**50)),
         keep_seconds=reader.number("KMA_KEEP_HOURS", "48", 0, 8760) * 3600,
@@ -89,10 +90,16 @@ class _Reader:
         return value
 
     def url(self, name: str, schemes: tuple[str, ...]) -> str:
-        return self._checked_url(name, self.text(name), schemes, shown=True)
+        return self._checked_url(name, self.text(name), schemes)
 
-    def secret_url(self, name: str, schemes: tuple[str, ...]) -> str:
-        return self._checked_url(name, self.secret(name), schemes, shown=False)
+    def redis_url(self, name: str) -> str:
+        value = self.secret(name)
+        try:
+            if value:
+                redis_url.parse(value)
+        except ValueError as error:
+            self._wrong(name, str(error))
+        return value
 
     def matching(self, name: str, pattern: str, what: str) -> str:
         value = self.text(name)
@@ -137,7 +144,7 @@ class _Reader:
             self._wrong(name, f"is to be one of {', '.join(allowed)}, not {value!r}")
         return value
 
-    def _checked_url(self, name: str, value: str, schemes: tuple[str, ...], *, shown: bool) -> str:
+    def _checked_url(self, name: str, value: str, schemes: tuple[str, ...]) -> str:
         try:
             parts = urlsplit(value)
             right = (
@@ -146,7 +153,7 @@ class _Reader:
         except ValueError:
             right = False
         if value and not right:
-            self._wrong(name, f"is no URL of {' or '.join(schemes)}" + (f": {value!r}" if shown else ""))
+            self._wrong(name, f"is no URL of {' or '.join(schemes)}: {value!r}")
         return value
 
     def _wrong(self, name: str, problem: str) -> None:

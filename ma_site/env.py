@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from datetime import time
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from contract import redis_url
+from ma_site.database_url import parse_database
 from ma_site.email_url import Email, parse_email
 
 T = TypeVar("T")
@@ -231,30 +233,6 @@ def _refuse(problems: list[str]) -> None:
         )
 
 
-def parse_database(url: str) -> dict[str, Any]:
-    """Django's DATABASES entry (without options) of `sqlite:///ABSOLUTE/PATH` or `postgresql://user:pw@host:port/name`."""
-    parts = urlsplit(url)
-    if parts.scheme == "sqlite":
-        # Three slashes and four are both in use for an absolute path.
-        path = re.sub("^/+", "/", unquote(parts.path))
-        if parts.netloc or not path.startswith("/") or path == "/":
-            raise ValueError("sqlite needs an absolute path: sqlite:////var/ma/db.sqlite3 or sqlite:///var/…")
-        return {"ENGINE": "django.db.backends.sqlite3", "NAME": path}
-    if parts.scheme in ("postgresql", "postgres"):
-        name = unquote(parts.path.lstrip("/"))
-        if not name:
-            raise ValueError("the name of the database is missing: postgresql://user:password@host:port/name")
-        return {
-            "ENGINE": "django.db.backends.postgresql",
-            "NAME": name,
-            "USER": unquote(parts.username or ""),
-            "PASSWORD": unquote(parts.password or ""),
-            "HOST": unquote(parts.hostname or ""),
-            "PORT": str(parts.port or ""),
-        }
-    raise ValueError("must begin with sqlite:// or postgresql://")
-
-
 def _secret_key(text: str) -> str:
     if len(text) < 32:
         raise ValueError("needs at least 32 characters")
@@ -262,8 +240,7 @@ def _secret_key(text: str) -> str:
 
 
 def _redis_url(text: str) -> str:
-    if urlsplit(text).scheme not in ("redis", "rediss", "unix"):
-        raise ValueError("must begin with redis://, rediss:// or unix://")
+    redis_url.parse(text)
     return text
 
 

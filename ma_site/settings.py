@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import body_limits
 from broker.port import Account
+from contract import redis_url
 from ma_site import env, logs
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -126,7 +127,10 @@ SQLITE_OPTIONS = {
 }
 POSTGRESQL_OPTIONS = {"connect_timeout": 5}
 DATABASES = {"default": {**ENVIRONMENT.database, "CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}}
-DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS if "sqlite" in DATABASES["default"]["ENGINE"] else POSTGRESQL_OPTIONS
+DATABASES["default"]["OPTIONS"] = {
+    **(SQLITE_OPTIONS if "sqlite" in DATABASES["default"]["ENGINE"] else POSTGRESQL_OPTIONS),
+    **ENVIRONMENT.database["OPTIONS"],
+}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # Tests of races need what several connections really do: a file, not one shared memory.
     DATABASES["default"]["TEST"] = {"NAME": str(ENVIRONMENT.data / "test.sqlite3")}
@@ -226,7 +230,9 @@ SPECTACULAR_SETTINGS = {
 }
 
 # -- Celery -------------------------------------------------------------------------------------------------------
-CELERY_BROKER_URL = ENVIRONMENT.redis_url
+CELERY_BROKER_URL = redis_url.parse(ENVIRONMENT.redis_url).url
+# Without it kombu would take any certificate of a rediss:// server.
+CELERY_BROKER_USE_SSL = dict(redis_url.parse(ENVIRONMENT.redis_url).tls) or False
 CELERY_TASK_DEFAULT_QUEUE = "ma"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"

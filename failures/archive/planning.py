@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Max, Min, Q
 
 from agents.models import LaunchSetting
-from failures.archive import compaction, is_on, settling
+from failures.archive import compaction, is_on, jdbc, settling
 from failures.archive.anew import asked
 from failures.archive.cutting import Cut, cut, day_of
 from failures.archive.kinds import ArchivedKind, iso, kinds
@@ -67,9 +67,8 @@ def environment() -> Mapping[str, str]:
     if connection.vendor == "sqlite":
         # Read only: a database that is away is told of instead of made anew.
         return {URL: f"jdbc:sqlite:{known['NAME']}?open_mode=1&busy_timeout=20000", USER: "", PASSWORD: ""}
-    host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
     return {
-        URL: f"jdbc:postgresql://{host}:{port}/{known['NAME']}?connectTimeout=10&tcpKeepAlive=true",
+        URL: jdbc.postgresql_url(known),
         USER: str(known["USER"]),
         PASSWORD: str(known["PASSWORD"]),
     }

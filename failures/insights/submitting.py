@@ -15,6 +15,7 @@ from pathlib import Path
 from django.conf import settings
 
 from failures.archive import planning
+from failures.archive.jdbc import KeyUnreadable
 from failures.insights import processes
 from failures.insights.archive_part import drivers
 from failures.insights.holding import Hold, RunLost
@@ -140,7 +141,11 @@ def is_local(master: str) -> bool:
 
 
 def _environment(hold: Hold) -> dict[str, str]:
-    """Of all secrets of the site it gets the account of the database alone."""
+    """Of all secrets of the site it gets the account of the database alone. Raises RunFailed."""
+    try:
+        database = planning.environment()
+    except KeyUnreadable as error:
+        raise RunFailed(str(error)) from error
     kept = {
         name: value for name, value in processes.environment().items() if name in KEPT or not name.startswith("MA_")
     }
@@ -149,7 +154,7 @@ def _environment(hold: Hold) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONUNBUFFERED": "1",
-        **planning.environment(),
+        **database,
     }
 
 

@@ -1,0 +1,75 @@
+"""MA_DATABASE_URL: where the database is, and how its connection is protected. What is not understood is refused: a
+`sslmode` that is dropped would be a connection in clear."""
+
+import re
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from contract.redis_url import check_file
+
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+SSL_FILES = ("sslrootcert", "sslcert", "sslkey")
+VERIFYING = ("require", "verify-ca", "verify-full")
+
+
+def parse_database(url: str) -> dict[str, Any]:
+    """Django's DATABASES entry of `sqlite:///ABSOLUTE/PATH` or `postgresql://user:pw@host:port/name?sslmode=…`, with
+    the TLS parameters as OPTIONS. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.fragment:
+        raise ValueError("has a part after #: write # in a password as %23")
+    if parts.scheme == "sqlite":
+        return _sqlite(parts)
+    if parts.scheme in ("postgresql", "postgres"):
+        return _postgresql(parts)
+    raise ValueError("must begin with sqlite:// or postgresql://")
+
+
+def _sqlite(parts: SplitResult) -> dict[str, Any]:
+    _refuse_unknown(parts.query, ())
+    # Three slashes and four are both in use for an absolute path.
+    path = re.sub("^/+", "/", unquote(parts.path))
+    if parts.netloc or not path.startswith("/") or path == "/":
+        raise ValueError("sqlite needs an absolute path: sqlite:////var/ma/db.sqlite3 or sqlite:///var/…")
+    return {"ENGINE": "django.db.backends.sqlite3", "NAME": path, "OPTIONS": {}}
+
+
+def _postgresql(parts: SplitResult) -> dict[str, Any]:
+    name = unquote(parts.path.lstrip("/"))
+    if not name:
+        raise ValueError("the name of the database is missing: postgresql://user:password@host:port/name")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": unquote(parts.hostname or ""),
+        "PORT": str(parts.port or ""),
+        "OPTIONS": _tls(_refuse_unknown(parts.query, ("sslmode", *SSL_FILES))),
+    }
+
+
+def _refuse_unknown(query: str, known: tuple[str, ...]) -> dict[str, str]:
+    given = parse_qsl(query, keep_blank_values=True)
+    names = [name for name, _ in given]
+    if unknown := sorted({name for name in names if name not in known}):
+        allowed = f"known are {', '.join(known)}" if known else "there are none"
+        raise ValueError(f"has parameters that are not known: {', '.join(unknown)}; {allowed}")
+    if len(set(names)) < len(names):
+        raise ValueError("has a parameter twice")
+    return dict(given)
+
+
+def _tls(given: dict[str, str]) -> dict[str, str]:
+    """Files without a mode that needs TLS would be ignored whenever the server speaks without."""
+    files = [name for name in SSL_FILES if name in given]
+    mode = given.get("sslmode")
+    if mode is not None and mode not in SSL_MODES:
+        raise ValueError(f"sslmode must be one of {', '.join(SSL_MODES)}")
+    if files and mode not in VERIFYING:
+        raise ValueError(f"{', '.join(files)} needs sslmode={', '.join(VERIFYING[:-1])} or {VERIFYING[-1]}")
+    if ("sslcert" in given) != ("sslkey" in given):
+        raise ValueError("sslcert and sslkey belong together")
+    for name in files:
+        check_file(name, given[name])
+    return given

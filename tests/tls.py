@@ -1,0 +1,48 @@
+"""Certificates and servers with TLS for tests, made with the program openssl, on loopback."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Authority:
+    """An authority that signs certificates of servers and clients. Its own is `certificate`."""
+
+    folder: Path
+
+    @classmethod
+    def create(cls, folder: Path) -> "Authority":
+        folder.mkdir(parents=True)
+        key, certificate = folder / "ca.key", folder / "ca.crt"
+        _openssl(
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", f"/CN={folder.name}", "-addext", "basicConstraints=critical,CA:TRUE",
+            "-keyout", key, "-out", certificate,
+        )  # fmt: skip
+        return cls(folder)
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "ca.crt"
+
+    def sign(self, name: str, *alternatives: str, subject: str = "server") -> tuple[Path, Path]:
+        """(certificate, key) for `alternatives`, as `IP:127.0.0.1` or `DNS:db.example`."""
+        key, request, certificate = (self.folder / f"{name}.{end}" for end in ("key", "csr", "crt"))
+        _openssl(
+            "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={subject}",
+            "-keyout", key, "-out", request,
+        )  # fmt: skip
+        extensions = self.folder / f"{name}.ext"
+        extensions.write_text(f"subjectAltName={','.join(alternatives)}\n" if alternatives else "")
+        _openssl(
+            "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.folder / "ca.key",
+            "-CAcreateserial", "-days", "2", "-extfile", extensions, "-out", certificate,
+        )  # fmt: skip
+        key.chmod(0o600)
+        return certificate, key
+
+
+def _openssl(*arguments: str | Path) -> None:
+    done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
