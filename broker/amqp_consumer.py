@@ -10,8 +10,9 @@ from proton import Delivery as ProtonDelivery
 from proton import Receiver
 
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
+from broker.amqp_credit import PART_SECONDS, Credit
 from broker.amqp_transaction import ROLLBACK, Transactions
-from broker.errors import AccessRefused, AddressUnknown, BrokerError
+from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout
 from broker.outgoing import outgoing_bytes
 from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
 
@@ -148,6 +149,7 @@ class AmqpConsumer:
         for kind, context in connection.step(timeout):
             link.take(kind, context)
         link.go_on_after_rollbacks()
+        link.look_for_lost_credit()
         link.top_up()
 
     def _finish(self, link: "_Link", connection: AmqpConnection) -> None:
@@ -166,6 +168,10 @@ class AmqpConsumer:
     def window(self) -> int:
         return self._window
 
+    @property
+    def source(self) -> str:
+        return self._source
+
     def next_tag(self) -> int:
         self._tag += 1
         return self._tag
@@ -182,6 +188,8 @@ class _Link:
         self._unsettled: dict[int, ProtonDelivery] = {}
         self._counted: set[int] = set()
         self._rolling_back: list[tuple[float, ProtonDelivery, Settle]] = []
+        self._credit = Credit()
+        self._part_since = 0.0
 
     def open(self, connection: AmqpConnection, source: str) -> None:
         self._receiver: Receiver = connection.receiver(source)
@@ -209,16 +217,20 @@ class _Link:
         elif kind == LINK_OPENED and context == self._receiver:
             if attached(self._receiver):
                 self.was_open = True
+                self._credit.delivered(time.monotonic(), 0)
                 _told(self._events.opened)
                 self.top_up(force=True)
         else:
             self._transactions.advance()
 
     def _take_message(self, delivery: ProtonDelivery) -> None:
+        now = time.monotonic()
+        self._part_since = now
         if delivery.partial:
             return  # a large one comes in parts; the engine keeps them until the last
         encoded = self._receiver.recv(delivery.pending)
         self._receiver.advance()
+        self._credit.delivered(now, self._receiver.credit)
         if delivery.aborted or encoded is None:
             delivery.settle()
             return
@@ -232,13 +244,34 @@ class _Link:
         A smaller window is reached by settling. Draining would take the credit back, but a drain in the middle of a
         large message now and then cuts it off for ever.
         """
-        if not self.was_open:
+        if not self.was_open or self._credit.probing:
             return
         window = self._consumer.window
         credit = self._receiver.credit
-        missing = window - len(self._unsettled) - credit
-        if missing > 0 and (force or credit == 0 or missing * 4 >= window):
+        missing = self._credit.missing(window, len(self._unsettled), credit)
+        if missing > 0 and (force or credit <= self._credit.lost or missing * 4 >= window):
             self._receiver.flow(missing)
+
+    def look_for_lost_credit(self) -> None:
+        """A link that has credit and is quiet is probed, but never in the middle of a message: a drain may cut it off.
+        One that is cut off all the same ends the link; the broker gives it again, whole."""
+        now = time.monotonic()
+        if not self.was_open:
+            return
+        if self._receiver.current is not None:
+            if now - self._part_since > PART_SECONDS:
+                raise BrokerTimeout(f"the rest of a message did not come within {PART_SECONDS:g} s")
+            return
+        if self._credit.probing:
+            if self._receiver.credit == 0 and self._credit.probed(now):
+                log.warning("the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source)
+        elif self._may_probe and self._credit.due(now) <= 0.0:
+            self._receiver.drain(self._credit.probe(now, self._receiver.credit))
+
+    @property
+    def _may_probe(self) -> bool:
+        """Something could come by our count."""
+        return self._consumer.window > len(self._unsettled) and self._receiver.credit > 0
 
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         for tag, settle in settlements:
@@ -261,7 +294,10 @@ class _Link:
     @property
     def patience(self) -> float:
         """Seconds that a step may wait."""
-        return min(STEP, ROLLBACK) if self._rolling_back or self._transactions.pausing else STEP
+        patience = min(STEP, ROLLBACK) if self._rolling_back or self._transactions.pausing else STEP
+        if self.was_open and self._may_probe and not self._credit.probing:
+            patience = min(patience, self._credit.due(time.monotonic()))
+        return patience
 
     def transact(self, tag: int, sends: Sequence[tuple[str, bytes]], may_share: bool) -> None:
         if tag in self._unsettled:
