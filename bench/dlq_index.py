@@ -68,7 +68,7 @@ def _feed(here: Here, letters: int) -> float:
     from dlq.models import DeadLetter
 
     inbox = Inbox()
-    consumer = AmqpConsumer(here.place.amqp, DLA, dead_letter_queue(FEED), inbox)
+    consumer = AmqpConsumer(here.place.amqp, DLA, dead_letter_queue(FEED), inbox, core=True)
     feed = Feed(consumer, inbox, management(), AmqpPublisher(here.place.amqp), DLA)
     began = time.monotonic()
     feed.start()

@@ -7,6 +7,7 @@ from proton import Link, Receiver, Terminus
 
 from broker.amqp_codec import decode
 from broker.amqp_connection import DELIVERY, LINK_ENDS, AmqpConnection, refusal
+from broker.core_message import from_core
 from broker.errors import BrokerTimeout, MessageUndecodable
 from broker.port import Account, Browsed, Message
 
@@ -72,7 +73,7 @@ class AmqpBrowser:
         receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
         # Else the broker keeps every message that it sent until the link ends: 160,000 of 1 KB took 500 MB of its heap.
         receiver.snd_settle_mode = Link.SND_SETTLED
-        connection.opened(receiver, self._timeout)
+        connection.opened(receiver, self._timeout, core=True)
         return receiver
 
     def _piece(self, connection: AmqpConnection, receiver: Receiver, least: int) -> list[bytes]:
@@ -104,7 +105,7 @@ class AmqpBrowser:
             if kind == DELIVERY and context.readable:
                 came = True
                 if not context.partial:
-                    found.append(bytes(receiver.recv(context.pending) or b""))
+                    found.append(from_core(bytes(receiver.recv(context.pending) or b"")))
                     receiver.advance()
                     context.settle()
             elif kind in LINK_ENDS:

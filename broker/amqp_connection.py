@@ -37,6 +37,7 @@ from cproton import (
 )
 from proton import Collector, Connection, Data, Delivery, Endpoint, Link, ProtonException, Receiver, Sender, Transport
 
+from broker.core_tunnel import offering
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.port import Account
 
@@ -251,9 +252,43 @@ class AmqpConnection:
             link.target.address = target
         return link
 
-    def opened(self, link: Receiver | Sender, timeout: float) -> None:
-        """Opens the link and returns when the broker has it open; raises its reason when it refuses."""
+    def open_for_core(self, link: Receiver, timeout: float = CONNECT) -> None:
+        """Opens the link and asks for Core messages as they are; `broker.core_message` reads them."""
+        deadline = time.monotonic() + timeout
+        self._flush(deadline)
         link.open()
+        frames = self._transport.peek(self._pending()) or b""
+        self._send_whole(offering(frames), deadline)
+        self._transport.pop(len(frames))
+
+    def _flush(self, deadline: float) -> None:
+        """So that what is pending begins with a frame."""
+        while (pending := self._pending()) > 0:
+            frames = self._transport.peek(pending) or b""
+            self._send_whole(frames, deadline)
+            self._transport.pop(len(frames))
+
+    def _send_whole(self, data: bytes, deadline: float) -> None:
+        assert self._socket is not None
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                left = deadline - time.monotonic()
+                if left <= 0.0:
+                    raise BrokerTimeout("the broker takes nothing") from None
+                select.select([], [self._socket], [], left)
+            except OSError as error:
+                raise BrokerUnavailable(f"connection lost: {error}") from error
+
+    def opened(self, link: Receiver | Sender, timeout: float, *, core: bool = False) -> None:
+        """Opens the link and returns when the broker has it open; raises its reason when it refuses. `core`: see
+        `open_for_core`."""
+        if core and isinstance(link, Receiver):
+            self.open_for_core(link)
+        else:
+            link.open()
         deadline = time.monotonic() + timeout
         while not attached(link):
             for kind, context in self.step(max(0.0, deadline - time.monotonic())):

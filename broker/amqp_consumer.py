@@ -12,6 +12,7 @@ from proton import Receiver
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
 from broker.amqp_credit import PART_SECONDS, Credit
 from broker.amqp_transaction import ROLLBACK, Transactions
+from broker.core_message import from_core
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout
 from broker.outgoing import outgoing_bytes
 from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
@@ -44,12 +45,15 @@ class AmqpConsumer:
         prefetch: int = 0,
         *,
         name: str = "ma",
+        core: bool = False,
     ) -> None:
-        """`name`: what the broker calls the connection, see `AmqpConnection`."""
+        """`name`: what the broker calls the connection, see `AmqpConnection`. `core`: Core messages come as they are,
+        also those that the broker cannot turn into AMQP. It says of none then how often it delivered it."""
         self._account = account
         self._name = name
         self._source = f"{address}::{queue}"
         self._events = events
+        self._core = core
         self._window = prefetch
         self._lock = threading.Lock()
         self._commands: list[Command] = []
@@ -131,7 +135,7 @@ class AmqpConsumer:
             with self._lock:
                 self._connection = connection
                 self._commands.clear()  # they speak of deliveries that are gone
-            link.open(connection, self._source)
+            link.open(connection, self._source, core=self._core)
             while not self._stopping.is_set():
                 self._step(link, connection, link.patience)
             self._finish(link, connection)
@@ -191,10 +195,14 @@ class _Link:
         self._credit = Credit()
         self._part_since = 0.0
 
-    def open(self, connection: AmqpConnection, source: str) -> None:
+    def open(self, connection: AmqpConnection, source: str, *, core: bool) -> None:
         self._receiver: Receiver = connection.receiver(source)
         self._transactions = Transactions(connection, self._unsettled.get, self._counted.add, self._transaction_ended)
-        self._receiver.open()
+        self._core = core
+        if core:
+            connection.open_for_core(self._receiver)
+        else:
+            self._receiver.open()
 
     def close(self) -> None:
         self._receiver.close()
@@ -236,7 +244,8 @@ class _Link:
             return
         tag = self._consumer.next_tag()
         self._unsettled[tag] = delivery
-        _told(self._events.delivered, Delivery(tag, bytes(encoded)))
+        whole = bytes(encoded)
+        _told(self._events.delivered, Delivery(tag, from_core(whole) if self._core else whole))
 
     def top_up(self, force: bool = False) -> None:
         """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames.

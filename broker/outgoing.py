@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from broker.amqp_codec import encode
 from broker.port import Message
+from contract.properties import BROKER_ID, NOT_CONVERTIBLE
 from contract.typed import Typed
 
 
 def outgoing_bytes(message: Message) -> bytes:
-    """What goes to the wire. The delivery count is the broker's note: a copy of a dead letter begins anew.
+    """What goes to the wire. The delivery count is the broker's note, and why a Core message could not be converted is
+    ours: a copy of a dead letter begins anew.
 
     Raises ValueError for what AMQP cannot carry, and for a text outside of the body that is not good Unicode: the
     broker takes such a message, but no filter of its queues can read it, so its dead letter would reach the feed only.
@@ -18,7 +20,10 @@ def outgoing_bytes(message: Message) -> bytes:
         _check_item(item, f"property {name!r:.80}")
     for name in _TEXTS:
         _check_text(getattr(message, name), name)
-    return encode(replace(message, delivery_count=0) if message.delivery_count else message)
+    if message.delivery_count or NOT_CONVERTIBLE in message.annotations:
+        kept = {name: item for name, item in message.annotations.items() if name not in (NOT_CONVERTIBLE, BROKER_ID)}
+        message = replace(message, delivery_count=0, annotations=kept)
+    return encode(message)
 
 
 _TEXTS = (

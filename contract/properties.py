@@ -28,6 +28,11 @@ ANNOTATED_ORIG_ADDRESS = "x-opt-ORIG-ADDRESS"
 ANNOTATED_ORIG_QUEUE = "x-opt-ORIG-QUEUE"
 ANNOTATED_ORIG_MESSAGE_ID = "x-opt-ORIG-MESSAGE-ID"
 JMS_KIND = "x-opt-jms-msg-type"
+# Ours, annotations of a Core message that the broker cannot turn into AMQP and that was read as it is: why, and which
+# one of the broker's messages it was.
+NOT_CONVERTIBLE = "x-opt-ma-not-convertible"
+BROKER_ID = "x-opt-ma-broker-id"
+BYTES_IN_STREAM, MALFORMED_BODY = "bytes_in_stream", "malformed_body"
 
 # Queues of the dead-letter address.
 DEAD_LETTER_PREFIX = "DLQ."

@@ -15,7 +15,7 @@ from broker.amqp_codec import decode
 from broker.errors import BrokerError, MessageUndecodable
 from broker.port import Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
-from dlq import crash, index, queue_state
+from dlq import crash, index, queue_state, undelivered
 from dlq.models import DeadLetter
 from dlq.queue_names import QueueNames
 from dlq.reading import origin_of, read_letter
@@ -76,6 +76,8 @@ class Feed:
         self._next_sign = 0.0
         self._window = FIRST_WINDOW
         self._draining = False
+        self._forgot_at_opening = 0
+        self._deaths: list[undelivered.FurtherDeath] = []
 
     def start(self) -> None:
         self._consumer.start()
@@ -130,6 +132,17 @@ class Feed:
             sign_of_life("feed", now)
             self._next_sign = time.monotonic() + SIGN_EVERY
             self._look_at_backlog(now)
+            self._look_at_undelivered(now)
+
+    def _look_at_undelivered(self, now: datetime) -> None:
+        try:
+            if self._forgot_at_opening != self._inbox.openings:
+                opening = self._inbox.openings
+                undelivered.forget_before_restart(self._management, now)
+                self._forgot_at_opening = opening
+            undelivered.note_taken_out(undelivered.take_out(self._management), now)
+        except BrokerError as error:
+            log.info("undeliverable messages stay in their queues for now", reason=str(error))
 
     def _look_at_backlog(self, now: datetime) -> None:
         """Too many: that all queues are to be walked is written down before the first letter is passed over."""
@@ -151,8 +164,10 @@ class Feed:
             opening = self._inbox.openings
             self._node_id = str(self._management.attribute("broker", "NodeID"))
             self._node_of_opening = opening
+        self._deaths = []
         rows = [row for delivery in deliveries if (row := self._row(delivery.encoded, now)) is not None]
         new = index.store_safely(rows, now)
+        undelivered.keep_one_letter(self._management, self._deaths, now)
         log.info("letters stored", new=len(new), known=len(rows) - len(new), passed_over=len(deliveries) - len(rows))
 
     def _row(self, encoded: bytes, now: datetime) -> DeadLetter | None:
@@ -161,6 +176,8 @@ class Feed:
             return None
         row, message = read_letter(encoded, self._node_id, now)
         row.queue = self._queue_of(row, message)
+        if death := undelivered.death_of(row, message):
+            self._deaths.append(death)
         return row
 
     def _lies_where_a_walk_finds_it(self, encoded: bytes) -> bool:

@@ -21,6 +21,7 @@ from dlq.models.replay import (
 )
 from dlq.models.report import LetterReport
 from dlq.models.saved_filter import SavedFilter
+from dlq.models.undelivered import UndeliveredMessage
 from dlq.models.waiting import Fate, WaitingAction, WaitingItem, WaitingKind, WaitingPart, WaitingState
 from dlq.models.whole import OPEN_FETCHES, FetchState, WholeFetch
 from dlq.models.words import WordRebuild
@@ -53,6 +54,7 @@ __all__ = [
     "Scope",
     "SliceState",
     "Taking",
+    "UndeliveredMessage",
     "WaitingAction",
     "WaitingItem",
     "WaitingKind",

@@ -12,7 +12,7 @@ from agents.pages.consoles import link, page
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
-from contract.properties import BROKERS_OWN, dead_letter_queue
+from contract.properties import BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq.binned.returns import put_back_of
 from dlq.letters_for import found, letters_for, queues_for
@@ -56,6 +56,7 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         message=message,
         body=body,
         problem=problem,
+        undeliverable=_undeliverable(message),
         look=look,
         tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
         content=shown(body, look) if body else MASK if hidden else hexadecimal(bytes(letter.encoded)[:4096]),
@@ -105,6 +106,16 @@ def _read(letter: DeadLetter) -> tuple[Message | None, Body | None, str]:
     except MessageUndecodable as error:
         return None, None, letter.problem or str(error)
     return message, body_of(message, letter.jms_kind), letter.problem
+
+
+def _undeliverable(message: Message | None) -> str:
+    """Why no agent was given it; empty: it could be."""
+    reason = message.annotations.get(NOT_CONVERTIBLE) if message else None
+    if reason is None:
+        return ""
+    if reason.value == BYTES_IN_STREAM:
+        return _("The broker cannot deliver it to agents: it is a JMS stream message that holds bytes.")
+    return _("The broker cannot deliver it to agents: its body is not what its JMS kind says.")
 
 
 def _look(request: HttpRequest, body: Body | None) -> Look:

@@ -12,6 +12,7 @@ from ma_site.checks import (
     redis,
     tokens,
     topology,
+    undelivered,
     unreadable,
 )
 from ma_site.checks.finding import Finding, run_checks
@@ -30,5 +31,6 @@ __all__ = [
     "run_checks",
     "tokens",
     "topology",
+    "undelivered",
     "unreadable",
 ]

@@ -25,6 +25,7 @@ from agents.services.policy_drift import drifting
 from broker.errors import BrokerError
 from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
+from dlq.undelivered import by_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState
 from failures.retention.turns import EVERY as RETENTION_EVERY
 from ma_site.pages.part import DEGRADED, DOWN, OK, SHOWN, UNUSED, Part
@@ -55,6 +56,7 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         _feed_lag(),
         _unknown(),
         *_unreadable(),
+        *_undelivered(),
         _provisioning(now),
         *_records(now),
         _retention(now),
@@ -224,6 +226,25 @@ def _unreadable() -> list[Part]:
     )
     todo = _("No agent got them and no letter shows them. Look with a JMS (Core) client; then tell their producer.")
     return [Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)]
+
+
+def _undelivered() -> list[Part]:
+    """Nothing while there is none. The dead letters say which they are; this says which figures are wrong."""
+    found = by_queue()
+    if not found:
+        return []
+    number_of = sum(messages for _queue, messages, _too_low in found)
+    says = ngettext(
+        "%(n)s message that the broker cannot deliver to agents",
+        "%(n)s messages that the broker cannot deliver to agents",
+        number_of,
+    ) % {"n": number(number_of)}
+    wrong = [f"{queue} −{number(too_low)}" for queue, _messages, too_low in found if too_low]
+    if wrong:
+        told = _("the broker counts too few in: %(queues)s") % {"queues": ", ".join(wrong[:10])}
+        says = f"{says}; {told}"
+    todo = _("Each is one dead letter: edit and replay it. The broker's counts are right again after its restart.")
+    return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
 
 
 def _provisioning(now: datetime) -> Part:

@@ -35,8 +35,7 @@ MAP, STREAM = 5, 6
 def send_core(house: RealHouse, setting: Setting, kind: int, body: bytes) -> None:
     """A Core message with that body, put on the queue by the broker's management."""
     account = house.service.publisher
-    encoded = base64.b64encode(body).decode()
-    arguments = ({"s": "x"}, kind, encoded, True, account.user, account.password)
+    arguments = ({"s": "x"}, kind, base64.b64encode(body).decode(), True, account.user, account.password)
     house.management.call(f"queue.{setting.key}", "sendMessage", *arguments)
 
 
@@ -73,6 +72,20 @@ def stream_body() -> bytes:
             b"\x07" + struct.pack(">q", 2**40),
             b"\x09" + struct.pack(">d", 0.1),
             b"\x0a\x01" + struct.pack(">i", 5) + "текст".encode("utf-16-be"),
+        )
+    )
+
+
+def stream_body_of_long_texts() -> bytes:
+    """Texts from 9 characters on are Java's UTF-8, and from 4095 bytes of it on UTF-16."""
+    middle, long = "grüße \N{SNOWMAN} äöü", "ж" * 5000
+    encoded = middle.encode()
+    return b"".join(
+        (
+            b"\x0a\x01" + struct.pack(">i", len(middle)) + struct.pack(">H", len(encoded)) + encoded,
+            b"\x0a\x01" + struct.pack(">i", len(long)) + simple_string(long),
+            b"\x0a\x00",
+            b"\x0b" + "Ж".encode("utf-16-be"),
         )
     )
 

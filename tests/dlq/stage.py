@@ -97,7 +97,7 @@ class Stage:
     def feed(self) -> Feed:
         inbox = Inbox()
         account = self.account("ops", "amqp")
-        consumer = AmqpConsumer(account, DLA, "DLQ.feed", inbox)
+        consumer = AmqpConsumer(account, DLA, "DLQ.feed", inbox, core=True)
         return Feed(consumer, inbox, self.management, AmqpPublisher(account), DLA)
 
     def follow(self, done: Callable[[], bool], seconds: float = 20) -> None:

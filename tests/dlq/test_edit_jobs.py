@@ -36,7 +36,8 @@ jobs.send = lambda *_, **__: True
 pool, destination = Pool.objects.create(name="p"), Destination.objects.create(name="t.{key}")
 setting = LaunchSetting.objects.create(key="{key}", agent="a", pool=pool, destination=destination)
 inbox, account = Inbox(), settings.MA_BROKER_AMQP
-feed = Feed(AmqpConsumer(account, "MA.DLA", "DLQ.feed", inbox), inbox, management(), AmqpPublisher(account), "MA.DLA")
+consumer = AmqpConsumer(account, "MA.DLA", "DLQ.feed", inbox, core=True)
+feed = Feed(consumer, inbox, management(), AmqpPublisher(account), "MA.DLA")
 feed.start()
 while DeadLetter.objects.count() < 3:
     feed.step()

@@ -53,7 +53,8 @@ def prepare(key: str, count: int) -> list[int]:
     LaunchSetting.objects.create(key=key, agent="a", pool=pool, destination=destination)
     User.objects.get_or_create(username="operator")
     inbox, account = Inbox(), settings.MA_BROKER_AMQP
-    feed = Feed(AmqpConsumer(account, DLA, "DLQ.feed", inbox), inbox, management(), AmqpPublisher(account), DLA)
+    consumer = AmqpConsumer(account, DLA, "DLQ.feed", inbox, core=True)
+    feed = Feed(consumer, inbox, management(), AmqpPublisher(account), DLA)
     feed.start()
     rows = DeadLetter.objects.filter(setting_key=key).order_by("pk")
     deadline = time.monotonic() + 30

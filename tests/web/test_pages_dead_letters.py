@@ -5,7 +5,9 @@ import re
 import pytest
 
 from agents.pages import lists
+from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
+from contract.properties import BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
 from dlq.pages.bodies import Look, body_of, pretty, shown
@@ -311,3 +313,18 @@ def test_the_fingerprint_of_a_letter_is_shown_whole(world: World) -> None:
     letter = make_letter(world, KEY, "x", fingerprint=fingerprint)
 
     assert f"Fingerprint {fingerprint} " in looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
+
+
+def test_a_letter_that_the_broker_cannot_deliver_says_so_and_what_to_do(world: World) -> None:
+    stream = Message(
+        body=Typed("list", (Typed("binary", b"\x00\xff"),)),
+        annotations={NOT_CONVERTIBLE: Typed("string", BYTES_IN_STREAM)},
+    )
+    letter, other = dead(world)[:2]
+    letter.encoded = encode(stream)
+    letter.save()
+    client = signed_in(world, "viewer")
+    text = looked_at(client, f"/letters/{letter.pk}/").text
+    assert "The broker cannot deliver it to agents: it is a JMS stream message that holds bytes." in text
+    assert "Edit and replay it: the copy can be delivered." in text
+    assert "cannot deliver it" not in looked_at(client, f"/letters/{other.pk}/").text

@@ -15,7 +15,9 @@ from agents.models import Activation, Destination, LaunchSetting, Pool, Provisio
 from agents.pages import figures
 from agents.services import patience
 from broker.errors import BrokerTimeout, ManagementFailed
+from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord
+from ma_site.checks import undelivered
 from ma_site.pages import health
 from tests.web.factories import World, make_people
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
@@ -306,6 +308,20 @@ def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pyte
     Pool.objects.get(name="main").servers.add(Server.objects.get(name="srv-5"))
     assert "Health degraded" in looked_at(client, "/health/").text
     assert re.search(r"srv-5 was never heard: start a KMA with its token", looked_at(client, "/").text)
+
+
+def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_that_are_wrong(world: World) -> None:
+    client = signed_in(world, "viewer")
+    assert "Undeliverable messages" not in looked_at(client, "/health/").text
+
+    for number, deaths in enumerate((1, 3)):
+        UndeliveredMessage.objects.create(
+            node_id="n", queue="orders-export", message_id=number, letter_id=9, reason="bytes_in_stream", deaths=deaths
+        )
+    text = looked_at(client, "/health/").text
+    assert "2 messages that the broker cannot deliver to agents" in text
+    assert "the broker counts too few in: orders-export −2" in text
+    assert [finding.ok for finding in undelivered.check(timezone.now())] == [False]
 
 
 def test_messages_that_the_broker_could_not_read_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         self._wait_for_own_broker(stopping)
         inbox = Inbox()
         account, dla = settings.MA_BROKER_AMQP, settings.MA_DLA_ADDRESS
-        consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox)
+        consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox, core=True)
         feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla)
         log.info("feed starts", queue=dead_letter_queue(FEED))
         sweep = Sweep(management(), AmqpBrowser(account), dla)

@@ -1,0 +1,335 @@
+"""A Core message as the broker tunnels it through AMQP -> the AMQP message that stands for it.
+
+The broker's own conversion fails for some legal messages, and cuts compressed ones; a message that it cannot convert it
+takes from whoever consumes or browses (docs/broker.md). Asked for it, it sends Core messages as they are: see
+`broker.core_tunnel`. What it would have made of them is made here, equal in everything that it can convert.
+
+A Core message is headers, properties and a body of one of the kinds of JMS, texts in UTF-16; a large one's body comes
+in sections of its own. Pure.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from broker.amqp_codec import encode, instant
+from broker.port import NULL, BodyKind, Message
+from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, inflated
+from contract.properties import BROKER_ID, BYTES_IN_STREAM, JMS_KIND, MALFORMED_BODY, NOT_CONVERTIBLE
+from contract.typed import Typed
+
+_DATA = b"\x00\x53\x75\xb0"
+# Bytes of Core's packets that the end of the body is counted from.
+_PACKET = 13
+_OBJECT, _TEXT, _BYTES, _MAP, _STREAM = 2, 3, 4, 5, 6
+# `x-opt-jms-msg-type` of each kind.
+_JMS_KINDS = {_OBJECT: 1, _MAP: 2, _BYTES: 3, _STREAM: 4, _TEXT: 5}
+_JAVA_OBJECT = "application/x-java-serialized-object"
+_PREFIXES = {"queue://": 0, "topic://": 1, "temp-queue://": 2, "temp-topic://": 3}
+_QUEUE, _TOPIC = 0, 1
+_HIDDEN = ("__AMQ_CID", "_AMQ_ROUTE_TO")
+# What an AMQP message left on the Core message that it was made into, and what the broker's own conversion leaves.
+_AMQP = "JMS_AMQP_"
+_CONTENT_TYPE, _CONTENT_ENCODING = f"{_AMQP}ContentType", f"{_AMQP}ContentEncoding"
+_REPLY_TO_GROUP = f"{_AMQP}ReplyToGroupID"
+_ANNOTATION = f"{_AMQP}MA_"
+_LEFT_OF_AMQP = (
+    *(_CONTENT_TYPE, _CONTENT_ENCODING, _REPLY_TO_GROUP, _ANNOTATION),
+    *(f"{_AMQP}{rest}" for rest in ("HEADER", "PROPERTIES", "NATIVE", "ORIGINAL_ENCODING", "FirstAcquirer")),
+    *(f"{_AMQP}{rest}" for rest in ("DA_", "FT_", "ENCODED_")),
+)
+# Properties that are fields of an AMQP message.
+_AS_FIELDS = frozenset(
+    {"_AMQ_GROUP_ID", "_AMQ_GROUP_SEQUENCE", "_AMQ_VALIDATED_USER", "_AMQ_ROUTING_TYPE", "_AMQ_SCHED_DELIVERY"}
+    | {"NATIVE_MESSAGE_ID", "_AMQ_INGRESS_TIMESTAMP", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID"}
+)
+_NUMBERS = {2: ("boolean", ">?"), 3: ("byte", ">b"), 5: ("short", ">h"), 6: ("int", ">i"), 7: ("long", ">q")}
+_NUMBERS |= {8: ("float", ">f"), 9: ("double", ">d")}
+_NULL, _BYTE_ARRAY, _STRING, _CHAR = 0, 4, 10, 11
+
+
+class _Malformed(ValueError):
+    """It does not say what its kind says."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    broker_id: int
+    address: str
+    user_id: bytes
+    kind: int
+    durable: bool
+    expires_at: int
+    created_at: int
+    priority: int
+    properties: dict[str, Typed]
+
+
+def from_core(encoded: bytes) -> bytes:
+    """The AMQP message that stands for a tunneled one; any other as it is. Never raises for what is in it: a body that
+    cannot be read stays as the bytes that it is."""
+    if encoded[:4] != _DATA:
+        return encoded
+    try:
+        head, body = _parts(encoded)
+    except (ValueError, struct.error, IndexError):
+        return encoded
+    return encode(_message(head, body))
+
+
+def _parts(encoded: bytes) -> tuple[_Head, bytes]:
+    sections = _sections(encoded)
+    if len(sections) == 1 and (found := _standard(sections[0])) is not None:
+        return found
+    return _head(sections[0]), b"".join(sections[1:])
+
+
+def _sections(encoded: bytes) -> list[bytes]:
+    sections, at = [], 0
+    while at < len(encoded):
+        if encoded[at : at + 4] != _DATA:
+            raise _Malformed("a section that is no data")
+        end = at + 8 + int.from_bytes(encoded[at + 4 : at + 8])
+        if end > len(encoded):
+            raise _Malformed("a section is cut")
+        sections.append(encoded[at + 8 : end])
+        at = end
+    return sections
+
+
+def _standard(section: bytes) -> tuple[_Head, bytes] | None:
+    """A message that is not large: size, where the body ends, the body, the head."""
+    if len(section) < 8 or int.from_bytes(section[:4]) != len(section) - 4:
+        return None
+    end = 8 + int.from_bytes(section[4:8]) - _PACKET
+    if not 8 <= end <= len(section):
+        return None
+    return _head(section[end:]), section[8:end]
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.data):
+            raise _Malformed("it is cut")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def text(self) -> str:
+        return self.take(self.number(">i")).decode("utf-16-le", "surrogatepass")
+
+    def optional_text(self) -> str | None:
+        return self.text() if self.number(">b") else None
+
+    def stream_text(self) -> str | None:
+        """Of a stream: short ones in UTF-16 of the other order, those below 4 KB in Java's UTF-8, long ones as text."""
+        if not self.number(">b"):
+            return None
+        length = self.number(">i")
+        if length < 9:
+            return self.take(2 * length).decode("utf-16-be", "surrogatepass")
+        if length < 0xFFF:
+            return _java_text(self.take(self.number(">H")))
+        return self.text()
+
+    def value(self, kind: int, text: Callable[[], str | None]) -> Typed:
+        if kind == _NULL:
+            return NULL
+        if kind == _STRING:
+            found = text()
+            return NULL if found is None else Typed("string", found)
+        if kind == _BYTE_ARRAY:
+            return Typed("binary", self.take(self.number(">i")))
+        if kind == _CHAR:
+            return Typed("char", chr(self.number(">H")))
+        if kind not in _NUMBERS:
+            raise _Malformed(f"there is no type {kind}")
+        name, form = _NUMBERS[kind]
+        return Typed(name, self.number(form))
+
+    def names(self) -> dict[str, Typed]:
+        if not self.number(">b"):
+            return {}
+        number = self.number(">i")
+        return {self.text(): self.value(self.number(">b"), self.text) for _ in range(number)}
+
+    def end(self) -> None:
+        if self.at != len(self.data):
+            raise _Malformed("there is more than it says")
+
+
+def _java_text(data: bytes) -> str:
+    """Java's own UTF-8: surrogates one by one, and no byte 0."""
+    text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _head(data: bytes) -> _Head:
+    reader = _Reader(data)
+    broker_id = reader.number(">q")
+    address = reader.optional_text() or ""
+    user_id = reader.take(16) if reader.number(">b") else b""
+    kind, durable = reader.number(">b"), reader.number(">?")
+    expires_at, created_at, priority = reader.number(">q"), reader.number(">q"), reader.number(">b")
+    properties = reader.names()
+    reader.end()
+    return _Head(broker_id, address, user_id, kind, durable, expires_at, created_at, priority, properties)
+
+
+# -- the message that stands for it ------------------------------------------------------------------------------------
+
+
+def _message(head: _Head, body: bytes) -> Message:
+    properties = head.properties
+    whole = inflated(body, properties)
+    annotations = {JMS_KIND: Typed("byte", _JMS_KINDS.get(head.kind, 0))}
+    kept = properties
+    if whole is not None:
+        kept = {name: item for name, item in properties.items() if name not in (LARGE_COMPRESSED, LARGE_SIZE)}
+        body = whole
+    try:
+        kind, content = _body(head.kind, body)
+    except (ValueError, struct.error):
+        kind, content = BodyKind.DATA, Typed("binary", body)
+        annotations[NOT_CONVERTIBLE] = Typed("string", MALFORMED_BODY)
+    if head.kind == _STREAM and any(item.type == "binary" for item in _items(content)):
+        annotations[NOT_CONVERTIBLE] = Typed("string", BYTES_IN_STREAM)
+    if NOT_CONVERTIBLE in annotations:
+        annotations[BROKER_ID] = Typed("long", head.broker_id)
+    message = Message(
+        body=content,
+        body_kind=kind,
+        properties=_application(kept),
+        annotations=annotations,
+        durable=head.durable,
+        priority=head.priority,
+        created_at=instant(head.created_at) if head.created_at else None,
+        expires_at=instant(head.expires_at) if head.expires_at else None,
+        ttl_ms=_left(head.expires_at),
+    )
+    return _addressed(message, head)
+
+
+def _items(content: Typed) -> tuple[Typed, ...]:
+    return content.value if content.type == "list" else ()
+
+
+def _left(expires_at: int) -> int:
+    if not expires_at:
+        return 0
+    left = expires_at - int(datetime.now(UTC).timestamp() * 1000)
+    return max(1, left) & 0xFFFFFFFF
+
+
+def _body(kind: int, body: bytes) -> tuple[BodyKind, Typed]:
+    reader = _Reader(body)
+    if kind == _BYTES:
+        return BodyKind.DATA, Typed("binary", body)
+    if kind == _OBJECT:
+        return BodyKind.DATA, Typed("binary", reader.take(reader.number(">i")))
+    if kind == _MAP:
+        entries = reader.names()
+        return BodyKind.VALUE, Typed("map", tuple((Typed("string", name), item) for name, item in entries.items()))
+    if kind == _STREAM:
+        items = []
+        while reader.at < len(body):
+            items.append(reader.value(reader.number(">b"), reader.stream_text))
+        return BodyKind.VALUE, Typed("list", tuple(items))
+    text = reader.optional_text() if body else None
+    return BodyKind.VALUE, NULL if text is None else Typed("string", text)
+
+
+def _application(properties: dict[str, Typed]) -> dict[str, Typed]:
+    """What a producer or the broker set; `JMSXDeliveryCount` the broker's conversion adds to every one."""
+    kept = {
+        name: item
+        for name, item in properties.items()
+        if name not in _AS_FIELDS
+        and not name.startswith((*_HIDDEN, *_LEFT_OF_AMQP))
+        and (not name.startswith("JMS") or name.startswith(("JMSX", "JMS_")))
+    }
+    kept["JMSXDeliveryCount"] = kept.get("JMSXDeliveryCount", NULL)
+    return kept
+
+
+def _addressed(message: Message, head: _Head) -> Message:
+    def text(*names: str) -> str:
+        found = (head.properties[name] for name in names if name in head.properties)
+        return next((str(item.value) for item in found if item.type != "null"), "")
+
+    annotations = dict(message.annotations)
+    routing = head.properties.get("_AMQ_ROUTING_TYPE")
+    if head.address:
+        topic = routing is not None and routing.value == 0
+        kind = next((kind for prefix, kind in _PREFIXES.items() if head.address.startswith(prefix)), None)
+        annotations["x-opt-jms-dest"] = Typed("byte", kind if kind is not None else _TOPIC if topic else _QUEUE)
+    if reply_to := text("JMSReplyTo"):
+        kind = next((kind for prefix, kind in _PREFIXES.items() if reply_to.startswith(prefix)), _QUEUE)
+        annotations["x-opt-jms-reply-to"] = Typed("byte", kind)
+    if "_AMQ_INGRESS_TIMESTAMP" in head.properties:
+        annotations["x-opt-ingress-time"] = head.properties["_AMQ_INGRESS_TIMESTAMP"]
+    for name, item in head.properties.items():
+        if name.startswith(_ANNOTATION):
+            annotations.setdefault(name.removeprefix(_ANNOTATION), item)
+    sequence = head.properties.get("_AMQ_GROUP_SEQUENCE", head.properties.get("JMSXGroupSeq"))
+    native = text("NATIVE_MESSAGE_ID")
+    correlation = head.properties.get("JMSCorrelationID", NULL)
+    return replace(
+        message,
+        annotations=annotations,
+        message_id=_id(native) if native else _own_id(head.user_id),
+        correlation_id=_id(correlation.value) if correlation.type == "string" else _given(correlation),
+        to=_bare(head.address),
+        reply_to=_bare(reply_to),
+        subject=text("JMSType"),
+        content_type=text(_CONTENT_TYPE) or (_JAVA_OBJECT if head.kind == _OBJECT else ""),
+        content_encoding=text(_CONTENT_ENCODING),
+        reply_to_group_id=text(_REPLY_TO_GROUP),
+        group_id=text("_AMQ_GROUP_ID", "JMSXGroupID"),
+        group_sequence=sequence.value & 0xFFFFFFFF if sequence is not None and isinstance(sequence.value, int) else 0,
+        user_id=text("_AMQ_VALIDATED_USER", "JMSXUserID").encode("utf-8", "surrogatepass"),
+    )
+
+
+def _given(item: Typed) -> Typed | None:
+    return None if item.type == "null" else item
+
+
+def _own_id(user_id: bytes) -> Typed | None:
+    return Typed("string", f"ID:{UUID(bytes=user_id)}") if user_id else None
+
+
+def _id(text: str) -> Typed:
+    """An AMQP id that was written as text, with its type."""
+    for prefix, read in _ID_FORMS.items():
+        if text.startswith(prefix):
+            try:
+                return read(text.removeprefix(prefix))
+            except ValueError:
+                break
+    return Typed("string", text)
+
+
+_ID_FORMS: dict[str, Callable[[str], Typed]] = {
+    "ID:AMQP_NO_PREFIX:": lambda text: Typed("string", text),
+    "ID:AMQP_STRING:": lambda text: Typed("string", text),
+    "ID:AMQP_UUID:": lambda text: Typed("uuid", str(UUID(text))),
+    "ID:AMQP_ULONG:": lambda text: Typed("ulong", int(text)),
+    "ID:AMQP_BINARY:": lambda text: Typed("binary", bytes.fromhex(text)),
+}
+
+
+def _bare(address: str) -> str:
+    for prefix in _PREFIXES:
+        if address.startswith(prefix):
+            return address.removeprefix(prefix)
+    return address

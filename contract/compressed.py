@@ -1,0 +1,48 @@
+"""Bodies that a Core client compressed (`compressLargeMessage`): two properties say so. Pure.
+
+The broker hands an AMQP consumer only the head of such a bytes message, as many bytes as the compressed body has.
+"""
+
+import zlib
+from collections.abc import Mapping
+
+from contract.typed import Typed
+
+LARGE_COMPRESSED = "_AMQ_LARGE_COMPRESSED"
+LARGE_SIZE = "_AMQ_LARGE_SIZE"
+# Bytes of the largest body that is inflated here.
+MOST_BYTES = 256 * 1024 * 1024
+
+
+def declared_size(compressed: object, size: object) -> int | None:
+    """How large the body is by the values of the two properties; None: it was not compressed."""
+    if compressed is not True or not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        return None
+    return size
+
+
+def missing_bytes(body: object, compressed: object, size: object) -> int:
+    """How much of a body that came as bytes is missing; 0: nothing."""
+    declared = declared_size(compressed, size)
+    if declared is None or not isinstance(body, bytes | bytearray | memoryview):
+        return 0
+    return max(0, declared - len(body))
+
+
+def inflated(body: bytes, properties: Mapping[str, Typed]) -> bytes | None:
+    """The body as its sender wrote it: exactly as long as he said. None: it was not compressed, or says otherwise."""
+    declared = declared_size(_value(properties, LARGE_COMPRESSED), _value(properties, LARGE_SIZE))
+    if declared is None or declared > MOST_BYTES:
+        return None
+    engine = zlib.decompressobj()
+    try:
+        whole = engine.decompress(body, declared + 1)
+    except zlib.error:
+        return None
+    exact = engine.eof and not engine.unused_data and not engine.unconsumed_tail
+    return whole if exact and len(whole) == declared else None
+
+
+def _value(properties: Mapping[str, Typed], name: str) -> object:
+    item = properties.get(name)
+    return None if item is None else item.value

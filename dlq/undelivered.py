@@ -1,0 +1,114 @@
+"""Messages that the broker cannot turn into AMQP: each ends as one dead letter, however often it comes back.
+
+The broker sends such a message to the dead letters and yet leaves it with the link that should have had it. When that
+link ends it is in the subscription again, and dies again with the next one: a further letter of the same death. Here
+those further letters are removed, and the message itself as soon as no consumer is there to take it (docs/broker.md).
+
+Killed before a row is written: the letter comes again, as it is not accepted. Killed between the row and the removal:
+the same, and the row says which letter stays. A removal names one message of one queue, so it may be repeated.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+from django.db.models import Count, F, Sum
+
+from broker.errors import ManagementFailed
+from broker.port import Management, Message
+from contract.properties import BROKER_ID, NOT_CONVERTIBLE
+from dlq import crash
+from dlq.models import DeadLetter, UndeliveredMessage
+
+log = structlog.get_logger(__name__)
+
+# Queues that are asked at a time, and messages of one that are taken out.
+MOST_QUEUES, MOST_MESSAGES = 20, 500
+MOST_TOLD = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherDeath:
+    """What a dead letter says of a message that could not be delivered. `letter_queue` holds the letter."""
+
+    node_id: str
+    queue: str
+    message_id: int
+    letter_queue: str
+    letter_id: int
+    reason: str
+
+
+def death_of(row: DeadLetter, message: Message | None) -> FurtherDeath | None:
+    """None: the message could be delivered, or nobody says where it was."""
+    if message is None or NOT_CONVERTIBLE not in message.annotations or BROKER_ID not in message.annotations:
+        return None
+    if not row.orig_queue or row.orig_message_id < 0:
+        return None
+    reason, letter_id = str(message.annotations[NOT_CONVERTIBLE].value), int(message.annotations[BROKER_ID].value)
+    return FurtherDeath(row.node_id, row.orig_queue, row.orig_message_id, row.queue, letter_id, reason)
+
+
+def keep_one_letter(management: Management, deaths: Iterable[FurtherDeath], now: datetime) -> None:
+    """Of each message the first letter stays. Raises BrokerError; then call it again."""
+    for death in deaths:
+        known, new = UndeliveredMessage.objects.get_or_create(
+            node_id=death.node_id,
+            queue=death.queue,
+            message_id=death.message_id,
+            defaults={"letter_id": death.letter_id, "reason": death.reason, "first_at": now, "last_at": now},
+        )
+        crash.point("undelivered: noted")
+        if new:
+            log.warning("the broker could not deliver a message", queue=death.queue, reason=death.reason)
+        elif known.letter_id != death.letter_id and _remove(management, death.letter_queue, death.letter_id):
+            rows = UndeliveredMessage.objects.filter(pk=known.pk)
+            rows.update(deaths=F("deaths") + 1, last_at=now, taken_out_at=None)
+
+
+def take_out(management: Management) -> Sequence[UndeliveredMessage]:
+    """Those that wait in a subscription without a consumer, for good. Raises BrokerError."""
+    waiting = UndeliveredMessage.objects.filter(taken_out_at=None)
+    return [row for queue in _queues(waiting.values_list("queue", flat=True)) for row in _take_out(management, queue)]
+
+
+def _queues(names: Iterable[str]) -> list[str]:
+    return sorted(set(names))[:MOST_QUEUES]
+
+
+def _take_out(management: Management, queue: str) -> list[UndeliveredMessage]:
+    rows = UndeliveredMessage.objects.filter(taken_out_at=None, queue=queue)
+    try:
+        if int(management.attribute(f"queue.{queue}", "ConsumerCount")):
+            return []
+    except ManagementFailed:
+        rows.delete()  # with the queue
+        return []
+    return [row for row in rows[:MOST_MESSAGES] if _remove(management, queue, row.message_id)]
+
+
+def note_taken_out(rows: Sequence[UndeliveredMessage], now: datetime) -> None:
+    if rows:
+        UndeliveredMessage.objects.filter(pk__in=[row.pk for row in rows]).update(taken_out_at=now)
+        log.info("undeliverable messages taken out of their queues", number=len(rows))
+
+
+def forget_before_restart(management: Management, now: datetime) -> None:
+    """The broker has forgotten what it held when it started, and counts anew."""
+    running = timedelta(milliseconds=int(management.attribute("broker", "UptimeMillis")))
+    UndeliveredMessage.objects.filter(last_at__lt=now - running).delete()
+
+
+def by_queue() -> list[tuple[str, int, int]]:
+    """Of each subscription: messages, and how many of them the broker counted down too often."""
+    rows = UndeliveredMessage.objects.values("queue").annotate(number=Count("id"), deaths=Sum("deaths"))
+    return [(row["queue"], row["number"], row["deaths"] - row["number"]) for row in rows.order_by("queue")[:MOST_TOLD]]
+
+
+def _remove(management: Management, queue: str, message_id: int) -> bool:
+    try:
+        return bool(management.call(f"queue.{queue}", "removeMessage", message_id))
+    except ManagementFailed as error:
+        log.info("nothing to remove", queue=queue, reason=str(error))
+        return False

@@ -1,0 +1,56 @@
+"""Messages that the broker cannot turn into AMQP, and what lies in a queue of the broker whatever it counts."""
+
+import base64
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from broker.amqp_adapter import AmqpConsumer
+from tests.broker import jms_messages
+from tests.dlq.processes import Processes
+from tests.dlq.stage import Seen, Stage
+
+
+def send_undeliverable(stage: Stage, key: str, number: int = 1) -> None:
+    account = stage.service.publisher
+    body = base64.b64encode(jms_messages.stream_body_with_bytes()).decode()
+    for _ in range(number):
+        arguments = ({"s": "x"}, jms_messages.STREAM, body, True, account.user, account.password)
+        stage.management.call(f"queue.{key}", "sendMessage", *arguments)
+
+
+def attach(stage: Stage, key: str) -> AmqpConsumer:
+    """As a KMA does."""
+    consumer = AmqpConsumer(stage.account("kma", "amqp"), f"t.{key}", key, Seen(), 50)
+    consumer.start()
+    return consumer
+
+
+def in_queue(stage: Stage, name: str) -> list[int]:
+    """The ids of what lies there, whatever the broker counts."""
+    listed = json.loads(stage.management.call(f"queue.{name}", "listMessagesAsJSON", ""))
+    return [int(message["messageID"]) for message in listed]
+
+
+def until(stage: Stage, name: str, number: int) -> None:
+    deadline = time.monotonic() + 20
+    while len(in_queue(stage, name)) != number:
+        assert time.monotonic() < deadline, f"{len(in_queue(stage, name))} are in {name}"
+        time.sleep(0.05)
+
+
+@contextmanager
+def feed_process(processes: Processes) -> Iterator[None]:
+    feed = subprocess.Popen(processes.command("follow_dead_letters"), env=processes.environ)
+    try:
+        yield
+    finally:
+        feed.send_signal(signal.SIGTERM)
+        assert feed.wait(20) == 0
+
+
+def walk(stage: Stage, key: str) -> None:
+    list(stage.queues.browser.walk("MA.DLA", f"DLQ.{key}"))
