@@ -35,6 +35,7 @@ _FORCED_SECONDS = 20.0  # beyond the longest grace period
 # Seconds between heartbeats that fail: short enough that an MA which comes back does not take this server for lost.
 _LONGEST_SILENCE = 5.0
 _DRAIN_SECONDS = 5.0  # for the last records at a stop
+_LAST_WORD_SECONDS = 2.0  # for a heartbeat that is under way when the stop begins, and for the last one
 
 
 class FolderTaken(RuntimeError):
@@ -80,6 +81,7 @@ class Host:
         self._ma_problem = ""
         self._look = threading.Event()
         self._ending = threading.Event()
+        self._asking = threading.Event()  # the host's thread waits for the MA
         self._thread = threading.Thread(target=self._main, name="host", daemon=True)
 
     def start(self) -> None:
@@ -96,22 +98,31 @@ class Host:
         self._look.set()
 
     def stop(self) -> None:
+        """A site that swallows packets costs it _LAST_WORD_SECONDS, _DRAIN_SECONDS and _LAST_WORD_SECONDS at most."""
         self._ending.set()
         self._look.set()
-        self._thread.join()
+        self._join()
         self._keeper.stop_all("the KMA stops")
         deadline = time.monotonic() + self._keeper.grace_seconds() + _FORCED_SECONDS
         while self._keeper.alive and time.monotonic() < deadline:
             time.sleep(0.05)
         self._keeper.step()
         self._reporter.stop(drain_seconds=_DRAIN_SECONDS)
-        self._beat()
+        if not self._thread.is_alive():  # else the MA has not answered its heartbeat yet, nor will it this one
+            self._client.hurry(_LAST_WORD_SECONDS)
+            self._beat()
         self._answers.close()
         self._client.close()
         self._report_client.close()
         self._file.close()
         self._lock_free()
         self._log.info("KMA stopped")
+
+    def _join(self) -> None:
+        """Until the host's thread has ended, or waits for the MA for too long: then it does no more to the runs."""
+        deadline = time.monotonic() + _LAST_WORD_SECONDS
+        while self._thread.is_alive() and not (self._asking.is_set() and time.monotonic() >= deadline):
+            self._thread.join(0.05)
 
     # -- the host's thread ------------------------------------------------------------------------------------------
 
@@ -134,9 +145,12 @@ class Host:
         self._spool.try_again()
         sent_ns = boottime_ns()  # before it is sent: the MA heard of this server no earlier
         heartbeat = self._heartbeat()
+        self._asking.set()
         try:
             reply = self._client.heartbeat(heartbeat)
         except (Unanswered, NotAllowed, Rejected) as error:
+            if not self._ending.is_set():
+                self._asking.clear()
             asked = error.after if isinstance(error, Unanswered) else None
             wait = self._pause.next(asked)
             self._next_heartbeat = time.monotonic() + max(self._config.heartbeat_seconds, wait)
@@ -144,6 +158,9 @@ class Host:
                 self._ma_problem = str(error)
                 self._log.warning("no heartbeat", problem=self._ma_problem, next_seconds=round(wait, 1))
             return
+        if self._ending.is_set():
+            return  # the runs are another thread's by now
+        self._asking.clear()
         if self._ma_problem:
             self._log.info("the MA answers again")
             self._reporter.wake()

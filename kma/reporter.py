@@ -64,6 +64,7 @@ class MaClient:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._base = f"{endpoint.url.rstrip('/')}/api/v1"
+        self._deadline: float | None = None
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy and no .netrc between a server and its MA
         self._session.headers.update(
@@ -89,6 +90,17 @@ class MaClient:
     def close(self) -> None:
         self._session.close()
 
+    def hurry(self, seconds: float) -> None:
+        """This process ends: what is asked from now on is answered within so many seconds from now, or not at all."""
+        self._deadline = time.monotonic() + seconds
+
+    def _timeouts(self, seconds: float) -> tuple[float, float]:
+        """(connect, answer)"""
+        if self._deadline is None:
+            return CONNECT_SECONDS, seconds
+        left = max(0.1, self._deadline - time.monotonic())
+        return min(CONNECT_SECONDS, left), min(seconds, left)
+
     def _post(self, name: str, body: Any, seconds: float, *, compress: bool = False) -> Any:
         data = json.dumps(body, ensure_ascii=False).encode()
         headers = {}
@@ -101,7 +113,7 @@ class MaClient:
                 f"{self._base}/{name}/",
                 data=data,
                 headers=headers,
-                timeout=(CONNECT_SECONDS, seconds),
+                timeout=self._timeouts(seconds),
                 allow_redirects=False,
             )
         except requests.RequestException as error:
@@ -211,12 +223,18 @@ class Reporter:
         self.wake()
 
     def stop(self, *, drain_seconds: float) -> None:
-        """Sends what is left, as long as the MA answers and time remains; what is not sent stays on disk."""
+        """Sends what is left, as long as the MA answers and time remains; what is not sent stays on disk.
+
+        A request that is under way when time is up is left alone: its records come again, and the MA knows them.
+        """
+        deadline = time.monotonic() + drain_seconds
+        self._client.hurry(drain_seconds)
         self._stop.set()
         self._wake.set()
         if self._thread.is_alive():
-            self._thread.join(CONNECT_SECONDS + ANSWER_SECONDS)
-        deadline = time.monotonic() + drain_seconds
+            self._thread.join(drain_seconds)
+            if self._thread.is_alive():
+                return
         while time.monotonic() < deadline and self._spool.report().rows:
             self.step()
             if self.problem:
