@@ -29,9 +29,15 @@ def missing_bytes(body: object, compressed: object, size: object) -> int:
     return max(0, declared - len(body))
 
 
+def is_cut(body: object, properties: Mapping[str, Typed]) -> bool:
+    """Whether a body that came as bytes is not what its sender wrote: its head only, or compressed still."""
+    declared = declared_size(*_said(properties))
+    return isinstance(body, bytes) and declared is not None and len(body) != declared
+
+
 def inflated(body: bytes, properties: Mapping[str, Typed]) -> bytes | None:
     """The body as its sender wrote it: exactly as long as he said. None: it was not compressed, or says otherwise."""
-    declared = declared_size(_value(properties, LARGE_COMPRESSED), _value(properties, LARGE_SIZE))
+    declared = declared_size(*_said(properties))
     if declared is None or declared > MOST_BYTES:
         return None
     engine = zlib.decompressobj()
@@ -43,6 +49,7 @@ def inflated(body: bytes, properties: Mapping[str, Typed]) -> bytes | None:
     return whole if exact and len(whole) == declared else None
 
 
-def _value(properties: Mapping[str, Typed], name: str) -> object:
-    item = properties.get(name)
-    return None if item is None else item.value
+def _said(properties: Mapping[str, Typed]) -> tuple[object, object]:
+    items = (properties.get(name) for name in (LARGE_COMPRESSED, LARGE_SIZE))
+    compressed, size = (None if item is None else item.value for item in items)
+    return compressed, size

@@ -11,6 +11,7 @@ from django.db.models.base import ModelState
 from broker.amqp_codec import decode, encode
 from broker.errors import MessageUndecodable
 from broker.port import BodyKind, Message
+from contract.compressed import is_cut
 from contract.identity import message_key
 from contract.properties import (
     ANNOTATED_ORIG_ADDRESS,
@@ -102,7 +103,7 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
         message_key_weak=key.weak,
         message_id=storable(text_of(message.message_id)) if message.message_id else "",
         encoded=kept,
-        truncated=truncated,
+        truncated=truncated or is_cut(message.body.value, message.properties),
         body_text=body_text(message),
         body_kind=message.body_kind.value,
         jms_kind=jms_kind.value if jms_kind is not None and isinstance(jms_kind.value, int) else None,

@@ -119,6 +119,17 @@ class Message:
         return self._received.kind
 
     @property
+    def truncated(self) -> bool:
+        """The broker handed over only the head of the body: a Core client had compressed it. `declared_size` says how
+        long it is; a replay moves the message whole."""
+        return self._received.missing_bytes > 0
+
+    @property
+    def declared_size(self) -> int | None:
+        """Bytes of the body by its sender's word, where he compressed it; None: he did not."""
+        return self._received.declared_size
+
+    @property
     def properties(self) -> Mapping[str, Any]:
         return self._received.properties
 

@@ -21,6 +21,7 @@ from uuid import UUID
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message, Outgoing
+from contract.compressed import is_cut
 from contract.outcomes import DISPOSITIONS, AfterLast, Disposition, Outcome
 from contract.properties import (
     BROKER_PREFIXES,
@@ -82,15 +83,19 @@ class Exhausted:
         return self._settling.desired.after_last is AfterLast.EXCEPTION
 
     def fate(self, work: Work) -> Disposition:
-        """What is to become of the message. Bytes that are no message cannot be copied; what has failed already where
-        the copy would go would go round without end."""
+        """What is to become of the message. Bytes that are no message cannot be copied, nor a body of which only the
+        head came; what has failed already where the copy would go would go round without end."""
         desired = self._settling.desired
         fate, to = DISPOSITIONS[desired.after_last], desired.exception_destination
         if fate is Disposition.EXCEPTION:
             try:
-                trail = trail_of(decode(work.encoded), desired.destination)
+                message = decode(work.encoded)
             except MessageUndecodable:
                 return Disposition.DEAD
+            if is_cut(message.body.value, message.properties):
+                self.log(work, "only the head of its body came: a dead letter", exception_destination=to)
+                return Disposition.DEAD
+            trail = trail_of(message, desired.destination)
             if to in trail:
                 self.log(work, "came round: a dead letter", exception_destination=to)
             if not to or to in trail:

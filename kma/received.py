@@ -5,6 +5,7 @@ from typing import Any
 
 from broker.amqp_codec import decode, quick
 from broker.errors import MessageUndecodable
+from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, declared_size, missing_bytes
 from contract.identity import message_key
 from kma.agent import InvalidMessage, Kind
 
@@ -48,6 +49,19 @@ class Received:
         if decoded.content_type == _JAVA_OBJECT:
             return "object"
         return _JMS_KINDS.get(decoded.jms_kind or 0) or _kind_of(decoded.body)
+
+    @property
+    def declared_size(self) -> int | None:
+        return declared_size(*self._said)
+
+    @property
+    def missing_bytes(self) -> int:
+        return missing_bytes(self.body, *self._said)
+
+    @property
+    def _said(self) -> tuple[object, object]:
+        properties = self._decoded.properties
+        return properties.get(LARGE_COMPRESSED), properties.get(LARGE_SIZE)
 
     @property
     def properties(self) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.outgoing import outgoing_bytes
 from broker.port import Message
+from contract.compressed import is_cut
 from contract.properties import DUPLICATE_ID, LETTER, LETTER_ID, LETTER_QUEUE
 from contract.typed import Typed
 from dlq.editing.bodies import BODY, form_of, with_bytes, with_text
@@ -28,9 +29,12 @@ def message_of(letter: DeadLetter) -> Message:
     if letter.orig_message_id < 0 or not letter.message_key:
         raise EditRefused("no_id", _("It has no id by which it could be moved out of the way."))
     try:
-        return decode(bytes(letter.encoded))
+        message = decode(bytes(letter.encoded))
     except MessageUndecodable as error:
         raise EditRefused("no_message", _("Its bytes are no message.")) from error
+    if is_cut(message.body.value, message.properties):
+        raise EditRefused("truncated", _("Its sender compressed the body, and not all of it is kept here."))
+    return message
 
 
 def edited(

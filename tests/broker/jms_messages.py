@@ -19,9 +19,12 @@ PROPERTIES = (
 )
 
 
-def send(service: ArtemisService, protocol: str, address: str, *content: str) -> None:
-    """One message, as `artemis producer` makes it from the options in `content`."""
-    url = service.core_url if protocol == "CORE" else service.amqp_url
+COMPRESSING = "?compressLargeMessage=true"
+
+
+def send(service: ArtemisService, protocol: str, address: str, *content: str, query: str = "") -> None:
+    """One message, as `artemis producer` makes it from the options in `content`; `query` is of the address."""
+    url = (service.core_url if protocol == "CORE" else service.amqp_url) + query
     command = [str(service.folder / "bin" / "artemis"), "producer", "--silent", "--url", url, "--protocol", protocol]
     command += ["--user", service.publisher.user, "--password", service.publisher.password]
     command += ["--destination", f"topic://{address}", "--message-count", "1", *content]
