@@ -171,7 +171,9 @@ def read(environ: Mapping[str, str]) -> Environment:
             "MA_KEEP_DEAD_LETTERS_DAYS", reader.text("MA_KEEP_DEAD_LETTERS_DAYS", "180"), _whole(0, 36_500), 180
         ),
         keep_dead_letter_bodies_days=reader.parsed(
-            "MA_KEEP_DEAD_LETTER_BODIES_DAYS", reader.text("MA_KEEP_DEAD_LETTER_BODIES_DAYS", "30"), _whole(0, 36_500),
+            "MA_KEEP_DEAD_LETTER_BODIES_DAYS",
+            reader.text("MA_KEEP_DEAD_LETTER_BODIES_DAYS", "30"),
+            _whole(0, 36_500),
             30,
         ),
         keep_refused_days=reader.parsed(

@@ -12,7 +12,6 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from agents.models import ComponentState, Server
-from agents.models.server import lost_before
 from agents.services import tokens
 from agents.services.expected import expected_servers
 from agents.services.signs import seconds_since
@@ -70,8 +69,8 @@ def _status(parts: dict[str, str], missing: bool) -> str:
 
 
 def _missing(now: datetime) -> bool:
-    """Whether a server that somebody counts on is silent or was never heard."""
-    return expected_servers().exclude(last_seen_at__gt=lost_before(now)).exists()
+    """Whether a server that somebody counts on is silent, was never heard, or is heard and does not obey."""
+    return not all(server.obeys(now) for server in expected_servers())
 
 
 def _servers(now: datetime) -> dict[str, float | None]:

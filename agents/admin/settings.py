@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
 from agents.models import Activation, Destination, LaunchSetting, Pool
+from agents.models.parameters import JsonFormField
 from agents.pages.consoles import link
 from agents.pages.lists import counted
 from agents.pages.offers import offers
@@ -48,6 +49,8 @@ class SettingForm(ScheduleForm):
         return self.cleaned_data["after_last"]
 
     class Meta:
+        # Of `parameters` the field says it itself.
+        field_classes = {"masked_properties": JsonFormField}
         widgets = {"agent": AdminTextInputWidget(attrs={"list": "offered-agents", "autocomplete": "off"})}
         help_texts = {
             "key": _("Also the name of its subscription on the broker. It can never be changed."),

@@ -10,16 +10,18 @@ from django.utils.translation import gettext_lazy
 
 from agents.alerts.deciding import Step, Thresholds
 from agents.alerts.kinds import Kind, Observation, register
-from agents.models import BreakerTrip, Server, Severity
+from agents.models import BreakerTrip, Server, Severity, Withheld
+from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
 from agents.pages.amounts import duration, number, size
 from agents.services.expected import expected_servers
 from agents.services.signs import seconds_since
+from agents.services.withholding import withheld_runs
 
 MOST = 2000
 
 
 def register_kinds() -> None:
-    for kind in (SILENT, SPOOL, TRIP, BEAT):
+    for kind in (SILENT, DISOBEYING, WITHHELD, SPOOL, TRIP, BEAT):
         register(kind)
 
 
@@ -30,6 +32,28 @@ def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]
         assert server.last_seen_at is not None
         seconds = max(0.0, (now - server.last_seen_at).total_seconds())
         yield _of_server(server, seconds, {"server": server.name, "last_seen_at": server.last_seen_at.isoformat()})
+
+
+def disobeying_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Of those that are heard: of a silent one the other kind tells."""
+    servers = expected_servers().filter(last_seen_at__gt=lost_before(now)).order_by("desired_state_taken_at")
+    for server in servers.prefetch_related("pools")[:MOST]:
+        yield _of_server(server, server.seconds_disobeying(now), {"server": server.name})
+
+
+def withheld_settings(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """One for each setting, however many servers should run it."""
+    runs = (
+        withheld_runs()
+        .order_by("activation__setting__key", "pk")
+        .values_list("activation__setting", "activation__setting__key", "activation__setting__pool", "withheld_because")
+    )
+    told = set()
+    for setting, key, pool, because in runs[:MOST]:
+        if setting not in told:
+            told.add(setting)
+            facts = {"setting": key, "because": because}
+            yield Observation(key, 1.0, setting=setting, pools=frozenset([pool]), facts=facts)
 
 
 def filling_spools(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -72,6 +96,20 @@ def _silent(facts: Mapping[str, Any], value: float) -> str:
     }
 
 
+def _disobeying(facts: Mapping[str, Any], value: float) -> str:
+    text = _("The server %(server)s is heard but has not taken the desired state for %(time)s.")
+    return text % {"server": facts["server"], "time": duration(round(value))}
+
+
+def _withheld(facts: Mapping[str, Any], value: float) -> str:
+    text = _("“%(key)s” is enabled but is not sent to its servers: %(why)s.")
+    return text % {"key": facts["setting"], "why": _why(facts["because"])}
+
+
+def _why(code: str) -> str:
+    return str(Withheld(code).label) if code in Withheld.values else code
+
+
 def _spool(facts: Mapping[str, Any], value: float) -> str:
     text = _("The spool of the server %(server)s is %(percent)s %% full (%(size)s).")
     return text % {"server": facts["server"], "percent": number(value), "size": size(facts["bytes"])}
@@ -99,6 +137,38 @@ SILENT = Kind(
     ),
     url=_server_url,
     observe=silent_servers,
+)
+DISOBEYING = Kind(
+    name="server_disobeying",
+    label=gettext_lazy("Server does not obey"),
+    severity=Severity.BAD,
+    limits=Thresholds(
+        DISOBEYS_AFTER_SECONDS, 15.0, open_after=timedelta(seconds=20), close_after=timedelta(seconds=30)
+    ),
+    unit=gettext_lazy("seconds since it took the desired state"),
+    says=_disobeying,
+    measure=lambda value: duration(round(value)),
+    what_to_do=gettext_lazy(
+        "What is enabled or disabled has no effect there. The log of the site says whether its heartbeats fail "
+        "(./ma logs web), that of the KMA whether its disk is full (./ma logs kma-NAME). Stop the KMA if something "
+        "there has to end now."
+    ),
+    url=_server_url,
+    observe=disobeying_servers,
+)
+WITHHELD = Kind(
+    name="setting_withheld",
+    label=gettext_lazy("Setting not sent to its servers"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=10)),
+    unit=gettext_lazy("1 while it is not sent"),
+    says=_withheld,
+    measure=number,
+    what_to_do=gettext_lazy(
+        "Its page says what to correct. It runs nowhere meanwhile and its messages wait; all other settings go on."
+    ),
+    url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
+    observe=withheld_settings,
 )
 SPOOL = Kind(
     name="spool_filling",

@@ -9,6 +9,7 @@ from rest_framework.parsers import BaseParser
 
 from agents.api.errors import ApiProblem
 from agents.body_limits import SMALL
+from contract.nesting import DEEPEST, deeper_than
 
 DEFAULT_LIMIT = SMALL
 CHUNK = 64 * 1024
@@ -56,13 +57,20 @@ class BoundedJsonParser(BaseParser):
 
 
 def loads(raw: bytes) -> Any:
-    """Strict JSON in UTF-8: no NaN, no Infinity. Raises NotJson."""
+    """Strict JSON in UTF-8: no NaN, no Infinity, at most DEEPEST levels. Raises NotJson."""
     try:
-        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant)
+        return bounded(json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant))
     except json.JSONDecodeError as error:
         raise NotJson(error.msg, where=f"line {error.lineno}, column {error.colno}") from error
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error) or type(error).__name__) from error
+
+
+def bounded(value: Any) -> Any:
+    """The value itself. Raises NotJson where it nests deeper than anything that readers by recursion can take."""
+    if deeper_than(value, DEEPEST):
+        raise NotJson(f"it nests deeper than {DEEPEST} levels")
+    return value
 
 
 def _refuse_constant(name: str) -> None:

@@ -43,6 +43,7 @@ class ServerSerializer(serializers.ModelSerializer[Server]):
             "state",
             "created_at",
             "last_seen_at",
+            "desired_state_taken_at",
             "boot",
             "kma_version",
             "clock_skew_seconds",
@@ -183,9 +184,7 @@ class DestinationSerializer(CheckedModelSerializer[Destination]):
         if row is None:
             return None
         lines = [{**asdict(line), "differs": line.differs} for line in policy_lines(destination, row.found)]
-        return OnBrokerSerializer(
-            {"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": lines}
-        ).data
+        return OnBrokerSerializer({"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": lines}).data
 
 
 class DestinationViewSet(

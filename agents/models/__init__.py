@@ -1,7 +1,7 @@
 """Rows of the agents app, one file per resource."""
 
 from agents.models.acknowledgement import WAITING_STATES, Acknowledgement, AcknowledgementState
-from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger
+from agents.models.activation import Activation, ActivationState, Ending, Run, RunPhase, Trigger, Withheld
 from agents.models.alert import LIVE_ALERTS, Alert, AlertRule, AlertState, AlertTransition, Severity
 from agents.models.beat import ProcessBeat
 from agents.models.component import ComponentCondition, ComponentState
@@ -74,4 +74,5 @@ __all__ = [
     "Trigger",
     "Window",
     "WindowResult",
+    "Withheld",
 ]

@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from agents.models.parameters import ReadableJSONField
 from agents.models.server import Server
 from agents.models.setting import LaunchSetting
 
@@ -98,7 +99,7 @@ class Activation(models.Model):
     idle_since = models.DateTimeField(_("empty since"), null=True)
     delayed_since = models.DateTimeField(_("only delayed messages since"), null=True)
     # What the setting said when it began (agents.services.launched); None of those from before that was kept.
-    launched_with = models.JSONField(null=True, editable=False)
+    launched_with = ReadableJSONField(null=True, editable=False)
     # After its end nothing of it was left in the records; a late one takes this back.
     cleared = models.BooleanField(default=False, editable=False)
     # Records that came after the end. They can only turn well into error.
@@ -134,6 +135,15 @@ class Activation(models.Model):
         return str(self.id)
 
 
+class Withheld(models.TextChoices):
+    """Why a wanted run is left out of what its server is sent. Cleared by itself when it can be sent again."""
+
+    PARAMETERS_TOO_DEEP = "parameters_too_deep", _("its parameters nest too deep")
+    PARAMETERS_UNREADABLE = "parameters_unreadable", _("its parameters cannot be read")
+    AGENT_NOT_ALLOWED = "agent_not_allowed", _("its pool does not allow its agent")
+    CANNOT_BE_SENT = "cannot_be_sent", _("it cannot be sent to its servers")
+
+
 class Run(models.Model):
     """`handled`, `restarts`, `in_progress`, the counts and `connected` are the KMA's word (a claim to the present);
     `failed`, `temporary`, `recovered` and `stored_records` count stored facts. Closed and still `wanted`: it ended by
@@ -163,6 +173,9 @@ class Run(models.Model):
     closed_at = models.DateTimeField(_("closed"), null=True)
     closing_records = models.BigIntegerField(_("records before the closing one"), null=True)
     stored_records = models.BigIntegerField(_("stored records"), default=0)
+    withheld_because = models.CharField(
+        _("not sent because"), max_length=40, choices=Withheld.choices, blank=True, default="", editable=False
+    )
 
     class Meta:
         verbose_name = _("run")
@@ -177,6 +190,7 @@ class Run(models.Model):
             models.Index(fields=["server", "-closed_at", "-id"], name="runs_of_server_by_end"),
             models.Index(fields=["server"], condition=models.Q(closed_at=None), name="open_runs_of_server"),
             models.Index(fields=["activation"], condition=models.Q(closed_at=None), name="open_runs_of_activation"),
+            models.Index(fields=["activation"], condition=~models.Q(withheld_because=""), name="withheld_runs"),
         ]
 
     def __str__(self) -> str:

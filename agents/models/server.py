@@ -27,12 +27,25 @@ class Duty(models.TextChoices):
     DRAINING = "draining", _("draining")
 
 
+# A KMA that polls every 2 s confirms a change within 4 s, one that polls every 10 s within 20 s.
+DISOBEYS_AFTER_SECONDS = 30.0
+
+
 class Server(models.Model):
-    """What its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus ours."""
+    """What its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus ours.
+
+    To be heard is not to obey. `last_seen_at`: an authenticated heartbeat arrived. `desired_state_taken_at`: it was
+    answered, and the KMA had confirmed what it was sent before. docs/runs.md says who goes by which.
+    """
 
     name = models.CharField(_("name"), max_length=63, unique=True, validators=[server_name])
     created_at = models.DateTimeField(_("created"), default=timezone.now, editable=False)
     last_seen_at = models.DateTimeField(_("last seen"), null=True, editable=False, db_index=True)
+    # Since then it is heard without a pause.
+    heard_since = models.DateTimeField(null=True, editable=False)
+    desired_state_taken_at = models.DateTimeField(_("took the desired state"), null=True, editable=False)
+    # The version in the last answer that was made whole.
+    desired_version_sent = models.CharField(max_length=64, default="", editable=False)
     boot = models.UUIDField(_("boot"), null=True, editable=False)
     kma_version = models.CharField(_("KMA version"), max_length=60, default="", editable=False)
     clock_skew_seconds = models.FloatField(_("clock skew, s"), default=0.0, editable=False)
@@ -65,6 +78,15 @@ class Server(models.Model):
         if self.last_seen_at is None:
             return ServerState.NEW
         return ServerState.ALIVE if self.last_seen_at > lost_before(now) else ServerState.SILENT
+
+    def seconds_disobeying(self, now: datetime) -> float:
+        """How long it is heard without taking what it is sent; a few seconds are nothing, see `obeys`."""
+        known = [at for at in (self.heard_since, self.desired_state_taken_at) if at is not None]
+        return max(0.0, (now - max(known)).total_seconds()) if known else 0.0
+
+    def obeys(self, now: datetime) -> bool:
+        """Whether it is heard and takes what it is sent."""
+        return self.state(now) is ServerState.ALIVE and self.seconds_disobeying(now) <= DISOBEYS_AFTER_SECONDS
 
 
 def lost_before(now: datetime) -> datetime:

@@ -13,11 +13,11 @@ from django.utils.translation import gettext_lazy as _
 
 from agents import taken_keys
 from agents.models.destination import Destination, address_name
+from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import Pool
 from contract.messages import AgentKind, Mode
 from contract.properties import RESERVED_KEYS
-from contract.text import storable
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))
@@ -65,26 +65,15 @@ def check_key(value: str) -> None:
 def check_parameters(value: Any) -> None:
     if not isinstance(value, dict):
         raise ValidationError(_("A JSON object is needed, for example {}."), code="not_an_object")
-    _check_storable(value)
+    check_bounds(value)
+    check_storable(value)
 
 
 def check_names(value: Any) -> None:
     if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
         raise ValidationError(_("A JSON list of property names is needed, for example []."), code="not_names")
-    _check_storable(value)
-
-
-def _check_storable(value: Any) -> None:
-    """PostgreSQL refuses NUL in JSON; a lone surrogate is no text anywhere."""
-    texts = [value]
-    while texts:
-        item = texts.pop()
-        if isinstance(item, dict):
-            texts.extend([*item.keys(), *item.values()])
-        elif isinstance(item, list):
-            texts.extend(item)
-        elif isinstance(item, str) and storable(item) != item:
-            raise ValidationError(_("A text in it contains NUL or a broken character."), code="not_storable")
+    check_bounds(value)
+    check_storable(value)
 
 
 class LaunchSetting(models.Model):
@@ -204,7 +193,7 @@ class LaunchSetting(models.Model):
         blank=True,
         validators=[MaxValueValidator(36_500)],
     )
-    parameters = models.JSONField(_("parameters"), default=dict, blank=True, validators=[check_parameters])
+    parameters = ReadableJSONField(_("parameters"), default=dict, blank=True, validators=[check_parameters])
     masked_properties = models.JSONField(
         _("masked message properties"), default=list, blank=True, validators=[check_names]
     )

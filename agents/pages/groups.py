@@ -1,11 +1,10 @@
 """The fields of a setting in plain groups, each with what follows from it."""
 
-import json
-
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import LaunchSetting, OfferedAgent, PoisonPolicy, Server, Spread, Timing
+from agents.models.parameters import text_of
 from agents.models.setting import AckMode
 from agents.pages import amounts
 from agents.pages.fact import Fact, Group
@@ -45,7 +44,7 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
     if setting.isolate:
         facts.append(Fact(_("Isolation"), _("a new process after each failure"), _("Safer and slower.")))
     if setting.parameters:
-        facts.append(Fact(_("Parameters"), json.dumps(setting.parameters, ensure_ascii=False), code=True))
+        facts.append(Fact(_("Parameters"), text_of(setting.parameters), code=True))
     if setting.masked_properties:
         masked = ", ".join(setting.masked_properties)
         facts.append(

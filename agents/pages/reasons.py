@@ -33,6 +33,10 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         r"draining\.",
         _("Every live server of the pool “%(pool)s” that offers the agent “%(agent)s” is cordoned or draining."),
     ),
+    (
+        r"Every live server of the pool “(?P<pool>[^”]*)” is heard but does not take what it is sent\.",
+        _("Every live server of the pool “%(pool)s” is heard but does not take what it is sent."),
+    ),
     (r"The run before is still stopping\.", _("The run before is still stopping.")),
     *((trigger.value, trigger.label) for trigger in Trigger),
     *((re.escape(text), ending.label) for ending, text in REASONS.items()),

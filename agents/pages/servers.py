@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents import panels
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
+from agents.pages.amounts import duration
 from agents.pages.consoles import link, needs, page
 from agents.pages.runs import run_shown
 from agents.pages.server_actions import duty_buttons
@@ -115,6 +116,10 @@ def server_list(request: HttpRequest) -> HttpResponseBase:
     )
 
 
+def _disobeys(server: Server, now: datetime) -> bool:
+    return server.state(now) is ServerState.ALIVE and not server.obeys(now)
+
+
 @require_safe
 @needs(VIEW)
 def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
@@ -129,6 +134,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
     return page(
         request,
         "agents/server.html",
+        disobeying=duration(round(server.seconds_disobeying(now))) if _disobeys(server, now) else "",
         title=server.name,
         section="servers",
         crumbs=[(_("Servers"), link("servers"))],

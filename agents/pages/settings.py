@@ -18,6 +18,7 @@ from agents.pages.rows import facts_of
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown, stopping_shown
+from agents.pages.withheld import withheld_note
 from agents.services.groups import group_of
 from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
@@ -63,6 +64,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         group=group_of(setting),
         schedule=scheduled(setting, now),
         pending=pending_reason(current),
+        withheld=withheld_note(setting),
         trip=setting.trips.filter(ended_at=None).first() if not setting.enabled else None,
         live_panels=panels.render("setting_live", request, setting),
         whole_panels=panels.render("setting_whole", request, setting),

@@ -9,7 +9,7 @@ from enum import Enum
 class Candidate:
     """A server of the pool. `offers` the agent; `load` = runs wanted there now; `lost` = silent, and for so long that
     it counts (between alive and lost nothing is decided). `cordoned`: nothing new begins there; `draining`: what runs
-    there shall move or end."""
+    there shall move or end. `obeys`: it takes what it is sent; where it does not, nothing new would begin."""
 
     server: int
     name: str
@@ -19,6 +19,7 @@ class Candidate:
     lost: bool = False
     cordoned: bool = False
     draining: bool = False
+    obeys: bool = True
 
     @property
     def willing(self) -> bool:
@@ -26,7 +27,7 @@ class Candidate:
 
     @property
     def able(self) -> bool:
-        return self.willing and not self.cordoned and not self.draining
+        return self.willing and self.obeys and not self.cordoned and not self.draining
 
     @property
     def keeps(self) -> bool:
@@ -52,6 +53,7 @@ class Waiting(Enum):
     NONE_ALIVE = "none_alive"
     NONE_OFFERS = "none_offers"
     CORDONED = "cordoned"
+    DISOBEYING = "disobeying"
     STOPPING = "stopping"
 
 
@@ -117,6 +119,7 @@ def _waiting(candidates: Sequence[Candidate]) -> Waiting:
         return Waiting.NO_SERVER
     if not any(candidate.alive for candidate in candidates):
         return Waiting.NONE_ALIVE
-    if any(candidate.willing for candidate in candidates):
-        return Waiting.CORDONED
+    willing = [candidate for candidate in candidates if candidate.willing]
+    if willing:
+        return Waiting.CORDONED if any(candidate.obeys for candidate in willing) else Waiting.DISOBEYING
     return Waiting.NONE_OFFERS

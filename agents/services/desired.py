@@ -2,22 +2,32 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+import structlog
+from django.db import DatabaseError
 
 from agents import known_attempts
-from agents.models import LaunchSetting, PoisonPolicy, Run, RunPhase, Server, Timing
+from agents.models import LaunchSetting, PoisonPolicy, Run, RunPhase, Server, Timing, Withheld
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.setting import AckMode
 from agents.services.acknowledgement_secrets import secret_of
 from agents.services.carrying import carried_counts
 from agents.services.hearing import LEASE_SECONDS, leased
+from agents.services.withholding import NotSent, why_not_sent
 from contract import wire
 from contract.messages import AgentKind, DesiredRun, DesiredState, GiveUp, Mode
 from contract.outcomes import AfterLast
 
+log = structlog.get_logger(__name__)
+
 
 def desired_state(server: Server) -> DesiredState:
-    """`version` is a hash of the content: it changes exactly when the content does."""
+    """`version` is a hash of the content: it changes exactly when the content does.
+
+    A run that cannot be made or written is left out and says so in its row; the others of the server go on. Its KMA
+    stops it, as one that is not wanted there.
+    """
     wanted = Run.objects.filter(
         server=server,
         wanted=True,
@@ -28,14 +38,39 @@ def desired_state(server: Server) -> DesiredState:
     ).exclude(state=RunPhase.INTERRUPTED)
     rows = wanted.select_related("activation__setting__destination").order_by("activation__setting__key", "epoch")
     known = known_attempts.of_all({run.activation.setting.key: run.activation.setting for run in rows}.values())
-    runs = tuple(_desired_run(run, server, known[run.activation.setting.key]) for run in rows)
-    content = json.dumps([wire.dump(run) for run in runs], sort_keys=True, ensure_ascii=True)
-    version = hashlib.sha256(f"{server.name}\n{content}".encode()).hexdigest()[:32]
-    return DesiredState(server=server.name, version=version, runs=runs)
+    runs, dumped, withheld = [], [], {}
+    for run in rows:
+        try:
+            made = _desired_run(run, server, known[run.activation.setting.key])
+            # As it is sent: what cannot be written must not reach the answer of this server's heartbeat.
+            text = json.dumps(wire.dump(made), sort_keys=True, ensure_ascii=True, allow_nan=False)
+        except DatabaseError:
+            raise
+        except Exception as error:
+            withheld[run.pk] = why_not_sent(run.activation.setting) or Withheld.CANNOT_BE_SENT
+            if run.withheld_because != withheld[run.pk]:
+                log.error("run withheld", setting=run.activation.setting.key, server=server.name, exc_info=error)
+        else:
+            runs.append(made)
+            dumped.append(text)
+    _note_withheld(rows, withheld)
+    version = hashlib.sha256(f"{server.name}\n[{', '.join(dumped)}]".encode()).hexdigest()[:32]
+    return DesiredState(server=server.name, version=version, runs=tuple(runs))
+
+
+def _note_withheld(rows: Iterable[Run], withheld: Mapping[int, Withheld]) -> None:
+    """A run that is withheld stays wanted: it is sent again as soon as it can be. Killed before this, the next
+    heartbeat finds the same and notes it."""
+    for run in rows:
+        because = withheld.get(run.pk, "")
+        if run.withheld_because != because:
+            Run.objects.filter(pk=run.pk, withheld_because=run.withheld_because).update(withheld_because=because)
 
 
 def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> DesiredRun:
     setting = run.activation.setting
+    if because := why_not_sent(setting):
+        raise NotSent(because)
     return DesiredRun(
         activation=run.activation_id,
         epoch=run.epoch,

@@ -1,6 +1,7 @@
 """A KMA's heartbeat: what it says of itself, of its runs, and what it gets back."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -20,6 +21,7 @@ from contract.messages import Heartbeat, HeartbeatReply, check_version
 
 MOST_PROBLEMS = 20
 MOST_AGENTS = 1000
+TAKEN_AGAIN_AFTER = timedelta(seconds=5)
 
 
 class WrongServer(Exception):
@@ -35,6 +37,8 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
     with transaction.atomic():
         if appeared:
             note_hearing_again(server, now)
+        if appeared or server.heard_since is None:
+            _store(server, {"heard_since": now})
         _store_server(server, heartbeat, now)
         agents_changed = _store_agents(server, heartbeat, now)
         accept_claims(server, heartbeat.runs, now)
@@ -45,13 +49,42 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
     known = heartbeat.desired_version == desired.version
     if known and close_never_started(server, [run.activation for run in heartbeat.runs], now):
         end_activations(now)
-    return HeartbeatReply(
+    reply = HeartbeatReply(
         now=now,
         desired_version=desired.version,
         desired=None if known else desired,
         answers=to_pass_on(server),
         spool_stored_up_to=spools.stored_less(server, heartbeat.spool, now),
     )
+    _note_taken(server, heartbeat.desired_version, desired.version, now)
+    return reply
+
+
+def _note_taken(server: Server, has: str, sent: str, now: datetime) -> None:
+    """Last of all: what failed before this was not answered, and a server without answers obeys nothing.
+
+    It has taken the desired state when it has what it should have now, or what the answer before this one told it: on
+    a busy server the state is another one at each heartbeat. Killed before this line nothing is known of this
+    heartbeat, and the next one confirms.
+    """
+    values: dict[str, Any] = {}
+    if sent != server.desired_version_sent:
+        values["desired_version_sent"] = sent
+    if has and has in (sent, server.desired_version_sent) and _is_old(server.desired_state_taken_at, now):
+        values["desired_state_taken_at"] = now
+    if values:
+        _store(server, values)
+
+
+def _store(server: Server, values: Mapping[str, Any]) -> None:
+    Server.objects.filter(pk=server.pk).update(**values)
+    for name, value in values.items():
+        setattr(server, name, value)
+
+
+def _is_old(at: datetime | None, now: datetime) -> bool:
+    """So that most heartbeats write one row once."""
+    return at is None or not at <= now < at + TAKEN_AGAIN_AFTER
 
 
 def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
@@ -67,10 +100,7 @@ def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
         "desired_version": heartbeat.desired_version[:64],
     }
     changed = {name: value for name, value in values.items() if getattr(server, name) != value}
-    Server.objects.filter(pk=server.pk).update(last_seen_at=now, **changed)
-    for name, value in changed.items():
-        setattr(server, name, value)
-    server.last_seen_at = now
+    _store(server, {"last_seen_at": now, **changed})
 
 
 def _store_agents(server: Server, heartbeat: Heartbeat, now: datetime) -> bool:

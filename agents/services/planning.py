@@ -19,6 +19,7 @@ WAITING_FOR = {
     Waiting.NONE_ALIVE: "No server of the pool “{pool}” is alive.",
     Waiting.NONE_OFFERS: "No live server of the pool “{pool}” offers the agent “{agent}”.",
     Waiting.CORDONED: "Every live server of the pool “{pool}” that offers the agent “{agent}” is cordoned or draining.",
+    Waiting.DISOBEYING: "Every live server of the pool “{pool}” is heard but does not take what it is sent.",
     Waiting.STOPPING: "The run before is still stopping.",
 }
 

@@ -63,6 +63,7 @@ class PlanningFacts:
             lost=self.silence_counts and silent,
             cordoned=server.duty == Duty.CORDONED,
             draining=server.duty == Duty.DRAINING,
+            obeys=server.obeys(self.now),
         )
 
 

@@ -25,6 +25,7 @@ from agents.services.looking import look_after_commit
 from agents.services.opening import open_activation
 from agents.services.reopening import end_trip
 from agents.services.wake_ups import follow_owner
+from agents.services.withholding import why_not_sent
 
 # How an activation ends whose messages are handled, as far as it handles them.
 DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
@@ -42,7 +43,7 @@ class Refused(Exception):
 
 def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     """Why this setting cannot be enabled now, or None."""
-    return _provision_refusal(setting) or _pool_refusal(setting, now)
+    return _sending_refusal(setting) or _provision_refusal(setting) or _pool_refusal(setting, now)
 
 
 def switch_on(
@@ -94,6 +95,14 @@ def switch_off(
     look_after_commit(list(runs.values_list("server__name", flat=True)))
     runs.update(wanted=False)
     return True
+
+
+def _sending_refusal(setting: LaunchSetting) -> Refused | None:
+    because = why_not_sent(setting)
+    if because is None:
+        return None
+    text = _("It cannot be sent to its servers: %(why)s.") % {"why": because.label}
+    return Refused(because.value, text, _("Its page says what to correct."))
 
 
 def _provision_refusal(setting: LaunchSetting) -> Refused | None:

@@ -116,7 +116,7 @@ def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
 def _read(path: str, form: str = "") -> Any:
     try:
         return json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandError(f"{path} is no JSON: {error}. {form}".rstrip()) from error
 
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import IO, Any
 
-from agents.api.parsing import BoundedJsonParser, NotJson
+from agents.api.parsing import BoundedJsonParser, NotJson, bounded
 from failures.hygiene import DIGITS
 
 
@@ -24,7 +24,7 @@ class RecordParser(BoundedJsonParser):
         self._size = len(raw)
         try:
             text = raw.decode("utf-8")
-            return json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real)
+            return bounded(json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real))
         except json.JSONDecodeError as error:
             raise NotJson(error.msg, where=f"line {error.lineno}, column {error.colno}") from error
         except (ValueError, RecursionError) as error:

@@ -1,7 +1,6 @@
 """An activation beside the finished one before it: what fails that did not, what does not any more, and what of the
 setting was changed between them."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import Activation
+from agents.models.parameters import text_of
 from agents.pages.consoles import link
 from agents.panels import Panel
 from agents.services import launched
@@ -151,4 +151,4 @@ def _fields(before: Activation, after: Activation) -> list[FieldRow]:
 def _said(value: Any) -> str:
     if value is None:
         return "—"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else text_of(value)

@@ -9,11 +9,13 @@ from agents.models import Activation, ActivationState, Server, ServerState
 from agents.services.demo import POOL as DEMO_POOL
 from agents.services.demo import SAMPLE_PREFIXES
 from agents.services.expected import is_expected
+from agents.services.withholding import withheld_runs
 from failures import lost
 from ma_site.checks.finding import Finding, bad, good, register
 
 # Names of agents that are looked at per server.
 MOST_AGENTS = 1000
+MOST_WITHHELD = 20
 
 
 @register("KMAs", 100)
@@ -28,6 +30,11 @@ def check(now: datetime) -> Iterator[Finding]:
         yield from _offered(server, now)
         for problem in server.problems:
             yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
+    for run in withheld_runs().select_related("activation__setting", "server")[:MOST_WITHHELD]:
+        yield bad(
+            f"{run.activation.setting.key} is enabled and is not sent to {run.server.name}: {run.withheld_because}",
+            "The page of the setting says what to correct; all other settings go on.",
+        )
     yield from _missing(now)
     waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
     for activation in waiting.select_related("setting"):
@@ -79,6 +86,13 @@ def _some(names: list[str]) -> str:
 
 def _heard(server: Server, now: datetime) -> Finding:
     state = server.state(now)
+    if state is ServerState.ALIVE and not server.obeys(now):
+        seconds = server.seconds_disobeying(now)
+        return bad(
+            f"{server.name} is heard but has not taken the desired state for {seconds:.0f} s: what is enabled or "
+            "disabled has no effect there",
+            f"./ma logs web says whether its heartbeats fail, ./ma logs kma-{server.name} whether it can write.",
+        )
     if state is ServerState.ALIVE:
         return good(f"{server.name} is alive")
     if not is_expected(server):

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
-from agents.pages.amounts import coarse, number
+from agents.pages.amounts import coarse, duration, number
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import broker_away_since, message_count
 from agents.services.broker import management
@@ -321,6 +321,12 @@ def _servers(now: datetime) -> list[Part]:
 
 def _server(server: Server, expected: bool, now: datetime) -> Part:
     url, state = link("server", server.name), server.state(now)
+    if state is ServerState.ALIVE and not server.obeys(now):
+        says = _("heard, but has not taken the desired state for %(time)s") % {
+            "time": duration(round(server.seconds_disobeying(now)))
+        }
+        todo = _("What is enabled or disabled has no effect there. The logs of the site and of its KMA say why.")
+        return Part(server.name, DOWN, says, todo, server.last_seen_at, url)
     if state is ServerState.ALIVE:
         records = ngettext("%(n)s record in its spool", "%(n)s records in its spool", server.spool_rows)
         says = records % {"n": number(server.spool_rows)}

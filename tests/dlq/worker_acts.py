@@ -166,8 +166,10 @@ def handle(key: str) -> int:
 
 def wait_long(job: str) -> None:
     """The consumers that this job waits for have been open for more than it waits."""
-    assert ReplayJob.objects.exclude(stopping_since=None).filter(pk=job).update(
-        stopping_since=timezone.now() - timedelta(hours=1)
+    assert (
+        ReplayJob.objects.exclude(stopping_since=None)
+        .filter(pk=job)
+        .update(stopping_since=timezone.now() - timedelta(hours=1))
     )
 
 

@@ -142,6 +142,7 @@ def test_while_the_broker_does_not_answer_nothing_opens_and_nothing_closes(
     kind = "subscription_without_consumer"
     subscription.until(consumers=0)
     assert over(kind, range(0, 140, 10)) == [subscription.setting.key]
+
     def away(_management: Any) -> Any:
         raise BrokerUnavailable("away")
 
