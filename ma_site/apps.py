@@ -16,6 +16,8 @@ class MaSiteConfig(AppConfig):
     verbose_name = _("Site")
 
     def ready(self) -> None:
+        from ma_site import component_alerts
         from ma_site.pages import urls
 
         urls.register()
+        component_alerts.register_kinds()

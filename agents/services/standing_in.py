@@ -70,8 +70,9 @@ def _look_at_alerts(now: datetime) -> None:
     try:
         evaluate(now)
         send_due(now)
-    except (OperationalError, InterfaceError) as error:
-        log.warning("alerts not evaluated", reason=str(error))
+    except Exception:
+        # Nobody waits for this thread: the next look tries again.
+        log.exception("alerts not evaluated")
     finally:
         connection.close()
         _looking.release()

@@ -63,6 +63,14 @@ def all_places_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_running", BoundedSemaphore(streams.AT_ONCE))
 
 
+@pytest.fixture(autouse=True)
+def alerts_are_looked_at_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where beat is away, a heartbeat begins a thread that looks at them: it would go on into the next test."""
+    from agents.services import standing_in
+
+    monkeypatch.setattr(standing_in, "_next_question", float("inf"))
+
+
 @pytest.fixture
 def groups(db: None) -> None:
     from agents.services.roles import make_groups

@@ -1,5 +1,6 @@
 """Who does what asks the broker, and looks at alerts, while Redis, beat or the worker is away."""
 
+import threading
 from datetime import timedelta
 
 import pytest
@@ -42,22 +43,33 @@ def test_it_is_done_every_two_seconds_while_beat_is_away(done: list[str]) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_people_are_told_that_beat_is_away_though_no_worker_runs(
-    server: Server, second_server: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("beat_silent", "Redis is down"),
+        ("redis_away", "Redis has not answered"),
+        ("broker_away", "broker has not answered"),
+    ],
+)
+def test_people_are_told_what_is_away_though_no_worker_runs(
+    server: Server, second_server: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch, kind: str, says: str
 ) -> None:
-    """All that lives is a KMA, which gives signs of life to the site."""
+    """All that lives is a KMA, which sends heartbeats to the site."""
     monkeypatch.setattr(standing_in, "ALERTS_EVERY", timedelta(milliseconds=50), raising=False)
     with listening_hook() as hook:
         target_of(pool, hook.url)
-        AlertRule.objects.create(kind="beat_silent", open_after_seconds=0)
+        AlertRule.objects.create(kind=kind, upper=0, lower=0, open_after_seconds=0)
         make_alive(server, second_server, now=timezone.now())
         sign_of_life("beat", timezone.now() - timedelta(minutes=5))
         client = api_client(server)
 
         def told() -> bool:
-            monkeypatch.setattr(standing_in, "_next_question", 0.0, raising=False)
+            monkeypatch.setattr(standing_in, "_next_question", 0.0)
             assert client.post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 200
-            return Notice.objects.filter(transition__alert__kind="beat_silent", state="sent").exists()
+            return Notice.objects.filter(transition__alert__kind=kind, state="sent").exists()
 
         until(told, 30)
-    assert "Redis is down" in str(hook.heard)
+        for thread in threading.enumerate():
+            if thread.name == "alerts":
+                thread.join(30)
+    assert says in str(hook.heard)

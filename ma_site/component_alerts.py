@@ -1,0 +1,79 @@
+"""Watches the broker and Redis, by what was measured of them.
+
+A worker measures every few seconds; with Redis it goes, too. Then whoever stands in for it measures here.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from agents.alerts.deciding import Thresholds
+from agents.alerts.kinds import Kind, Observation, Observe, register
+from agents.models import ComponentCondition, ComponentState, Severity
+from agents.pages.amounts import duration
+from ma_site.measuring import measure
+
+# An older row tells of nobody who measures.
+FRESH = timedelta(seconds=20)
+NAMES = {"broker": gettext_lazy("broker"), "redis": "Redis"}
+
+
+def register_kinds() -> None:
+    register(BROKER)
+    register(REDIS)
+
+
+def _away(name: str) -> Observe:
+    def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+        if not ComponentState.objects.filter(name=name, measured_at__gt=now - FRESH).exists():
+            measure(now)
+        row = ComponentState.objects.filter(name=name).first()
+        if row is not None and row.state == ComponentCondition.DOWN:
+            seconds = max(0.0, (now - row.since).total_seconds())
+            yield Observation(name, seconds, facts={"component": name})
+
+    return observe
+
+
+def _says(facts: Mapping[str, Any], value: float) -> str:
+    text = _("%(component)s has not answered for %(time)s.")
+    return text % {"component": NAMES[facts["component"]], "time": duration(round(value))}
+
+
+def _kind(name: str, component: str, label: Any, what_to_do: Any) -> Kind:
+    return Kind(
+        name=name,
+        label=label,
+        severity=Severity.BAD,
+        limits=Thresholds(30.0, 30.0, open_after=timedelta(), close_after=timedelta(seconds=20)),
+        unit=gettext_lazy("seconds without an answer"),
+        says=_says,
+        measure=lambda value: duration(round(value)),
+        what_to_do=what_to_do,
+        url=lambda facts: reverse("admin:health"),
+        observe=_away(component),
+    )
+
+
+BROKER = _kind(
+    "broker_away",
+    "broker",
+    gettext_lazy("Broker away"),
+    gettext_lazy(
+        "No message is lost: they are on its disk, and servers connect again by themselves. Start it: ./ma status, "
+        "./ma logs artemis."
+    ),
+)
+REDIS = _kind(
+    "redis_away",
+    "redis",
+    gettext_lazy("Redis away"),
+    gettext_lazy(
+        "Agents go on; replays, retention, schedules and provisioning wait, and servers hear of changes only when they "
+        "ask (every 2 s). Start it: ./ma status, ./ma logs redis."
+    ),
+)
