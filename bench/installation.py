@@ -33,7 +33,8 @@ class Installation:
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
         own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
         own |= {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers), "KMA_AGENTS": agents}
-        own |= {"KMA_SAMPLES_ANYWHERE": "1"}
+        # What is measured has the machine for itself.
+        own |= {"KMA_SAMPLES_ANYWHERE": "1", "MA_PIPELINE": "off"}
         self._environ = own | ports | {"DJANGO_SUPERUSER_PASSWORD": secrets.token_urlsafe(16)}
         self.runner = Runner(Layout(data))
         self._facts: dict[str, Any] = {}

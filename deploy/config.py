@@ -45,6 +45,7 @@ HANDED_ON = (
     "MA_KEEP_RUNS_DAYS",
     "MA_LOG_LEVEL",
     "MA_LOST_AFTER_SECONDS",
+    "MA_PIPELINE",
     "MA_PIPELINE_AT",
     "MA_PIPELINE_HOURS",
     "MA_PIPELINE_MASTER",
@@ -110,6 +111,7 @@ def read(environ: Mapping[str, str]) -> Config:
         )
     }
     _refuse_shared_ports(ports)
+    _refuse_unknown_pipeline(environ.get("MA_PIPELINE") or "")
     return Config(
         data=_folder(environ.get("MA_DATA") or str(REPOSITORY / "var")),
         host=_host(environ.get("MA_HOST") or LOOPBACK),
@@ -136,6 +138,12 @@ def _refuse_shared_ports(ports: Mapping[str, int]) -> None:
         if port in seen:
             raise Problem(f"{seen[port]} and {name} are both {port}: give each its own port")
         seen[port] = name
+
+
+def _refuse_unknown_pipeline(text: str) -> None:
+    """The other codes of the site are said by `ma` itself, never by a person."""
+    if text not in ("", "off"):
+        raise Problem(f"MA_PIPELINE={text!r}: off, or not set (then it is on where the machine is large enough)")
 
 
 def _folder(text: str) -> Path:

@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 from urllib.parse import quote
 
-from deploy import drivers
+from deploy import drivers, pipeline_default
 from deploy.config import DEMO_AGENTS, LOOPBACK, NO_AGENTS, REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
@@ -74,6 +74,7 @@ def _site(config: Config, layout: Layout) -> dict[str, str]:
         "MA_BROKER_PASSWORD_FILE": str(layout.secrets / BROKER_ACCOUNTS["ma-ops"]),
         "MA_PIPELINE_DRIVERS": ",".join(map(str, drivers.jars())),
         "DJANGO_SETTINGS_MODULE": "ma_site.settings",
+        **pipeline_default.settings(config, layout),
         **_python(),
         **_handed_on(config, "MA_"),
     }

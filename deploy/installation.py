@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from deploy import artemis, distribution, python_packages, redis, secret_files, system_packages
+from deploy import artemis, distribution, pipeline_default, python_packages, redis, secret_files, system_packages
 from deploy.broker_files import BrokerPorts
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
@@ -41,5 +41,6 @@ def configure(config: Config, layout: Layout) -> None:
         secret_files.broker_passwords(layout),
     )
     redis.write_config(layout.redis, secret_files.read(layout.secrets / "redis_url"))
+    pipeline_default.decide(config, layout)
     for server in config.servers:
         layout.kma(server).mkdir(parents=True, exist_ok=True)

@@ -45,6 +45,10 @@ class Layout:
         return self.data / "static"
 
     @property
+    def archive(self) -> Path:
+        return self.data / "archive"
+
+    @property
     def supervisor_config(self) -> Path:
         return self.run / "supervisord.conf"
 

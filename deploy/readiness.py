@@ -19,7 +19,11 @@ LIMIT_SECONDS = 120.0
 PAUSE_SECONDS = 0.2
 
 
-def probe(process: Process, config: Config, layout: Layout, runner: Runner) -> Probe:
+def probe(
+    process: Process, config: Config, layout: Layout, runner: Runner, health: site_health.Latest | None = None
+) -> Probe:
+    """`health`: shared by all who are waited for at the same time."""
+    health = health or site_health.Latest(config)
     started = time.monotonic()
     if process.kind == "artemis":
         return lambda: artemis.answers(config.amqp_port)
@@ -27,12 +31,12 @@ def probe(process: Process, config: Config, layout: Layout, runner: Runner) -> P
         url = secret_files.read(layout.secrets / "redis_url")
         return lambda: redis.answers(url)
     if process.kind == "web":
-        return lambda: site_health.ask(config) is not None
+        return lambda: health.ask() is not None
     if process.server:
         # A heartbeat of the KMA's previous life does not count.
-        return lambda: site_health.heard_within(site_health.ask(config), process.server, time.monotonic() - started)
+        return lambda: site_health.heard_within(health.ask(), process.server, time.monotonic() - started)
     if process.kind in SIGNED:
-        return lambda: site_health.part(site_health.ask(config), process.name) == "ok"
+        return lambda: site_health.part(health.ask(), process.name) == "ok"
     return lambda: runner.state(process.name).running
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from deploy import config as configuration
-from deploy import secret_files
+from deploy import pipeline_default, secret_files
 from deploy.config import Config
 from deploy.layout import Layout
 from deploy.problem import Problem
@@ -114,12 +114,16 @@ def _values(config: Config) -> dict[str, str]:
 
 
 def _identity(config: Config) -> dict[str, str]:
-    """The same database is the same, whether its URL stands in a variable or in a file."""
+    """The same database is the same, whether its URL stands in a variable or in a file. An archive that is there
+    is one, also where nobody named it."""
     values = _values(config)
     if path := values.get("MA_DATABASE_URL_FILE"):
         with suppress(OSError, UnicodeDecodeError):
             values["MA_DATABASE_URL"] = Path(path).read_text(encoding="utf-8").strip()
             del values["MA_DATABASE_URL_FILE"]
+    layout = Layout(config.data)
+    if layout.archive.is_dir():
+        values.setdefault("MA_ARCHIVE_URL", pipeline_default.url(layout))
     return values
 
 

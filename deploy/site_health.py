@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -36,6 +37,21 @@ def _question(config: Config) -> urllib.request.Request:
     token = hmac.new(key.encode(), b"ma.health", hashlib.sha256).hexdigest()
     question.add_header("Authorization", f"Bearer {token}")
     return question
+
+
+class Latest:
+    """What the site said a moment ago: many who wait for it ask it once."""
+
+    def __init__(self, config: Config, seconds: float = 1.0) -> None:
+        self._config, self._seconds = config, seconds
+        self._asked_at = -seconds
+        self._document: dict[str, Any] | None = None
+
+    def ask(self) -> dict[str, Any] | None:
+        if time.monotonic() - self._asked_at >= self._seconds:
+            self._document = ask(self._config)
+            self._asked_at = time.monotonic()
+        return self._document
 
 
 def _document(body: bytes) -> dict[str, Any] | None:

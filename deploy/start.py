@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from deploy import manage, readiness, remembered, runner_config, secret_files
+from deploy import manage, readiness, remembered, runner_config, secret_files, site_health
 from deploy.closing import Account, account_in
 from deploy.config import Config
 from deploy.installation import Say
@@ -11,8 +11,8 @@ from deploy.layout import Layout
 from deploy.procfile import Process
 from deploy.runner import Runner
 
-# The site gets ready while broker and database are filled. All else starts together once the broker has its queues,
-# which keep what the demo publishes, and the site can hear the KMAs.
+# The site gets ready while the broker is filled. All else starts together once the broker has its queues, which keep
+# what the demo publishes. A KMA that finds no site yet asks again.
 FIRST = ("artemis", "redis")
 SITE = ("web",)
 OTHERS = ("worker", "beat", "feed", "kma")
@@ -41,10 +41,9 @@ class Start:
         administrator = self._prepare_content(demo=demo, adopt_broker=adopt_broker)
         # From here on this is the environment that the other commands mean.
         remembered.keep(self.config, self.layout)
-        self._until_ready(SITE)
         others = OTHERS + DEMO if demo else OTHERS
         self._begin(others)
-        self._until_ready(others)
+        self._until_ready(SITE + others)
         return administrator
 
     def offer_demo_agents(self) -> None:
@@ -84,7 +83,10 @@ class Start:
             self.runner.start(process.name)
 
     def _until_ready(self, kinds: Iterable[str]) -> None:
-        pending = [(each, readiness.probe(each, self.config, self.layout, self.runner)) for each in self._of(kinds)]
+        health = site_health.Latest(self.config)
+        pending = [
+            (each, readiness.probe(each, self.config, self.layout, self.runner, health)) for each in self._of(kinds)
+        ]
         while pending:
             for process, probe in list(pending):
                 waited = time.monotonic() - self.began[process.name]

@@ -15,6 +15,8 @@ from ma_site.database_url import parse_database
 from ma_site.email_url import Email, parse_email
 
 T = TypeVar("T")
+# What `./ma` says of an archive that nobody named: it is the default one, or why there is none.
+PIPELINE = ("off", "default", "little-memory", "little-disk")
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -54,6 +56,7 @@ class Environment:
     keep_answers_days: int
     keep_dead_letters_days: int
     keep_dead_letter_bodies_days: int
+    pipeline: str
     archive_url: str
     archive_bodies: bool
     pipeline_drivers: tuple[str, ...]
@@ -179,6 +182,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         keep_refused_days=reader.parsed(
             "MA_KEEP_REFUSED_DAYS", reader.text("MA_KEEP_REFUSED_DAYS", "180"), _whole(0, 36_500), 180
         ),
+        pipeline=reader.parsed("MA_PIPELINE", reader.text("MA_PIPELINE", ""), _pipeline, ""),
         archive_url=reader.parsed("MA_ARCHIVE_URL", reader.text("MA_ARCHIVE_URL", ""), _location, ""),
         archive_bodies=reader.parsed("MA_ARCHIVE_BODIES", reader.text("MA_ARCHIVE_BODIES", "0"), _switch, False),
         pipeline_drivers=tuple(
@@ -203,6 +207,12 @@ def read(environ: Mapping[str, str]) -> Environment:
     )
     _refuse(reader.problems)
     return result
+
+
+def _pipeline(text: str) -> str:
+    if text not in PIPELINE:
+        raise ValueError(f"{text!r} is none of {', '.join(PIPELINE)}")
+    return text
 
 
 @dataclass(frozen=True, slots=True)

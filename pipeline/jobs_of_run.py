@@ -144,7 +144,7 @@ def replays(run: Run) -> bool:
     if not run.is_new("replays", "trips"):
         return False
     since = run.plan.now - timedelta(days=REPLAY_DAYS)
-    some = run.archive.rows("replays", occurred=(since, run.plan.now))
+    some = run.within("replays", (since, run.plan.now))
     run.write("replay_success", replay_success(some, run.all("trips")))
     return True
 
@@ -153,7 +153,7 @@ def servers(run: Run) -> bool:
     if not run.is_new("runs"):
         return False
     since = run.plan.now - timedelta(days=SERVER_DAYS)
-    run.write("odd_servers", odd_servers(run.archive.rows("runs", occurred=(since, run.plan.now))))
+    run.write("odd_servers", odd_servers(run.within("runs", (since, run.plan.now))))
     return True
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, StructType, TimestampType
 
+from contract.made_up import HISTORY_KEY
 from pipeline.archive import Archive, Manifest
 from pipeline.derived import Derived
 from pipeline.jobs.failure_trends import hours
@@ -65,15 +66,24 @@ class Run:
         return set(self.archive.manifests(kind)) <= set(self.new_blocks.get(kind, ()))
 
     def new(self, kind: str) -> DataFrame:
-        return self.archive.rows(kind, blocks=self.new_blocks.get(kind, ()))
+        return self._known(self.archive.rows(kind, blocks=self.new_blocks.get(kind, ())))
 
     def all(self, kind: str) -> DataFrame:
-        return self.archive.rows(kind)
+        return self._known(self.archive.rows(kind))
 
     def of(self, kind: str, wanted: Sequence[Stretch]) -> DataFrame:
         """Rows of blocks that can hold what occurred then; they hold others too."""
         blocks = blocks_that_hold(list(self.archive.manifests(kind).values()), stretches(wanted))
-        return self.archive.rows(kind, blocks=blocks)
+        return self._known(self.archive.rows(kind, blocks=blocks))
+
+    def within(self, kind: str, occurred: Stretch) -> DataFrame:
+        return self._known(self.archive.rows(kind, occurred=occurred))
+
+    def _known(self, rows: DataFrame) -> DataFrame:
+        """Without the made-up history that somebody removed: the archive still holds it, and nobody shall see it."""
+        if any(each.get("key") == HISTORY_KEY for each in self.plan.settings):
+            return rows
+        return rows.where(~F.col("setting_key").eqNullSafe(F.lit(HISTORY_KEY)))
 
     def span_of_new(self, *kinds: str) -> Stretch | None:
         """From the first to the last occurrence in the new blocks, as their manifests tell."""

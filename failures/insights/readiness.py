@@ -25,10 +25,25 @@ class Readiness:
     def says(self) -> str:
         """One sentence for people; empty where it is ready."""
         if self.off:
-            return _("The pipeline is switched off: no place is named for its archive (MA_ARCHIVE_URL).")
+            return _why_off(settings.MA_PIPELINE)
         if self.missing:
             return _("The pipeline cannot run here: %(names)s missing.") % {"names": ", ".join(self.missing)}
         return ""
+
+
+def _why_off(code: str) -> str:
+    if code == "off":
+        return _("The pipeline is switched off (MA_PIPELINE).")
+    if code == "little-memory":
+        return _("The pipeline is off: this machine has too little memory for it (docs/pipeline.md).")
+    if code == "little-disk":
+        return _("The pipeline is off: the disk of the data folder has too little room for it (docs/pipeline.md).")
+    return _("The pipeline is switched off: no place is named for its archive (MA_ARCHIVE_URL).")
+
+
+def is_default() -> bool:
+    """Whether the archive is the one that `./ma up` chose by itself."""
+    return bool(settings.MA_ARCHIVE_URL and settings.MA_PIPELINE == "default")
 
 
 def readiness() -> Readiness:

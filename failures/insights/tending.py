@@ -4,18 +4,23 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from django.conf import settings
+from django.db.models import Min
 
+from agents.models import Server
 from failures.insights.asking import RunRefused, ask
 from failures.insights.places import RunFolder
-from failures.insights.readiness import readiness
+from failures.insights.readiness import is_default, readiness
 from failures.insights.reaping import reap
 from failures.insights.starting import start_waiting
 from failures.models import InsightTable, PipelineRun, PipelineState, PipelineTrigger
 
 log = structlog.get_logger(__name__)
 
-# An installation that never ran it begins with its first night, not at its first start.
+# An installation that never ran it begins with its first night, not at its first start …
 FIRST = timedelta(hours=1)
+# … save where nobody chose the archive: then so long after its first server was made, and the demo has failed by then.
+# A range of the archive ends ten minutes ago.
+AFTER_FIRST_START = timedelta(minutes=12)
 FORGOTTEN = 20
 
 
@@ -51,7 +56,15 @@ def is_due(now: datetime) -> bool:
     # A whole one that somebody asked for since did the night's work.
     if runs.filter(asked_at__gte=due, state=PipelineState.DONE, jobs=[], since=None, until=None).exists():
         return False
-    return runs.exists() or now - due < FIRST
+    return runs.exists() or now - due < FIRST or _is_first_due(now)
+
+
+def _is_first_due(now: datetime) -> bool:
+    """Asked only where there was never a run."""
+    if not is_default():
+        return False
+    first = Server.objects.aggregate(first=Min("created_at"))["first"]
+    return first is not None and now - first >= AFTER_FIRST_START
 
 
 def forget_old(now: datetime) -> int:

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from agents.models import Activation, LaunchSetting
+from contract.made_up import HISTORY_KEY
 from failures.retention.rule import ActivationFact, Range, Rule, nobodys, what_goes
 
 
@@ -30,7 +31,10 @@ def last_finished_of(setting: LaunchSetting) -> Activation | None:
 
 
 def ranges_of(setting: LaunchSetting, now: datetime) -> tuple[Range, ...]:
-    """What goes of this setting, from the two activations that matter."""
+    """What goes of this setting, from the two activations that matter. Of the demo's made-up history nothing goes with
+    age: a person removes it, all at once."""
+    if setting.key == HISTORY_KEY:
+        return ()
     matter = (last_finished_of(setting), _finished(setting).order_by("-ended_at").first())
     facts = [fact_of(each) for each in matter if each is not None]
     return what_goes(facts, now=now, n=span_of(setting), c=silent_span())
@@ -50,6 +54,8 @@ def ranges_of_all(now: datetime) -> dict[int, tuple[Range, ...]]:
             [fact_of(matter[pk]) for pk in (each.last, each.ended_last) if pk in matter],
             now=now, n=span_of(each), c=silent_span(),
         )
+        if each.key != HISTORY_KEY
+        else ()
         for each in all_settings
     }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from failures.insights.readiness import is_default
 from failures.insights.reading import standing
 from ma_site.checks.finding import Finding, bad, good, register
 
@@ -11,7 +12,10 @@ from ma_site.checks.finding import Finding, bad, good, register
 def check(now: datetime) -> Iterator[Finding]:
     found = standing(now)
     if found.off:
-        yield good("switched off: MA_ARCHIVE_URL is empty")
+        yield good(found.says)
+        return
+    if found.says and is_default() and found.loaded is None:
+        yield good(f"{found.says} It is installed after the first start (./ma logs pyspark); nothing waits for it.")
         return
     if found.says:
         yield bad(found.says, "Install it (./ma up does), or leave MA_ARCHIVE_URL empty.")

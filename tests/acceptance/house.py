@@ -37,6 +37,8 @@ class House:
         own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
         agents = ",".join((DEMO_AGENTS, "tests.acceptance.agents"))
         own |= {"KMA_AGENTS": agents, "KMA_SAMPLES_ANYWHERE": "1"}
+        # A run of the pipeline takes gigabytes; tests of its own switch it on.
+        own |= {"MA_PIPELINE": "off"}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
         self.password = ""

@@ -9,9 +9,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
+from agents.models import Server
+from failures import archive
 from failures.alerts.pipeline import ARCHIVE, PIPELINE
 from failures.insights import tending
 from failures.insights.places import RunFolder
+from failures.insights.readiness import readiness
 from failures.insights.tending import forget_old, is_due, tend
 from failures.models import ArchiveBlock, FailureTrend, InsightTable, PipelineRun
 from ma_site.checks.pipeline import check
@@ -49,6 +52,47 @@ def test_it_runs_once_a_night_and_later_where_nothing_ran_then(settings: Any) ->
 
     settings.MA_PIPELINE_AT = None
     assert not is_due(NIGHT + timedelta(days=9))
+
+
+def test_where_nobody_chose_the_archive_it_begins_some_minutes_after_the_first_start(settings: Any) -> None:
+    settings.MA_PIPELINE = "default"
+    noon = NIGHT + timedelta(hours=9)
+    assert not is_due(noon)
+    Server.objects.create(name="srv-1", created_at=noon)
+    assert not is_due(noon + timedelta(minutes=11))
+    assert is_due(noon + timedelta(minutes=12))
+    tend(noon + timedelta(minutes=12))
+    PipelineRun.objects.update(state="failed", open=None, ended_at=noon + timedelta(minutes=15))
+    assert not is_due(noon + timedelta(hours=1))  # on a second start nothing runs that is not due
+    settings.MA_PIPELINE_AT = None
+    PipelineRun.objects.all().delete()
+    assert not is_due(noon + timedelta(minutes=12))
+
+
+def test_retention_waits_for_a_default_archive_only_once_a_run_could_begin(settings: Any) -> None:
+    assert archive.is_on()
+    settings.MA_PIPELINE_SUBMIT = "/nowhere/spark-submit"
+    assert archive.is_on(), "somebody chose it"
+    settings.MA_PIPELINE = "default"
+    assert not archive.is_on()
+    assert all(finding.ok for finding in check(NIGHT))
+    ArchiveBlock.objects.create(
+        kind="protocols", number=1, day=timezone.now().date(), first=NIGHT - timedelta(days=1), last=NIGHT
+    )
+    assert archive.is_on()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [("off", "MA_PIPELINE"), ("little-memory", "memory"), ("little-disk", "disk")]
+)
+def test_pages_and_doctor_say_why_there_is_no_archive(settings: Any, code: str, words: str) -> None:
+    settings.MA_ARCHIVE_URL, settings.MA_PIPELINE = "", code
+    assert words in readiness().says
+    (finding,) = check(NIGHT)
+    assert finding.ok and words in finding.detail
+    client = Client()
+    client.force_login(User.objects.create_superuser("reader"))
+    assert words in client.get("/insights/").content.decode()
 
 
 def test_one_that_goes_on_by_hand_is_waited_for() -> None:

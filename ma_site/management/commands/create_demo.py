@@ -16,6 +16,8 @@ from agents.services.groups import enable_group
 from agents.services.provisioning import provision_all
 from agents.services.roles import make_groups
 from agents.services.settings import Refused, enable_setting
+from failures.insights.readiness import is_default
+from ma_site.demo_history import make_history
 
 ADMIN = "admin"
 
@@ -37,6 +39,9 @@ class Command(BaseCommand):
         make_groups()
         before = set(LaunchSetting.objects.values_list("key", flat=True))
         settings = make_demo_rows(servers, timezone.now())
+        if not before and is_default():
+            # Only with the first demo of a site: one that was removed does not come back.
+            make_history(settings[0].pool, timezone.now())
         provision_all()
         for setting in settings:
             # One that a person switched off stays off.
