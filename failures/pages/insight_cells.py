@@ -45,9 +45,11 @@ def _is_key(key: str) -> bool:
 
 
 def fingerprint_cell(fingerprint: str, names: dict[str, str]) -> SafeString:
+    """A group that the site does not know has no page: the demo's made-up ones, and those that went long ago."""
     name = names.get(fingerprint)
-    text = visible(name, limit=80) if name else format_html('<span class="mono">{}</span>', fingerprint[:12])
-    return linked(text, fingerprint_url(fingerprint))
+    if not name:
+        return format_html('<span class="mono">{}</span>', fingerprint[:12])
+    return linked(visible(name, limit=80), fingerprint_url(fingerprint))
 
 
 def seconds_cell(value: float | None) -> Any:
