@@ -25,6 +25,7 @@ READS_ENVIRONMENT = {
     "kma/samples/limits.py",
     "ma_site/celery.py",
     "ma_site/management/commands/publish_demo_orders.py",
+    "ma_site/relocation.py",
     "ma_site/settings.py",
     "ma_site/wsgi.py",
     "pipeline/application.py",
