@@ -80,10 +80,12 @@ def forget_old_audit(now: datetime, chunks: Chunks) -> None:
 
 
 def _over(older: datetime) -> QuerySet[ReplayJob]:
-    """Finished before, and of which nothing is awaited: a letter that was given back still waits for what becomes of
-    it."""
+    """Finished before, and of which nothing is awaited: a letter that left still waits for what becomes of it, or for
+    the end of the hour after which that is unknown."""
     waiting = ReplayItem.objects.filter(
-        job=OuterRef("pk"), released_as="", outcome=Outcome.WAITING, state=ItemState.GIVEN_BACK
+        Q(released_as="", state=ItemState.GIVEN_BACK) | Q(released_as=ItemState.UNCONFIRMED),
+        job=OuterRef("pk"),
+        outcome=Outcome.WAITING,
     )
     finished = ReplayJob.objects.filter(finished_at__lt=older).exclude(state__in=UNFINISHED_JOBS)
     return finished.filter(~Exists(waiting) | ~Q(action__in=DELIVERING)).order_by("finished_at", "pk")

@@ -36,7 +36,7 @@ def replays() -> str:
                COALESCE(p.moved_at, p.planned_at) AS given_back_at, i.outcome, i.outcome_at
         FROM dlq_replayitem i JOIN dlq_replayjob j ON j.id = i.job_id JOIN dlq_deadletter d ON d.id = i.letter_id
              LEFT JOIN dlq_replayslice p ON p.id = i.slice_id
-        WHERE i.outcome <> '' AND j.action IN ({delivering}) AND (
+        WHERE i.outcome NOT IN ('', '{Outcome.UNKNOWN.value}') AND j.action IN ({delivering}) AND (
             (i.outcome_at >= {{first}} AND i.outcome_at < {{last}})
             OR (i.outcome_at < {{first}} AND d.message_key IN (
                 SELECT message_key FROM dlq_letterreport WHERE received_at >= {{first}} AND received_at < {{last}}
@@ -46,7 +46,7 @@ def replays() -> str:
 
 
 def _outcomes() -> QuerySet[ReplayItem]:
-    return ReplayItem.objects.exclude(outcome=Outcome.WAITING).filter(job__action__in=DELIVERING)
+    return ReplayItem.objects.exclude(outcome__in=(Outcome.WAITING, Outcome.UNKNOWN)).filter(job__action__in=DELIVERING)
 
 
 def register_kinds() -> None:

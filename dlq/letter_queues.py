@@ -11,7 +11,8 @@ from broker.errors import AddressUnknown, ManagementFailed
 from broker.letters import NAMED, move_letters, move_range
 from broker.port import Browser, Management
 from broker.rows import find
-from contract.properties import FEED, dead_letter_queue
+from broker.waiting import in_delivery
+from contract.properties import FEED, ORIG_MESSAGE_ID, dead_letter_queue
 from dlq.replay.planning import Figures
 from dlq.walking import WalkIncomplete, number_of
 
@@ -36,8 +37,8 @@ class LetterQueues:
     def figures(self, queue: str) -> Figures:
         """Nearly of one moment: a letter that dies between the two questions is in the count only. Raises
         AddressUnknown: there is no such queue."""
-        added, count = self._numbers(queue, "MessagesAdded", "MessageCount")
-        return Figures(count=count, added=added)
+        added, count, consumers = self._numbers(queue, "MessagesAdded", "MessageCount", "ConsumerCount")
+        return Figures(count=count, added=added, consumers=consumers)
 
     def feed_is_empty(self) -> bool:
         """Whether the index knows of every death so far."""
@@ -67,7 +68,13 @@ class LetterQueues:
             yield from (number for number in map(number_of, piece) if number is not None)
         counted = min(before, self._number(queue, "MessageCount"))
         if seen < counted:
-            raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters")
+            raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
+
+    def in_delivery(self, queue: str) -> frozenset[int]:
+        """The ids of letters that consumers hold unsettled; none where these are too many to be listed. Raises
+        BrokerError."""
+        found = (row.get(ORIG_MESSAGE_ID) for each in in_delivery(self.management, queue) or () for row in each.rows)
+        return frozenset(int(number) for number in found if number is not None)
 
     def move_ids(self, source: str, numbers: Sequence[int], target: str) -> int:
         """Moves these letters, and no other one, to a queue that alone gets them; how many, says the broker.

@@ -16,6 +16,7 @@ from dlq.models import ReplayJob
 from dlq.replay import steps
 from dlq.replay.jobs import RUN_TASK, start
 from dlq.replay.leases import WORKABLE
+from dlq.replay.overdue import end_overdue
 from dlq.search.rebuild import step
 from dlq.search.storing import catch_up
 from dlq.waiting.tasks import run_waiting, tend_waiting
@@ -24,6 +25,7 @@ from dlq.whole.tasks import fetch_whole, tend_wholes
 # Celery looks for tasks here.
 __all__ = [
     "empty_bin",
+    "end_overdue_outcomes",
     "fetch_whole",
     "put_words",
     "run_replay",
@@ -38,6 +40,7 @@ log = structlog.get_logger(__name__)
 # Seconds that one task works on a job before it lets others have the worker.
 TURN = 20.0
 WORDS_TURN = BIN_TURN = 5.0
+OUTCOMES_TURN = 20.0
 # Jobs that one look at what nobody works on starts.
 STARTED = 20
 # After the broker did not answer.
@@ -85,6 +88,15 @@ def tend_replays() -> None:
         start(job)
         # Of each queue one: the others would only be told to wait for it.
         jobs = jobs.exclude(source_queue=job.source_queue)
+
+
+@shared_task(name="dlq.end_overdue_outcomes")
+def end_overdue_outcomes() -> None:
+    """Letters of which nothing was heard for an hour; a while at a time."""
+    end = time.monotonic() + OUTCOMES_TURN
+    for _ in end_overdue(timezone.now()):
+        if time.monotonic() >= end:
+            break
 
 
 @shared_task(name="dlq.put_words")

@@ -18,6 +18,7 @@ SENTENCE_SHOWN = 160
 MOVED = {"redirect": "redirected", "discard": "put into the bin", "put_back": "put back"}
 # Moved, and nothing becomes of them by that.
 NO_OUTCOME = ("discard", "put_back")
+NOT_MOVED = ("not_found", "failed_to_move")
 
 Row = Mapping[str, Any]
 
@@ -76,7 +77,7 @@ def progress(job: Row) -> str:
     parts = [f"{job['state']}: {job['letters']['given_back']} of {job['total']} {moved}"]
     if job["action"] not in NO_OUTCOME:
         parts += _counted(job["outcomes"].items())
-    parts += _counted((name, job["letters"][name]) for name in ("not_found", "failed_to_move"))
+    parts += _counted((name, job["letters"][name]) for name in ("unconfirmed", "taken_elsewhere", *NOT_MOVED))
     return ", ".join(parts)
 
 

@@ -40,6 +40,10 @@ Row = tuple[int, str, int]
 class WalkIncomplete(BrokerUnavailable):
     """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk again."""
 
+    def __init__(self, reason: str, seen: int = 0, counted: int = 0) -> None:
+        super().__init__(reason)
+        self.seen, self.counted = seen, counted
+
 
 @dataclass(frozen=True, slots=True)
 class Walked:

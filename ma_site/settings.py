@@ -267,6 +267,11 @@ CELERY_BEAT_SCHEDULE = {
     "evaluate alerts": {"task": "agents.evaluate_alerts", "schedule": schedule(10.0), "options": {"expires": 10}},
     "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},
+    "end overdue outcomes": {
+        "task": "dlq.end_overdue_outcomes",
+        "schedule": schedule(60.0),
+        "options": {"expires": 60},
+    },
     "put words": {"task": "dlq.put_words", "schedule": schedule(10.0), "options": {"expires": 10}},
     "retention": {"task": "failures.retention", "schedule": schedule(25.0), "options": {"expires": 25}},
     "tend wholes": {"task": "dlq.tend_wholes", "schedule": schedule(5.0), "options": {"expires": 5}},

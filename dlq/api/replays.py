@@ -40,9 +40,12 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     approved_by = serializers.CharField(source="approved_by.username", default=None)
     paused_by = serializers.CharField(source="paused_by.username", default=None)
     query = serializers.SerializerMethodField(help_text="The filter; values of masked properties are not told.")
-    letters = serializers.SerializerMethodField(help_text="How many letters are planned, given_back, and so on.")
+    letters = serializers.SerializerMethodField(
+        help_text="How many letters are planned, given_back, unconfirmed, taken_elsewhere, and so on."
+    )
     outcomes = serializers.SerializerMethodField(
-        help_text="Of the letters that were given back: handled, failed_again, dead_again, waiting."
+        help_text="Of the letters that were given back or are unconfirmed: handled, failed_again, dead_again, "
+        "unknown (nothing was heard for an hour), waiting (0 within that hour)."
     )
 
     class Meta:

@@ -78,7 +78,7 @@ def _told(outcomes: Counter[str], more: bool) -> Replays:
     """`more`: older letters that were given back were not looked at, so that none is not said."""
     if not outcomes and not more:
         return Replays()
-    known = outcomes.total() - outcomes[""]
+    known = outcomes.total() - outcomes[""] - outcomes[Outcome.UNKNOWN]
     words = number(outcomes.total()) + ("+" if more else "")
     return Replays(words, known, sum(outcomes[outcome] for outcome in FAILED_AGAIN))
 

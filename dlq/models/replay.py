@@ -65,7 +65,8 @@ class ReplayJob(models.Model):
     `ladder_counts` the failures in a row of each run when it began (None: it has not begun), `ladder_known_at` when
     every outcome of it was here. `skipped` counts
     by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
-    change them. `wait_reason` says why an open job does nothing at the moment. `stopping_since`: since when it waits
+    change them. `outcomes_ended_at`: since then none of its letters waits for an outcome. `wait_reason` says why an
+    open job does nothing at the moment. `stopping_since`: since when it waits
     for the consumers of a setting that was switched off to close; `pause_reason` is the code with its parameters where
     it was not a person who paused it; `goes_on_all_the_same`: a person let it go on beside open consumers."""
 
@@ -116,6 +117,7 @@ class ReplayJob(models.Model):
     letters_up_to = models.BigIntegerField(null=True, editable=False)
     planned_to = models.BigIntegerField(null=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), null=True)
+    outcomes_ended_at = models.DateTimeField(null=True, editable=False)
     lease_until = models.DateTimeField(null=True, editable=False)
 
     class Meta:
@@ -137,6 +139,11 @@ class ReplayJob(models.Model):
                 condition=models.Q(state__in=["awaiting", "planned", "running", "paused"]),
                 name="open_replays",
             ),
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(outcomes_ended_at=None),
+                name="replays_without_outcomes",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -150,10 +157,12 @@ class SliceState(models.TextChoices):
 
 
 class ReplaySlice(models.Model):
-    """`moved` is what the broker said, for people only. `count_before` and `added_before` are the queue's exact figures
-    before its first move: with the figures after it they say how many letters left, whoever dies in between.
-    `left` is how many letters left by these figures (None: unknown).
-    `by_range`: the move names the ids from `first_number` to `last_number`, else each one."""
+    """`moved` is what the broker answered to the last try (None: nothing). `moved_exactly` is how many of its letters
+    our moves took, over all tries; None: one was not answered, or the broker may have forgotten one. `count_before`
+    and `added_before` are the queue's exact figures before its first move: with the figures after it they say how many
+    letters left. `left` is how many left by these figures (None: unknown).
+    `by_range`: the move names the ids from `first_number` to `last_number`, else each one. `seen_before`: planning
+    knew that its letters lay in the queue."""
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="slices", verbose_name=_("replay"))
     number = models.PositiveIntegerField(_("number"))
@@ -170,6 +179,8 @@ class ReplaySlice(models.Model):
     left = models.IntegerField(_("letters that left"), null=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
     moved = models.IntegerField(_("moved, says the broker"), null=True)
+    moved_exactly = models.IntegerField(default=0, null=True, editable=False)
+    seen_before = models.BooleanField(default=True, editable=False)
     planned_at = models.DateTimeField(_("planned"), default=timezone.now)
     moved_at = models.DateTimeField(_("moved"), null=True)
     checked_at = models.DateTimeField(_("checked"), null=True)
@@ -186,8 +197,13 @@ class ReplaySlice(models.Model):
 
 
 class ItemState(models.TextChoices):
+    """`given_back`: our move took the letter. `unconfirmed`: it left, and nobody knows yet whether by our move.
+    `taken_elsewhere`: it was there, and another consumer took it. `not_found`: it was gone before, or expired."""
+
     PLANNED = "planned", _("planned")
     GIVEN_BACK = "given_back", _("given back")
+    UNCONFIRMED = "unconfirmed", _("unconfirmed")
+    TAKEN_ELSEWHERE = "taken_elsewhere", _("taken elsewhere")
     NOT_FOUND = "not_found", _("was not there any more")
     FAILED_TO_MOVE = "failed_to_move", _("could not be moved")
     SKIPPED = "skipped", _("left out")
@@ -195,12 +211,14 @@ class ItemState(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """What became of a letter after it was given back."""
+    """What became of a letter after it left. `unknown`: nothing was heard of it within an hour; what arrives later
+    takes its place."""
 
     WAITING = "", _("waiting")
     HANDLED = "handled", _("handled")
     FAILED_AGAIN = "failed_again", _("failed again")
     DEAD_AGAIN = "dead_again", _("dead again")
+    UNKNOWN = "unknown", _("unknown")
 
 
 # While an item is this, no other one may have its letter. A death ends once: what was given back and dies again is

@@ -23,6 +23,7 @@ from dlq.models import (
     Outcome,
     ReplayItem,
 )
+from dlq.replay.counting import LEFT
 from failures.models import FailureProtocol, RecoveredMessage
 
 NOTED = Ending.NOTED.value
@@ -109,6 +110,8 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     """`hidden`: names whose values this person may not see in the diff."""
     job = item.job
     words = {
+        ItemState.UNCONFIRMED: _("Left the queue; not known whether moved (%(action)s)"),
+        ItemState.TAKEN_ELSEWHERE: _("Taken by another consumer before it was moved (%(action)s)"),
         ItemState.NOT_FOUND: _("To be moved (%(action)s), but it was not there any more"),
         ItemState.FAILED_TO_MOVE: _("Could not be moved (%(action)s)"),
         ItemState.SKIPPED: _("Left out (%(action)s)"),
@@ -118,14 +121,14 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     what = words[state] % {"action": job.get_action_display()} if state in words else _done(item)
     by = job.by.get_username() if job.by else _("unknown person")
     said = [by, job.reason, item.why if state in words else ""]
-    if state == ItemState.GIVEN_BACK and item.outcome and job.action != Action.DISCARD:
+    if state in LEFT and item.outcome and job.action != Action.DISCARD:
         said.append(str(Outcome(item.outcome).label))
     changes = diff_of(edit, hidden) if edit else ()
     if edit and edit.body_deleted_at:
         said.append(_("what was changed was deleted by retention"))
     tone = "info" if state == ItemState.GIVEN_BACK else "warn"
     # What left is known when its slice is checked; it left when that was moved, before all that became of it.
-    left_at = item.slice.moved_at if item.slice and state == ItemState.GIVEN_BACK else None
+    left_at = item.slice.moved_at if item.slice and state in LEFT else None
     return Event(
         left_at or item.state_at,
         tone,

@@ -26,6 +26,7 @@ from dlq.pages.replay_rights import job_for
 from dlq.pages.replay_steps import steps_of
 from dlq.pages.shown import JOBS, OUTCOMES
 from dlq.preflight.words import reason
+from dlq.replay.counting import LEFT
 from dlq.replay.planned import planned_of
 
 # How often the page looks again: while letters move, and while only agents have something to say.
@@ -33,12 +34,16 @@ BUSY, QUIET = "2s", "10s"
 PLANNED = "planned"  # which needs the job's slices
 # With what the index has of each: what an item is released as.
 GIVEN = Q(state=ItemState.GIVEN_BACK, released_as="")
+UNCONFIRMED = Q(released_as=ItemState.UNCONFIRMED)
 SHOWS: dict[str, Q] = {
     "given_back": GIVEN,
     "handled": GIVEN & Q(outcome=Outcome.HANDLED),
     "failed_again": GIVEN & Q(outcome=Outcome.FAILED_AGAIN),
     "dead_again": GIVEN & Q(outcome=Outcome.DEAD_AGAIN),
-    "waiting": GIVEN & Q(outcome=Outcome.WAITING),
+    "waiting": (GIVEN | UNCONFIRMED) & Q(outcome=Outcome.WAITING),
+    "unknown": (GIVEN | UNCONFIRMED) & Q(outcome=Outcome.UNKNOWN),
+    "unconfirmed": UNCONFIRMED,
+    "taken_elsewhere": Q(released_as=ItemState.TAKEN_ELSEWHERE),
     "not_moved": Q(released_as__in=[ItemState.NOT_FOUND, ItemState.FAILED_TO_MOVE]),
     "skipped": Q(released_as=ItemState.SKIPPED),
     "cancelled": Q(released_as=ItemState.CANCELLED),
@@ -123,5 +128,5 @@ def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
 
 
 def _outcome(item: ReplayItem) -> Shown | None:
-    moved = item.state == ItemState.GIVEN_BACK and item.job.action in words.WITH_OUTCOMES
-    return OUTCOMES[item.outcome] if moved else None
+    left = item.state in LEFT and (item.job.action in words.WITH_OUTCOMES or item.outcome == Outcome.UNKNOWN)
+    return OUTCOMES[item.outcome] if left else None

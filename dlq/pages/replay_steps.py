@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.pages.shown import Shown
 from dlq.models import ItemState, JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice
 from dlq.models.replay import OPEN_JOBS
+from dlq.replay.counting import LEFT
 from dlq.replay.ladder import step_size
 
 # Steps of which each letter is counted: 1 + 5 + 25 + 125 + 625 of them, however large the job is.
@@ -25,7 +26,8 @@ TO_COME = Shown(_("not begun"), "off", "wait")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`number` from 1; `onwards`: this step and all after it. `planned` letters of it did not move yet."""
+    """`number` from 1; `onwards`: this step and all after it. `moved` counts what is unconfirmed too. `planned` letters
+    of it did not move yet."""
 
     number: int
     onwards: bool
@@ -34,12 +36,13 @@ class Step:
     handled: int
     failed: int
     dead: int
+    unknown: int
     planned: int
     state: Shown
 
     @property
     def waiting(self) -> int:
-        return max(0, self.moved - self.handled - self.failed - self.dead)
+        return max(0, self.moved - self.handled - self.failed - self.dead - self.unknown)
 
     @property
     def failed_share(self) -> int:
@@ -55,11 +58,11 @@ def steps_of(job: ReplayJob, counts: Mapping[str, int]) -> list[Step]:
     found: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for piece, state, outcome, count in rows.values_list("slice", "state", "outcome").annotate(Count("pk")):
         found[pieces[piece]][state] += count
-        if outcome and state == ItemState.GIVEN_BACK:
+        if outcome and state in LEFT:
             found[pieces[piece]][outcome] += count
     steps = [_step(job, number, found[number], step_size(number)) for number in sorted(found)]
     rest = {name: count - sum(each[name] for each in found.values()) for name, count in counts.items()}
-    if any(rest.get(name, 0) > 0 for name in (ItemState.GIVEN_BACK, ItemState.PLANNED)) and len(steps) == COUNTED_STEPS:
+    if any(rest.get(name, 0) > 0 for name in (*LEFT, ItemState.PLANNED)) and len(steps) == COUNTED_STEPS:
         steps.append(_step(job, COUNTED_STEPS, rest, 0))
     return steps
 
@@ -68,12 +71,13 @@ def _step(job: ReplayJob, number: int, counts: Mapping[str, int], size: int) -> 
     def count(name: str) -> int:
         return max(0, counts.get(name, 0))
 
-    moved, planned = count(ItemState.GIVEN_BACK), count(ItemState.PLANNED)
+    moved, planned = sum(count(state) for state in LEFT), count(ItemState.PLANNED)
     handled, failed, dead = count(Outcome.HANDLED), count(Outcome.FAILED_AGAIN), count(Outcome.DEAD_AGAIN)
-    waits = moved > handled + failed + dead
+    unknown = count(Outcome.UNKNOWN)
+    waits = moved > handled + failed + dead + unknown
     onwards = number >= COUNTED_STEPS
     state = _state(job, number, onwards, at_rest=bool(moved and not planned and waits), moved=bool(moved))
-    return Step(number + 1, onwards, size, moved, handled, failed, dead, planned, state)
+    return Step(number + 1, onwards, size, moved, handled, failed, dead, unknown, planned, state)
 
 
 def _state(job: ReplayJob, number: int, onwards: bool, *, at_rest: bool, moved: bool) -> Shown:

@@ -21,6 +21,7 @@ from dlq.pages.edit_rule_form import WORDS
 from dlq.pages.shown import ITEMS
 from dlq.preflight import judgement
 from dlq.preflight.words import reason
+from dlq.replay.counting import waiting_of
 from dlq.replay.ladder import step_size
 from dlq.replay.stopping import CONSUMERS_OPEN
 
@@ -54,22 +55,16 @@ def counts_of(job: ReplayJob) -> dict[str, int]:
 
 def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
     """While letters are still written down, `total` is what the job began with."""
-    past = (ItemState.GIVEN_BACK, ItemState.NOT_FOUND, ItemState.FAILED_TO_MOVE, ItemState.SKIPPED, ItemState.CANCELLED)
+    past = [state for state in ItemState if state != ItemState.PLANNED]
     planned = counts.get(ItemState.PLANNED, 0)
     return planned if job.planned_at else max(planned, job.total - sum(counts.get(state, 0) for state in past))
-
-
-def waiting(counts: Mapping[str, int]) -> int:
-    """Moved, and nobody has said anything of them yet."""
-    known = sum(counts.get(outcome, 0) for outcome in (Outcome.HANDLED, Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN))
-    return max(0, counts.get(ItemState.GIVEN_BACK, 0) - known)
 
 
 def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
     """Letters of which there will still be news."""
     if job.action not in WITH_OUTCOMES:
         return 0
-    return waiting(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
+    return waiting_of(counts) + counts.get(Outcome.FAILED_AGAIN, 0)
 
 
 def title(job: ReplayJob) -> str:
@@ -103,9 +98,11 @@ def item_shown(job: ReplayJob, state: str) -> Shown:
 def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
     """What was moved, and of that what became of it; then what could not be, where there is any."""
     moved, planned = counts.get(ItemState.GIVEN_BACK, 0), counts.get(ItemState.PLANNED, 0)
+    elsewhere, unconfirmed = counts.get(ItemState.TAKEN_ELSEWHERE, 0), counts.get(ItemState.UNCONFIRMED, 0)
+    unknown = counts.get(Outcome.UNKNOWN, 0)
     lost = counts.get(ItemState.NOT_FOUND, 0) + counts.get(ItemState.FAILED_TO_MOVE, 0)
     cancelled = counts.get(ItemState.CANCELLED, 0)
-    total = max(job.total, moved + lost + planned + cancelled, 1)
+    total = max(job.total, moved + unconfirmed + elsewhere + lost + planned + cancelled, 1)
 
     def bar(label: Text, count: int, tone: str, show: str) -> Bar:
         return Bar(label, count, total, tone, show)
@@ -116,9 +113,12 @@ def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
             bar(_("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
             bar(_("failed again, will be tried again"), counts.get(Outcome.FAILED_AGAIN, 0), "warn", "failed_again"),
             bar(_("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
-            bar(_("waiting to be handled"), waiting(counts), "off", "waiting"),
+            bar(_("waiting to be handled"), waiting_of(counts), "off", "waiting"),
         ]
     rest = [
+        bar(_("unknown: nothing was heard for an hour"), unknown, "warn", "unknown"),
+        bar(_("unconfirmed: left the queue, not known how"), unconfirmed, "warn", "unconfirmed"),
+        bar(_("taken elsewhere: by another consumer"), elsewhere, "warn", "taken_elsewhere"),
         bar(_("still to be moved"), planned, "off", "planned"),
         bar(_("not moved"), lost, "bad", "not_moved"),
         bar(_("cancelled before they were moved"), cancelled, "off", "cancelled"),
@@ -142,10 +142,14 @@ STOPS = {
     "the breaker counts of the setting moved up": lambda: _(
         "It stopped by itself because the breaker of the setting began to count failures."
     ),
+    "nothing was heard of too many messages of a step": lambda: _(
+        "Stopped automatically: nothing was heard of too many messages of a step for an hour."
+    ),
     "too many letters of a step failed again": lambda: _(
         "It stopped by itself because too many letters of a step failed again."
     ),
 }
+_HELD = re.compile(r"(\d+) messages of (\S+) are in delivery to another consumer")
 _STAYED = re.compile(r"(\d+) letters stayed where they were")
 
 
@@ -183,6 +187,14 @@ def problem(job: ReplayJob) -> str:
         count = int(match[1])
         text = ngettext("%(n)s letter stayed where it was.", "%(n)s letters stayed where they were.", count)
         return text % {"n": number(count)}
+    if match := _HELD.fullmatch(job.problem):
+        count = int(match[1])
+        text = ngettext(
+            "%(n)s message is in delivery to another consumer of %(queue)s.",
+            "%(n)s messages are in delivery to another consumer of %(queue)s.",
+            count,
+        )
+        return text % {"n": number(count), "queue": match[2]}
     return job.problem
 
 

@@ -28,6 +28,8 @@ JOBS: dict[str, Shown] = {
 ITEMS: dict[str, Shown] = {
     ItemState.PLANNED: Shown(ItemState.PLANNED.label, "info", "wait"),
     ItemState.GIVEN_BACK: Shown(ItemState.GIVEN_BACK.label, "info", "back"),
+    ItemState.UNCONFIRMED: Shown(ItemState.UNCONFIRMED.label, "warn", "wait"),
+    ItemState.TAKEN_ELSEWHERE: Shown(ItemState.TAKEN_ELSEWHERE.label, "warn", "off"),
     ItemState.NOT_FOUND: Shown(ItemState.NOT_FOUND.label, "warn", "warn"),
     ItemState.FAILED_TO_MOVE: Shown(ItemState.FAILED_TO_MOVE.label, "bad", "bad"),
     ItemState.SKIPPED: Shown(ItemState.SKIPPED.label, "off", "mute"),
@@ -38,4 +40,5 @@ OUTCOMES: dict[str, Shown] = {
     Outcome.HANDLED: Shown(Outcome.HANDLED.label, "ok", "ok"),
     Outcome.FAILED_AGAIN: Shown(Outcome.FAILED_AGAIN.label, "warn", "warn"),
     Outcome.DEAD_AGAIN: Shown(Outcome.DEAD_AGAIN.label, "bad", "letter"),
+    Outcome.UNKNOWN: Shown(Outcome.UNKNOWN.label, "warn", "warn"),
 }

@@ -13,6 +13,7 @@ from dlq.preflight.copies import Binned, with_copies
 
 # Stable words, as in `ReplayJob.skipped` and `ReplayItem.why`.
 GONE = "gone"
+HELD = "held"
 OUTSTANDING = "outstanding"
 MUTED = "muted"
 OFTEN = "given_back_often"

@@ -16,6 +16,7 @@ def reason(code: str) -> str:
     """Why letters are left out."""
     words = {
         skipping.GONE: _("not in the queue any more"),
+        skipping.HELD: _("in delivery to another consumer"),
         skipping.OUTSTANDING: _("another job is moving them at this moment"),
         skipping.MUTED: _("known, being worked on (muted)"),
         skipping.OFTEN: _("given back more than %(n)s times without success")

@@ -6,8 +6,9 @@ equal: nothing died or left meanwhile. As many rows as letters: they are the sam
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from dlq.letter_queues import LetterQueues
+from dlq.letter_queues import LetterQueues, WalkIncomplete
 from dlq.models import DeadLetter, LetterState
 from dlq.walking import Numbers
 
@@ -45,19 +46,44 @@ def walk_costs_more(letters: int, in_queue: int) -> bool:
     return letters * (ONE_BY_ONE + in_queue / LOOKED_AT) < in_queue / WALKED
 
 
-def present(queue: str, queues: LetterQueues, hold: Callable[[], bool]) -> Numbers | None:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The ids that lie in a queue; `held` are those of them that a consumer has in delivery."""
+
+    numbers: Numbers
+    held: frozenset[int] = frozenset()
+
+    def __contains__(self, number: int) -> bool:
+        return number in self.numbers
+
+    def within(self, first: int, last: int) -> int:
+        return self.numbers.within(first, last)
+
+
+def present(queue: str, queues: LetterQueues, hold: Callable[[], bool]) -> Found | None:
     """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on; None: it said
-    no. Raises WalkIncomplete, BrokerError."""
-    found, some = Numbers(), []
+    no. Raises WalkIncomplete, BrokerError.
+
+    A walk does not see what another consumer has in delivery. Such a letter is still there: it may come back."""
+    found, some = Numbers(), list[int]()
     sign = 0.0
-    for number in queues.numbers(queue):
-        some.append(number)
-        if len(some) == AT_ONCE:
-            found.add(some)
-            some = []
-            if time.monotonic() >= sign:
-                sign = time.monotonic() + SIGN_EVERY
-                if not hold():
-                    return None
-    found.add(some)
-    return found
+    try:
+        for number in queues.numbers(queue):
+            some.append(number)
+            if len(some) == AT_ONCE:
+                found.add(some)
+                some = []
+                if time.monotonic() >= sign:
+                    sign = time.monotonic() + SIGN_EVERY
+                    if not hold():
+                        return None
+        found.add(some)
+    except WalkIncomplete as incomplete:
+        found.add(some)
+        held = queues.in_delivery(queue)
+        unseen = [number for number in held if number not in found]
+        if not unseen or incomplete.seen + len(unseen) < incomplete.counted:
+            raise
+        found.add(unseen)
+        return Found(found, held)
+    return Found(found)

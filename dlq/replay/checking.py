@@ -1,12 +1,18 @@
-"""What left the queue: by its figures where they are clear, by a walk of it where they are not."""
+"""What left the queue, and by whom: by the broker's answers where they are clear, by a walk where they are not.
 
+What a walk does not find is gone. Our moves took it where they took as many as are gone. Else it is unconfirmed, until
+its target, a report of a KMA or a death tells. Killed at any point: what was committed stands, the next worker walks
+again.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
 
 from django.db import transaction
-from django.db.models import F, Max, Min
+from django.db.models import F, Max, Min, Value
 from django.utils import timezone
 
+from broker.errors import BrokerUnavailable
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import (
@@ -19,20 +25,35 @@ from dlq.models import (
     ReplaySlice,
     SliceState,
 )
-from dlq.replay import agreement, counting, joining, marking, planning
+from dlq.preflight import skipping
+from dlq.replay import agreement, counting, joining, marking, movers, planning
 from dlq.replay.leases import hold
-from dlq.replay.planning import Figures, Present, Told
+from dlq.replay.planning import Figures
 
-UNCERTAIN = "uncertain"
+# How long letters that another consumer has in delivery are waited for: it may take them, or let go of them.
+HELD_PATIENCE = timedelta(seconds=60)
 # How long the end of a job waits for the feed: what died during the moves may lie in their ranges.
 FEED_PATIENCE = timedelta(seconds=10)
 FEED_LOOK = timedelta(seconds=0.5)
 
 
-def to_be_walked(piece: ReplaySlice, left: int | None) -> None:
-    """A walk has to look what left; `left`: how many did, None where nobody knows."""
-    unchecked = ReplaySlice.objects.filter(pk=piece.pk).exclude(state=SliceState.CHECKED)
-    unchecked.update(state=SliceState.MOVED, left=left, moved=piece.moved)
+class LettersHeld(BrokerUnavailable):
+    """Another consumer has letters of a slice in delivery. Temporary: walk again."""
+
+
+def to_be_walked(
+    job: ReplayJob, piece: ReplaySlice, left: int | None, moved_exactly: int | None, whole: Sequence[int] = ()
+) -> None:
+    """A walk has to look what left; `left`: how many did by the figures, `moved_exactly`: how many the last try took,
+    None where nobody knows. `whole` are ids that certainly went."""
+    with transaction.atomic():
+        unchecked = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
+        more = Value(None) if moved_exactly is None else F("moved_exactly") + moved_exactly
+        if not unchecked.update(state=SliceState.MOVED, left=left, moved=piece.moved, moved_exactly=more):
+            return
+        went = piece.items.filter(state=ItemState.PLANNED, letter__orig_message_id__in=whole) if whole else None
+        if went is not None:
+            marking.left(job, list(went.values_list("pk", flat=True)), timezone.now())
 
 
 def on_the_way(job: ReplayJob) -> list[ReplaySlice]:
@@ -44,18 +65,17 @@ def on_the_way(job: ReplayJob) -> list[ReplaySlice]:
 def recover(job: ReplayJob) -> bool:
     """Tells the slices that a dead worker left on the way; whether there was one to tell.
 
-    It had at most two. Of the first one it knew that all left, before it began the second: the figures say the same. Of
-    the second it knew nothing: that one is moved once more, which moves nothing twice, and told by the figures before
-    its first try. A job that is over moves nothing any more: a walk tells."""
+    It had at most two. The answer for the first one was committed with the begin of the second. Of the second it knew
+    nothing: that one is moved once more, which moves nothing twice. A job that is over moves nothing any more: a walk
+    tells."""
     begun = on_the_way(job)
-    for piece, following in pairwise(begun):
-        left = planning.left_by(figures_before(piece), figures_before(following))
-        if planning.told(piece.size, left, None) is Told.GONE:
+    for piece in begun[:-1]:
+        if piece.moved == piece.size:
             marking.all_left(job, piece, timezone.now())
         else:
-            to_be_walked(piece, None)
+            to_be_walked(job, piece, None, None)
     if begun and job.state not in OPEN_JOBS:
-        to_be_walked(begun.pop(), None)
+        to_be_walked(job, begun[-1], None, None)
         return True
     return len(begun) > 1
 
@@ -75,49 +95,69 @@ def again(piece: ReplaySlice) -> None:
 
 
 def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
-    """Walks the queue once and tells every slice that its figures did not tell; whether there were any."""
+    """Walks the queue once and tells every slice that the broker's answers did not tell; whether there were any. Raises
+    LettersHeld when some are left for the next walk."""
     pieces = job.slices.filter(state=SliceState.MOVED).order_by("number")
     if not pieces.exists():
         return False
-    present = _present(job, queues)
-    if present is not None:
+    # Of a range it is known who took what is gone once every late letter in it is known.
+    complete = queues.feed_is_empty()
+    found = _present(job, queues)
+    if found is not None:
         crash.point("walked")
+        held = 0
         for piece in pieces.iterator(chunk_size=100):
-            _judge(job, piece, present, timezone.now())
+            held += _judge(job, piece, found, timezone.now(), complete=complete)
             crash.point("judged")
+        if held:
+            raise LettersHeld(f"{held} messages of {job.source_queue} are in delivery to another consumer")
     return True
 
 
-def _present(job: ReplayJob, queues: LetterQueues) -> Present | None:
+def _present(job: ReplayJob, queues: LetterQueues) -> agreement.Found | None:
     return agreement.present(job.source_queue, queues, lambda: hold(job, timezone.now()))
 
 
 @transaction.atomic
-def _judge(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetime) -> None:
-    """What may have expired comes first: of letters that are gone without our move it is the likely one."""
+def _judge(job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: datetime, *, complete: bool) -> int:
+    """How many letters of it are to be looked for later."""
     waiting = piece.items.filter(state=ItemState.PLANNED)
-    ordered = waiting.order_by(F("letter__expires_at").asc(nulls_last=True), "pk")
-    items = list(ordered.values_list("pk", "letter__orig_message_id"))
-    verdict = planning.judge(items, present, piece.tries, piece.left)
-    marking.left(job, verdict.left, now, UNCERTAIN if verdict.uncertain else "")
-    marking.missing(job, verdict.missing, now)
-    marking.stuck(job, verdict.stuck, now)
-    if piece.by_range:
-        strangers(job, piece, present, now)
-    changes = {"state": SliceState.CHECKED, "checked_at": now, "by_range": False}
-    if verdict.again:
+    items = list(waiting.order_by("pk").values_list("pk", "letter__orig_message_id"))
+    patient = job.state in OPEN_JOBS and piece.moved_at is not None and now - piece.moved_at < HELD_PATIENCE
+    verdict = planning.judge(items, found, found.held, piece.tries, patient=patient)
+    late = strangers(job, piece, found, now) if piece.by_range else []
+    unclear = piece.by_range and not complete
+    changes: dict[str, object] = {"state": SliceState.CHECKED, "checked_at": now, "by_range": unclear}
+    if verdict.held:
+        changes = {"state": SliceState.MOVED}
+    elif verdict.again:
         changes = {"state": SliceState.PLANNED, "by_range": False, "size": len(verdict.again)}
         changes |= {"count_before": None, "added_before": None, "left": None}
+        changes |= {"moved_exactly": None} if unclear else {}
+    marking.unconfirmed(job, verdict.gone, now)
+    if not verdict.held:
+        held, others = _split(items, verdict.stuck, found.held)
+        marking.stuck(job, held, now, skipping.HELD)
+        marking.stuck(job, others, now)
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
-    joining.settle(joining.cases_of(verdict.left), now)
+    if not unclear:
+        movers.conclude(job, piece.pk, now)
+    joining.settle(joining.cases_of([*verdict.gone, *late]), now)
+    return len(verdict.held)
 
 
-def strangers(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetime) -> None:
-    """Letters that died after the planning with ids inside of a range, and that its move took along: they went where
-    the others went, and get an item that says so. Call it in a transaction."""
+def _split(items: Sequence[tuple[int, int]], stuck: Sequence[int], held: frozenset[int]) -> tuple[list[int], list[int]]:
+    """Those of `stuck` that another consumer has in delivery, and the others."""
+    numbers = dict(items)
+    return [one for one in stuck if numbers[one] in held], [one for one in stuck if numbers[one] not in held]
+
+
+def strangers(job: ReplayJob, piece: ReplaySlice, present: planning.Present, now: datetime) -> list[int]:
+    """Letters that died after the planning with ids inside of a range, and that are gone: its move took them along, or
+    others did. They get an item that says so. Call it in a transaction; the items."""
     late = DeadLetter.objects.filter(
         queue=job.source_queue,
-        state=LetterState.DEAD,
+        state__in=marking.LEAVING,
         pk__gt=job.letters_up_to or 0,
         orig_message_id__range=(piece.first_number, piece.last_number),
     )
@@ -128,9 +168,9 @@ def strangers(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetim
     items = list(piece.items.filter(letter__in=taken, state=ItemState.PLANNED).values_list("pk", flat=True))
     if items:
         counting.add(job.pk, {ItemState.PLANNED: len(items)})
-        marking.left(job, items, now, "late")
+        marking.unconfirmed(job, items, now, "late")
         ReplayJob.objects.filter(pk=job.pk).update(total=F("total") + len(items))
-        joining.settle(joining.cases_of(items), now)
+    return items
 
 
 # -- ranges, at the end ---------------------------------------------------------------------------------------------
@@ -155,7 +195,7 @@ def late_in_ranges(job: ReplayJob) -> bool:
         return False
     late = DeadLetter.objects.filter(
         queue=job.source_queue,
-        state=LetterState.DEAD,
+        state__in=marking.LEAVING,
         pk__gt=job.letters_up_to or 0,
         orig_message_id__range=(ends["first"], ends["last"]),
     )
@@ -171,28 +211,35 @@ def ranges_told(job: ReplayJob, queues: LetterQueues) -> bool | None:
     if behind and not feed_took_too_long(job, timezone.now()):
         return None
     if behind or late_in_ranges(job):
-        walk_ranges(job, queues)
+        walk_ranges(job, queues, complete=not behind)
         return False
+    open_ = job.slices.filter(state=SliceState.CHECKED, by_range=True, items__state=ItemState.UNCONFIRMED)
+    for piece in open_.distinct().order_by("number").iterator(100):
+        with transaction.atomic():
+            movers.conclude(job, piece.pk, timezone.now())
     # What dies from now on was not there when they moved: nothing of them is asked again.
     job.slices.filter(state=SliceState.CHECKED, by_range=True).update(by_range=False)
     return True
 
 
-def walk_ranges(job: ReplayJob, queues: LetterQueues) -> None:
-    """Looks for letters of the scope that stayed because a late one went instead; they are moved again, by ids."""
+def walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> None:
+    """Looks for letters of the scope that stayed because a late one went instead; they are moved again, by ids.
+    `complete`: the index knows of every late letter."""
     present = _present(job, queues)
     if present is None:
         return
     for piece in job.slices.filter(state=SliceState.CHECKED, by_range=True).order_by("number").iterator(100):
-        _look_again(job, piece, present, timezone.now())
+        _look_again(job, piece, present, timezone.now(), complete=complete)
 
 
 @transaction.atomic
-def _look_again(job: ReplayJob, piece: ReplaySlice, present: Present, now: datetime) -> None:
-    strangers(job, piece, present, now)
+def _look_again(
+    job: ReplayJob, piece: ReplaySlice, present: planning.Present, now: datetime, *, complete: bool
+) -> None:
+    late = strangers(job, piece, present, now)
     items = piece.items.filter(state=ItemState.GIVEN_BACK).values_list("pk", "letter", "letter__orig_message_id")
     stayed = [(item, letter) for item, letter, number in items if number in present]
-    changes: dict[str, object] = {"by_range": False}
+    changes: dict[str, object] = {"by_range": False} if complete else {"by_range": False, "moved_exactly": None}
     if stayed:
         changes |= {"state": SliceState.PLANNED, "size": len(stayed), "count_before": None, "added_before": None}
         back = ReplayItem.objects.filter(pk__in=[item for item, _ in stayed], state=ItemState.GIVEN_BACK)
@@ -201,3 +248,5 @@ def _look_again(job: ReplayJob, piece: ReplaySlice, present: Present, now: datet
         letters.update(state=LetterState.DEAD, state_at=now)
         counting.add(job.pk, {ItemState.PLANNED: number, ItemState.GIVEN_BACK: -number})
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
+    movers.conclude(job, piece.pk, now)
+    joining.settle(joining.cases_of(late), now)

@@ -2,7 +2,7 @@
 page counts a million items.
 
 `counts` has a number for each state of items (`planned`, `given_back`, …) and for each outcome (`handled`,
-`failed_again`, `dead_again`); what was given back and has none of these waits.
+`failed_again`, `dead_again`, `unknown`); what was given back or is unconfirmed and has none of these waits.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,9 @@ from django.db.models import Count
 
 from dlq.models import Action, ItemState, Outcome, ReplayItem, ReplayJob
 
-OUTCOMES = (Outcome.HANDLED, Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN)
+OUTCOMES = (Outcome.HANDLED, Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN, Outcome.UNKNOWN)
+# What an outcome is awaited of.
+LEFT = (ItemState.GIVEN_BACK, ItemState.UNCONFIRMED)
 
 
 def add(job: UUID, more: Mapping[str, int], skipped: Mapping[str, int] | None = None) -> None:
@@ -43,14 +45,17 @@ def recount(job: UUID) -> None:
     ReplayJob.objects.filter(pk=job).update(counts=counts, skipped=dict(left_out))
 
 
-def moved(job: ReplayJob) -> int:
-    """Letters that left their queue."""
-    return int(job.counts.get(ItemState.GIVEN_BACK, 0))
+def left(counts: Mapping[str, int]) -> int:
+    """Letters that left their queue by a move of ours, or perhaps by one."""
+    return sum(int(counts.get(state, 0)) for state in LEFT)
+
+
+def waiting_of(counts: Mapping[str, int]) -> int:
+    """Of these, the ones of which nothing was heard yet. Never below 0: an outcome may be known before the check of its
+    slice."""
+    return max(0, left(counts) - sum(int(counts.get(outcome, 0)) for outcome in OUTCOMES))
 
 
 def waiting(job: ReplayJob) -> int:
-    """Of these, the ones of which no KMA has said anything yet. Never below 0: an outcome may be known before the check
-    of its slice. What goes into the bin or out of it goes before no agent: nobody will say anything."""
-    if job.action in (Action.DISCARD, Action.PUT_BACK):
-        return 0
-    return max(0, moved(job) - sum(int(job.counts.get(outcome, 0)) for outcome in OUTCOMES))
+    """What goes into the bin or out of it goes before no agent: nobody will say anything."""
+    return 0 if job.action in (Action.DISCARD, Action.PUT_BACK) else waiting_of(job.counts)

@@ -14,7 +14,7 @@ from broker.letters import SLICE
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice, SliceState
-from dlq.replay import counting, marking, shared_walks
+from dlq.replay import counting, evidence, marking, shared_walks
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
 from dlq.replay.leases import WINDING_UP, WORKABLE, hold
@@ -34,6 +34,7 @@ WHY_STOPPED = {
     "disabled": "the setting was disabled",
     "failing": "too many letters of a step failed again",
     "breaker": "the breaker counts of the setting moved up",
+    "unknown": "nothing was heard of too many messages of a step",
 }
 
 
@@ -55,7 +56,7 @@ def finish(job: ReplayJob, now: datetime) -> None:
         return
     job.refresh_from_db(fields=["counts", "problem"])
     stuck = job.counts.get(ItemState.FAILED_TO_MOVE, 0)
-    state = JobState.FAILED if stuck or (job.problem and not job.counts.get(ItemState.GIVEN_BACK)) else JobState.DONE
+    state = JobState.FAILED if stuck or (job.problem and not counting.left(job.counts)) else JobState.DONE
     problem = job.problem or (f"{stuck} letters stayed where they were" if stuck else "")
     with transaction.atomic():
         if _end(job, OPEN_JOBS, now, state=state, problem=problem):
@@ -107,7 +108,7 @@ def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
             log.warning("a letter whose copy went stays", replay=str(job.pk), reason=str(error))
         crash.point("committed moved")
         begun = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
-        begun.update(state=SliceState.MOVED, tries=F("tries") + 1, left=None)
+        begun.update(state=SliceState.MOVED, tries=F("tries") + 1, left=None, moved_exactly=None)
     return found
 
 
@@ -126,11 +127,18 @@ def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str) -> b
 
 def index_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
     """What was moved into another dead-letter queue has a new id there, which only a walk tells; whether one came to
-    its end. None: not yet, another walk or other jobs are waited for. Raises BrokerError: the job is not over before.
-    """
+    its end. Then what is unconfirmed is looked for there, or in the subscription. None: not yet, another walk or other
+    jobs are waited for. Raises BrokerError: the job is not over before."""
     job.refresh_from_db(fields=["counts"])
-    if job.action not in TO_A_DEAD_LETTER_QUEUE or not job.counts.get(ItemState.GIVEN_BACK):
+    if not counting.left(job.counts):
         return True
+    if job.action in TO_A_DEAD_LETTER_QUEUE and not (indexed := _walk_target(job, queues)):
+        return indexed
+    evidence.look_in_target(job, queues)
+    return True
+
+
+def _walk_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
     now = timezone.now()
     if shared_walks.was_indexed(job):
         return True

@@ -7,16 +7,17 @@ from uuid import UUID
 
 from django.db.models import F, Q
 
-from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem
+from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem, ReplaySlice, SliceState
 from dlq.models.replay import DELIVERING
-from dlq.replay import counting
+from dlq.replay import counting, marking, movers
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
 from failures.records import outcome_columns
 from failures.sinks import StoredOutcome
 
 Case = tuple[str, str]
 NEEDED = (
-    *("job", "job__target_key", "state", "outcome", "outcome_at", "died_as", "slice", "slice__planned_at", "letter"),
+    *("job", "job__action", "job__target_key", "job__finished_at", "job__outcomes_ended_at", "state", "outcome"),
+    *("outcome_at", "died_as", "slice", "slice__planned_at", "slice__state", "slice__by_range", "letter"),
     *("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id"),
     "letter__chapter",
 )
@@ -38,41 +39,73 @@ def _report(stored: StoredOutcome, now: datetime) -> LetterReport:
     return LetterReport(id=stored.id, received_at=now, verified=stored.verified, **outcome_columns(stored.outcome))
 
 
-def settle(cases: Collection[Case], now: datetime) -> None:
-    """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a fact."""
-    given = _given(cases)
+def settle(
+    cases: Collection[Case],
+    now: datetime,
+    *,
+    seen: Mapping[Case, Sequence[Report]] | None = None,
+    actions: Sequence[str] = DELIVERING,
+) -> None:
+    """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a fact.
+
+    `seen` are letters that were found where a move brought them: a fact of this moment, kept by what it confirms.
+    `actions`: of jobs that brought nothing before an agent there are no other facts."""
+    given = _given(cases, actions)
     if not given:
         return
-    concerned = set(given)
+    concerned = set(given) if tuple(actions) == DELIVERING else set[Case]()
     reports, deaths = _reports(concerned), _deaths(concerned)
+    arrived: list[ReplayItem] = []
     changed: list[tuple[ReplayItem, Fate]] = []
     for case, items in given.items():
-        found = fates([_as_given(item) for item in items], reports[case], deaths[case])
+        known = [*reports[case], *(seen or {}).get(case, ())]
+        found = fates([_as_given(item) for item in items], known, deaths[case])
         changed += [(item, found[item.pk]) for item in items if _differs(item, found[item.pk])]
+        arrived += [item for item in items if item.state == ItemState.UNCONFIRMED and found[item.pk].arrived]
     # A death that turns out to be another's is free before that one gets it.
     if wrong := [item.pk for item, fate in changed if item.died_as_id not in (None, fate.died_as)]:
         ReplayItem.objects.filter(pk__in=wrong).update(died_as=None)
     # In one order, so that two transactions never wait for each other in a circle.
     told: dict[UUID, Counter[str]] = defaultdict(Counter)
     for item, fate in sorted(changed, key=lambda pair: pair[0].pk):
-        told[item.job_id].update({fate.outcome: 1})
+        outcome = fate.outcome or (Outcome.UNKNOWN.value if item.job.outcomes_ended_at else "")
+        told[item.job_id].update({outcome: 1})
         told[item.job_id].subtract({item.outcome: 1})
         ReplayItem.objects.filter(pk=item.pk).update(
-            outcome=fate.outcome, outcome_at=fate.at or now, died_as_id=fate.died_as
+            outcome=outcome, outcome_at=fate.at or now, died_as_id=fate.died_as
         )
         if fate.died_as is not None and item.letter.message_key_weak:
             DeadLetter.objects.filter(pk=fate.died_as).update(chapter=item.letter.chapter + 1)
     for job, more in sorted(told.items()):
         counting.add(job, {outcome: more[outcome] for outcome in counting.OUTCOMES})
+    _confirm(arrived, now)
 
 
-def _given(cases: Collection[Case]) -> dict[Case, list[ReplayItem]]:
+def _confirm(items: Sequence[ReplayItem], now: datetime) -> None:
+    """These were heard of, so they went; with that it may be clear who took the others of their slices."""
+    by_job: dict[UUID, list[ReplayItem]] = defaultdict(list)
+    for item in items:
+        by_job[item.job_id].append(item)
+    for _, arrived in sorted(by_job.items()):
+        job = arrived[0].job
+        marking.confirmed(job, [item.pk for item in arrived], now)
+        for piece in sorted({item.slice.pk: item.slice for item in arrived if item.slice}.values(), key=_number):
+            # What a move answered last is in the number of a slice before its letters are marked.
+            if piece.state != SliceState.MOVED and not (piece.by_range and job.finished_at is None):
+                movers.conclude(job, piece.pk, now)
+
+
+def _number(piece: ReplaySlice) -> int:
+    return int(piece.pk)
+
+
+def _given(cases: Collection[Case], actions: Sequence[str]) -> dict[Case, list[ReplayItem]]:
     """Items whose letter left its queue, or may have: from the moment before the move on.
 
     They are locked before the facts are read: of two facts that are stored at once, the second sees the first.
     """
-    left = Q(state=ItemState.GIVEN_BACK) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
-    items = ReplayItem.objects.filter(left, job__action__in=DELIVERING)
+    left = Q(state__in=counting.LEFT) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
+    items = ReplayItem.objects.filter(left, job__action__in=actions)
     items = items.filter(letter__message_key__among={key for _, key in cases})
     found: dict[Case, list[ReplayItem]] = defaultdict(list)
     locked = items.select_for_update(of=("self",)).order_by("pk")
@@ -102,6 +135,7 @@ def _as_given(item: ReplayItem) -> Given:
         weak=letter.message_key_weak,
         at=item.slice.planned_at,
         died_as=item.died_as_id,
+        confirmed=item.state == ItemState.GIVEN_BACK,
     )
 
 
@@ -125,4 +159,7 @@ def _deaths(cases: Collection[Case]) -> dict[Case, list[Death]]:
 
 
 def _differs(item: ReplayItem, fate: Fate) -> bool:
+    """What is unknown stays so as long as nothing is heard."""
+    if (item.outcome, fate.outcome) == (Outcome.UNKNOWN, ""):
+        return False
     return (item.outcome, item.died_as_id) != (fate.outcome, fate.died_as)

@@ -27,15 +27,16 @@ class Decision(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Of the letters of one step. `open`: nobody has said anything of them yet."""
+    """Of the letters of one step. `open`: nobody has said anything of them yet; `unknown`: for an hour."""
 
     handled: int = 0
     failed: int = 0
     open: int = 0
+    unknown: int = 0
 
     @property
     def moved(self) -> int:
-        return self.handled + self.failed + self.open
+        return self.handled + self.failed + self.open + self.unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Streak:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """`why` is a stable word: tripped, disabled, breaker, failing, outcomes, heartbeat; empty for GO."""
+    """`why` is a stable word: tripped, disabled, breaker, failing, unknown, outcomes, heartbeat; empty for GO."""
 
     decision: Decision
     why: str = ""
@@ -89,6 +90,9 @@ def next_step(outcomes: Outcomes, percent: int, around: Surroundings) -> Next:
         return Next(Decision.STOP, "disabled")
     if outcomes.failed * 100 > percent * outcomes.moved:
         return Next(Decision.STOP, "failing")
+    # Of what nothing was heard nobody can say that it went well.
+    if (outcomes.failed + outcomes.unknown) * 100 > percent * outcomes.moved:
+        return Next(Decision.STOP, "unknown")
     if outcomes.open:
         return Next(Decision.WAIT, "outcomes")
     if around.breaker_moved:

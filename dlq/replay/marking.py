@@ -6,11 +6,13 @@ the slice as it was, and the figures or a walk tell it again.
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Count, Exists, F, OuterRef, Q
 
 from dlq import crash
-from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, ReplaySlice, SliceState
+from dlq.models import DeadLetter, ItemState, LetterState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.replay import counting
 from dlq.replay.hooks import hooks_of
 from dlq.replay.routes import afterwards
@@ -22,10 +24,9 @@ COPY_SENT = "copy_sent"
 
 
 def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
-    """The figures say so: as many letters left as the slice holds."""
+    """By our moves, as the broker answered and the figures say."""
     with transaction.atomic():
-        fresh = ReplaySlice.objects.filter(pk=piece.pk).exclude(state=SliceState.CHECKED)
-        if not fresh.update(state=SliceState.CHECKED, checked_at=now, left=piece.size, moved=piece.moved):
+        if not _check(piece, now):
             return
         planned = ReplayItem.objects.filter(slice=piece, state=ItemState.PLANNED)
         hooks = hooks_of(job.action)
@@ -41,32 +42,88 @@ def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
     crash.point("checked")
 
 
+def all_unconfirmed(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
+    """They left, and the answer that would say by whom was lost."""
+    with transaction.atomic():
+        if _check(piece, now):
+            items = ReplayItem.objects.filter(slice=piece, state=ItemState.PLANNED)
+            unconfirmed(job, list(items.values_list("pk", flat=True)), now)
+            crash.point("checking")
+    crash.point("checked")
+
+
+def _check(piece: ReplaySlice, now: datetime) -> int:
+    fresh = ReplaySlice.objects.filter(pk=piece.pk).exclude(state=SliceState.CHECKED)
+    exactly = F("moved_exactly") + (piece.moved or 0)
+    return fresh.update(
+        state=SliceState.CHECKED, checked_at=now, left=piece.size, moved=piece.moved, moved_exactly=exactly
+    )
+
+
 def left(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> None:
     """These items' letters left by a move of ours. Call it in a transaction."""
-    ids = _change(job, items, ItemState.GIVEN_BACK, why, now)
+    ids = _change(job.pk, items, ItemState.GIVEN_BACK, why, now)
     _letters(ids, LEAVING, afterwards(job.action), now)
     if ids and (hooks := hooks_of(job.action)):
         hooks.after_check(ids, now)
 
 
-def missing(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
-    """These items' letters were gone before the move: they expired, or somebody else took them. What was done for them
-    already is done."""
+def unconfirmed(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> None:
+    """These items' letters are gone, perhaps by a move of ours. What a KMA reported of them is proof already. Call it
+    in a transaction."""
+    committed, items = _committed(job, items)
+    left(job, committed, now, why)
+    proved = ReplayItem.objects.filter(pk__in=items).exclude(outcome__in=(Outcome.WAITING, Outcome.UNKNOWN))
+    left(job, list(proved.values_list("pk", flat=True)), now, why)
+    ids = _change(job.pk, items, ItemState.UNCONFIRMED, why, now)
+    _letters(ids, (LetterState.DEAD,), LetterState.GONE, now)
+
+
+def not_ours(job: ReplayJob, items: Sequence[int], now: datetime, *, seen_before: bool = True) -> None:
+    """These items' letters are gone, and no move of ours took them: another consumer did, or they expired. One that
+    planning had not seen may have been gone before. What was done for them already is done. Call it in a
+    transaction."""
     committed, items = _committed(job, items)
     left(job, committed, now, "gone")
-    ids = _change(job, items, ItemState.NOT_FOUND, "gone", now)
-    _letters(ids, (LetterState.DEAD,), LetterState.GONE, now)
+    expired = ReplayItem.objects.filter(pk__in=items, letter__expires_at__lte=now)
+    lost = list(items if not seen_before else expired.values_list("pk", flat=True))
+    open_ = (ItemState.PLANNED, ItemState.UNCONFIRMED)
+    gone = _change(job.pk, lost, ItemState.NOT_FOUND, "gone", now, open_)
+    taken = _change(job.pk, items, ItemState.TAKEN_ELSEWHERE, None, now, open_)
+    _forget_outcomes(job.pk, [*gone, *taken])
+    _letters([*gone, *taken], (LetterState.DEAD,), LetterState.GONE, now)
+
+
+def confirmed(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
+    """What was unconfirmed was seen or reported where our move brought it. Call it in a transaction."""
+    # A letter that came back to its queue, and that another job has meanwhile, is that one's.
+    others = ReplayItem.objects.filter(letter=OuterRef("letter"), released_as="").exclude(pk=OuterRef("pk"))
+    free = ReplayItem.objects.filter(~Exists(others), pk__in=items)
+    ids = _change(
+        job.pk, list(free.values_list("pk", flat=True)), ItemState.GIVEN_BACK, None, now, (ItemState.UNCONFIRMED,)
+    )
+    _letters(ids, LEAVING, afterwards(job.action), now)
+
+
+def doubted(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
+    """More left than our moves took: of these items it is not known any more that they went. Call it in a
+    transaction."""
+    silent = ReplayItem.objects.filter(pk__in=items, outcome__in=(Outcome.WAITING, Outcome.UNKNOWN))
+    ids = _change(
+        job.pk, list(silent.values_list("pk", flat=True)), ItemState.UNCONFIRMED, None, now, (ItemState.GIVEN_BACK,)
+    )
+    _letters(ids, (afterwards(job.action),), LetterState.GONE, now)
 
 
 def stuck(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "stuck") -> None:
     """They stay where they are, and nobody tries again."""
     committed, items = _committed(job, items)
-    _change(job, committed, ItemState.FAILED_TO_MOVE, COPY_SENT, now)
-    _change(job, items, ItemState.FAILED_TO_MOVE, why, now)
+    _change(job.pk, committed, ItemState.FAILED_TO_MOVE, COPY_SENT, now)
+    _change(job.pk, items, ItemState.FAILED_TO_MOVE, why, now)
 
 
 def cancelled(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
-    _change(job, items, ItemState.CANCELLED, "", now)
+    _change(job.pk, items, ItemState.CANCELLED, "", now)
 
 
 def _committed(job: ReplayJob, items: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -76,14 +133,34 @@ def _committed(job: ReplayJob, items: Sequence[int]) -> tuple[list[int], list[in
     return committed, [item for item in items if item not in frozenset(committed)]
 
 
-def _change(job: ReplayJob, items: Sequence[int], state: ItemState, why: str, now: datetime) -> list[int]:
+def _change(
+    job: UUID,
+    items: Sequence[int],
+    state: ItemState,
+    why: str | None,
+    now: datetime,
+    before: Sequence[ItemState] = (ItemState.PLANNED,),
+) -> list[int]:
+    """Those of the items that were in a state of `before`; they are in `state` now. `why` None: it stays."""
     if not items:
         return []
-    planned = ReplayItem.objects.select_for_update().filter(pk__in=items, state=ItemState.PLANNED)
-    ids = list(planned.order_by("pk").values_list("pk", flat=True))
-    ReplayItem.objects.filter(pk__in=ids).update(state=state, why=why, state_at=now)
-    counting.add(job.pk, {ItemState.PLANNED: -len(ids), state: len(ids)})
+    found = ReplayItem.objects.select_for_update().filter(pk__in=items, state__in=before)
+    rows = list(found.order_by("pk").values_list("pk", "state"))
+    ids = [pk for pk, _ in rows]
+    reason = {} if why is None else {"why": why}
+    ReplayItem.objects.filter(pk__in=ids).update(state=state, state_at=now, **reason)
+    counts: dict[str, int] = {each: -sum(1 for _, was in rows if was == each) for each in before}
+    counting.add(job, counts | {state: len(ids)})
     return ids
+
+
+def _forget_outcomes(job: UUID, items: Sequence[int]) -> None:
+    """Of letters that were not ours: what is known of an equal message was taken for theirs."""
+    told = ReplayItem.objects.filter(~Q(outcome=Outcome.WAITING), pk__in=items)
+    counts = dict(told.order_by().values_list("outcome").annotate(Count("pk")))
+    if counts:
+        told.update(outcome=Outcome.WAITING, outcome_at=None, died_as=None)
+        counting.add(job, {outcome: -number for outcome, number in counts.items()})
 
 
 def _letters(items: Sequence[int], states: Sequence[LetterState], state: LetterState, now: datetime) -> None:

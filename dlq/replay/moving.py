@@ -2,27 +2,32 @@
 
 The broker is asked in a thread of its own, the database in this one. For each slice: its try and the figures of the
 queue are committed (`begin`), it is moved, the figures are read again. They are the next slice's figures before, so
-whatever leaves the queue at any time falls to one slice. Killed
+whatever leaves the queue at any time falls to one slice. What left is not what we moved: others may consume from the
+queue too. Only the broker's answer to a move of named letters says that we took them. Killed
 
     before `begin` commits:     the slice is planned, nothing moved.
-    after it, or after the move: the next worker moves it once more, which moves nothing twice, and tells it by the
-                                figures before the first try; where they are unclear, a walk does.
-    before its letters are marked: by the same figures, and those that the next slice was begun with.
+    after it, before the move:  the next worker moves it, and its answer says so.
+    after the move:             the next worker moves it once more, which moves nothing twice. The answer of the first
+                                move is lost: what is gone is unconfirmed, until the target, a report or a death tells.
+    before its letters are marked: the answer was committed with the begin of the next slice. Without a next one the
+                                slice is moved once more, as above.
+
+While the queue has other consumers, or where a slice came out short, letters are moved a few at a time: what a short
+part leaves open is little then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
 from django.db import transaction
-from django.db.models import F, Value
+from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from broker.errors import BrokerTimeout, ManagementFailed
-from broker.letters import NAMED
 from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import Action, ItemState, ReplayJob, ReplaySlice, SliceState
@@ -62,11 +67,13 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`moved` is the broker's word, None where it did not answer; `refused` its reason where it moved nothing."""
+    """`moved` is the broker's word, None where it did not answer; `refused` its reason where it moved no more. `whole`
+    are the ids of parts of which it moved every letter."""
 
     moved: int | None
     after: Figures
     refused: str = ""
+    whole: tuple[int, ...] = ()
 
 
 class Moves:
@@ -76,7 +83,8 @@ class Moves:
         self._job, self._queues, self._planner = job, queues, planner
         self._hooks = hooks_of(job.action)
         self._pacer = Pacer(job)
-        self._checked: ReplaySlice | None = None  # gone by the figures, not yet marked
+        self._checked: ReplaySlice | None = None  # moved as a whole, not yet marked
+        self._short = False  # of a slice before, others took some
         self._last_number = 0
 
     def run(self) -> Ended:
@@ -152,7 +160,8 @@ class Moves:
         now = timezone.now()
         # A try before this one may have moved some of it: then the figures before that one count.
         first = piece.count_before is None
-        if not self._begin(piece, before, now):
+        alone = not (before.consumers or self._short)
+        if not self._begin(piece, before, now, by_range=piece.by_range and (alone or not first)):
             return Ended(End.LOST)
         self._last_number = piece.number
         crash.point("begun")
@@ -161,18 +170,22 @@ class Moves:
         if timezone.now() >= (self._job.lease_until or now):  # another worker may have moved it long ago
             return Ended(End.LOST)
         self._pacer.moved(piece, now)
-        on_its_way: Future[Done] = broker.submit(self._order(piece))
+        on_its_way: Future[Done] = broker.submit(self._order(piece, alone))
         self._mark()
         self._plan_ahead(piece)
         done = on_its_way.result()
         crash.point("moved")
         return self._tell(piece, before if first else checking.figures_before(piece), done, first)
 
-    def _begin(self, piece: ReplaySlice, before: Figures, now: datetime) -> bool:
-        """From the commit on its letters may have left."""
+    def _begin(self, piece: ReplaySlice, before: Figures, now: datetime, *, by_range: bool) -> bool:
+        """From the commit on its letters may have left. A try before it that was not answered may have moved some: how
+        many is not known any more, whatever this one answers. The answer for the slice before goes with it."""
         begun = {
             "tries": F("tries") + 1,
             "moved_at": now,
+            "moved": None,
+            "by_range": by_range,
+            "moved_exactly": Case(When(count_before=None, then=F("moved_exactly")), default=None),
             "count_before": Coalesce("count_before", Value(before.count)),
             "added_before": Coalesce("added_before", Value(before.added)),
         }
@@ -180,6 +193,9 @@ class Moves:
             if not hold(self._job, now):
                 return False
             ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED).update(**begun)
+            if checked := self._checked:
+                unmarked = ReplaySlice.objects.filter(pk=checked.pk, state=SliceState.PLANNED)
+                unmarked.update(moved=checked.moved)
         return True
 
     def _prepare(self, piece: ReplaySlice, hooks: Hooks) -> None:
@@ -190,24 +206,31 @@ class Moves:
             piece.size = going
             piece.save(update_fields=["size"])
 
-    def _order(self, piece: ReplaySlice) -> Callable[[], Done]:
-        """What the broker is asked in the other thread: there nothing touches the database."""
+    def _order(self, piece: ReplaySlice, alone: bool) -> Callable[[], Done]:
+        """What the broker is asked in the other thread: there nothing touches the database. `alone`: nobody else seems
+        to consume from the queue."""
         job, queues = self._job, self._queues
+        by_range = piece.by_range and alone and job.action != Action.EDIT
         numbers: list[int] = []
-        if not piece.by_range:
+        if not by_range:
             waiting = piece.items.filter(state=ItemState.PLANNED).order_by("letter__orig_message_id")
             numbers = list(waiting.values_list("letter__orig_message_id", flat=True))
 
         def carry_out() -> Done:
-            moved: int | None = 0
-            refused = ""
+            answers: list[int] = []
+            whole: list[int] = []
+            refused, heard = "", True
+            parts = [numbers] if by_range else planning.parts_of(numbers, alone=alone)
             try:
-                moved = _ask(queues, job, piece, numbers)
+                for part in parts:
+                    answers.append(_ask(queues, job, piece, part))
+                    whole += part if answers[-1] == len(part) else ()
             except BrokerTimeout:
-                moved = None  # perhaps moved: the figures will tell
+                heard = False  # perhaps moved: what is gone will tell
             except ManagementFailed as error:
                 refused = str(error)
-            return Done(moved, queues.figures(job.source_queue), refused)
+            moved = sum(answers) if heard else None
+            return Done(moved, queues.figures(job.source_queue), refused, tuple(whole))
 
         return carry_out
 
@@ -221,31 +244,32 @@ class Moves:
     def _tell(self, piece: ReplaySlice, before: Figures, done: Done, first: bool) -> Figures | Ended:
         if done.moved is None and piece.tries < planning.MOST_TRIES:
             return Ended(End.TIME)  # it is on its way still: the next try tells what this one moved
-        word = done.moved if first else None
         left = planning.left_by(before, done.after)
-        verdict = planning.told(piece.size, left, word)
+        verdict = planning.told(piece.size, left, done.moved, first=first)
         piece.moved = done.moved
         if verdict is Told.GONE:
             self._checked = piece
+        elif verdict is Told.LEFT and not done.after.consumers:
+            marking.all_unconfirmed(self._job, piece, timezone.now())
         elif verdict is Told.STAYED and done.refused:
             checking.again(piece)
         else:
-            # As many as either says: a letter of which nobody can tell is one that left by our move.
-            checking.to_be_walked(piece, None if word is None or left is None else max(left, word))
+            self._short = True
+            # A broker that counts anew may have forgotten the move that it answered.
+            exactly = done.moved if first and left is not None else None
+            checking.to_be_walked(self._job, piece, left, exactly, done.whole)
         return Ended(End.REFUSED, done.refused) if done.refused else done.after
 
     def _mark(self) -> None:
-        """The slice that is gone by the figures, while the broker moves the next one."""
+        """The slice that was moved as a whole, while the broker moves the next one."""
         if self._checked is not None:
             marking.all_left(self._job, self._checked, timezone.now())
             self._checked = None
 
 
-def _ask(queues: LetterQueues, job: ReplayJob, piece: ReplaySlice, numbers: list[int]) -> int:
-    if piece.by_range and job.action != Action.EDIT:
-        first, last = piece.first_number or 0, piece.last_number or 0
-        return queues.move_between(job.source_queue, first, last, job.target_queue, piece.size)
-    moved = 0
-    for start in range(0, len(numbers), NAMED):
-        moved += queues.move_ids(job.source_queue, numbers[start : start + NAMED], job.target_queue)
-    return moved
+def _ask(queues: LetterQueues, job: ReplayJob, piece: ReplaySlice, numbers: Sequence[int]) -> int:
+    """Without numbers it names the range."""
+    if numbers:
+        return queues.move_ids(job.source_queue, numbers, job.target_queue)
+    first, last = piece.first_number or 0, piece.last_number or 0
+    return queues.move_between(job.source_queue, first, last, job.target_queue, piece.size)

@@ -16,19 +16,22 @@ SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A letter that left, or may have left, its dead-letter queue at `at` or later."""
+    """A letter that left, or may have left, its dead-letter queue at `at` or later. `confirmed`: by a move of ours."""
 
     item: int
     number: int
     weak: bool
     at: datetime
     died_as: int | None = None
+    confirmed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """`handled` None: it was seen where its move brought it, and nobody has said what becomes of it."""
+
     letter_id: int | None
-    handled: bool
+    handled: bool | None
     at: datetime
 
 
@@ -41,11 +44,12 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """`outcome` as in `dlq.models.Outcome`."""
+    """`outcome` as in `dlq.models.Outcome`. `arrived`: something was heard of it, so a move of ours took it."""
 
     outcome: str = ""
     at: datetime | None = None
     died_as: int | None = None
+    arrived: bool = False
 
 
 @dataclass
@@ -94,7 +98,7 @@ def _tell_report(stories: Sequence[_Story], returned: Sequence[Report]) -> None:
     for report in returned:
         if report.handled:
             story.handled_at = report.at
-        else:
+        elif report.handled is not None:
             story.failed_at = report.at
 
 
@@ -124,17 +128,19 @@ def _may_have_died(story: _Story, death: Death) -> bool:
 
 
 def _chosen(possible: Sequence[_Story]) -> _Story | None:
-    """By id the newest replay that it can be; of equal messages the oldest."""
+    """By id the newest replay that it can be; of equal messages the oldest, first of those that certainly left."""
     if not possible:
         return None
-    return possible[0] if possible[0].given.weak else possible[-1]
+    if not possible[0].given.weak:
+        return possible[-1]
+    return next((story for story in possible if story.given.confirmed), possible[0])
 
 
 def _fate(story: _Story) -> Fate:
     if story.death is not None:
-        return Fate("dead_again", story.death.at, story.death.letter)
+        return Fate("dead_again", story.death.at, story.death.letter, arrived=True)
     if story.handled_at is not None:
-        return Fate("handled", story.handled_at)
+        return Fate("handled", story.handled_at, arrived=True)
     if story.failed_at is not None:
-        return Fate("failed_again", story.failed_at)
-    return Fate()
+        return Fate("failed_again", story.failed_at, arrived=True)
+    return Fate(arrived=story.reported)

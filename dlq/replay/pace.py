@@ -13,8 +13,8 @@ from agents.models.activation import Run
 from agents.models.server import lost_before
 from agents.services.carrying import carried_counts
 from dlq import crash
-from dlq.models import ItemState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
-from dlq.replay import ladder, pacing
+from dlq.models import Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
+from dlq.replay import counting, ladder, pacing
 from dlq.replay.ladder import Decision, Outcomes, Streak, Surroundings
 
 # A shorter wait is slept, a longer one gives the worker to others.
@@ -124,13 +124,15 @@ def target_of(job: ReplayJob) -> LaunchSetting | None:
 
 
 def outcomes_of(job: ReplayJob, step: int) -> Outcomes:
-    """Of the letters that left in that step. One without a message key is never told of: it is not waited for."""
+    """Of the letters that left in that step, by our moves or perhaps by them; what another consumer took is no outcome.
+    One without a message key is never told of: it is not waited for."""
     pieces = job.slices.filter(step=step)
-    items = ReplayItem.objects.filter(slice__in=pieces, state=ItemState.GIVEN_BACK).order_by()
+    items = ReplayItem.objects.filter(slice__in=pieces, state__in=counting.LEFT).order_by()
     told = dict(items.exclude(outcome=Outcome.WAITING).values_list("outcome").annotate(Count("pk")))
     silent = items.filter(outcome=Outcome.WAITING).exclude(letter__message_key="").count()
     failed = told.get(Outcome.FAILED_AGAIN, 0) + told.get(Outcome.DEAD_AGAIN, 0)
-    return Outcomes(handled=told.get(Outcome.HANDLED, 0), failed=failed, open=silent)
+    unknown = told.get(Outcome.UNKNOWN, 0)
+    return Outcomes(handled=told.get(Outcome.HANDLED, 0), failed=failed, unknown=unknown, open=silent)
 
 
 def streaks_of(setting: LaunchSetting | None, now: datetime) -> list[Streak]:

@@ -163,6 +163,7 @@ class Planner:
             first_number=letters[0].number,
             last_number=letters[-1].number,
             planned_at=now,
+            seen_before=not self._alone,
         )
 
     def _write(self, job: ReplayJob, letters: Sequence[Candidate], by_range: bool, now: datetime) -> int:

@@ -5,7 +5,7 @@ nothing that was moved before. What left is told by exact figures of the queue, 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from broker.letters import FLUSH, NAMED, SLICE
 RANGE_SLICE = FLUSH
 # One move of ids that lie far apart.
 NAMED_SLICE = NAMED
+# Operations of one slice beside other consumers of the queue.
+MOST_PARTS = 100
 # A letter that stays although its slice was moved so often cannot be moved.
 MOST_TRIES = 3
 
@@ -30,10 +32,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of a queue: how many messages it holds, and how many were ever added since the broker started."""
+    """Of a queue: how many messages it holds, how many were ever added since the broker started, and how many consumers
+    it has now."""
 
     count: int
     added: int
+    consumers: int = field(default=0, compare=False)
 
 
 class Present(Protocol):
@@ -47,21 +51,31 @@ class Present(Protocol):
 
 
 class Told(Enum):
+    """GONE: all were moved by us. LEFT: all left, but nobody knows by whom."""
+
     GONE = "gone"
+    LEFT = "left"
     STAYED = "stayed"
+    UNCLEAR = "unclear"
+
+
+class Mover(Enum):
+    """Who took letters that are gone."""
+
+    OURS = "ours"
+    OTHERS = "others"
     UNCLEAR = "unclear"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`left` went where they should, `missing` are gone but this move did not take them, `uncertain` of them are among
-    `left` by number only, `again` are to be moved once more, `stuck` stay."""
+    """`gone` are not in the queue, `again` are to be moved once more, `held` are in delivery to another consumer and
+    looked for later, `stuck` stay."""
 
-    left: tuple[int, ...]
-    missing: tuple[int, ...]
+    gone: tuple[int, ...]
     again: tuple[int, ...]
+    held: tuple[int, ...]
     stuck: tuple[int, ...]
-    uncertain: bool = False
 
 
 def chunks(letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | None = None) -> Iterator[list[Candidate]]:
@@ -87,31 +101,53 @@ def left_by(before: Figures, after: Figures) -> int | None:
     return None if after.added < before.added or left < 0 else left
 
 
-def told(size: int, left: int | None, moved: int | None) -> Told:
-    """What the figures say of a slice that was moved between them, `left` by them. `moved` is the broker's word of that
-    one move, None where an earlier try may have moved some of the letters.
+def told(size: int, left: int | None, moved: int | None, *, first: bool) -> Told:
+    """What a move and the figures around it say of a slice: `left` by the figures since its first try, `moved` by the
+    broker's answer to the last one, None where it did not answer. `first`: no try before it was left unanswered.
 
-    With its word for all of them, more may have left (others expired meanwhile), but not fewer. Without it, a move that
-    came to its end is between the figures too: no letter of the slice that was there then is in the queue."""
-    if left is None:
+    A move names the letters of its slice and no other. With an answer for all of them, each was moved by us: more may
+    have left (others took them), but not fewer. What left says nothing of who took it: without such an answer they only
+    left, where the figures lost as many and none of them was there for a move that came to its end."""
+    if left is None or moved is None:
         return Told.UNCLEAR
-    if moved is None:
-        return Told.GONE if left == size else Told.UNCLEAR
     if moved == size:
         return Told.GONE if left >= size else Told.UNCLEAR
+    if not first:
+        return Told.LEFT if left == size else Told.UNCLEAR
     return Told.STAYED if left == moved == 0 else Told.UNCLEAR
 
 
-def judge(items: Sequence[tuple[int, int]], present: Present, tries: int, left: int | None) -> Verdict:
-    """By a walk: `items` are (item, id at the broker), those that may have expired first; `present` are ids that lie in
-    the queue still; `left` is how many messages the figures saw leaving, None where nobody knows."""
-    stayed = tuple(item for item, number in items if number in present)
-    gone = tuple(item for item, number in items if number not in present)
-    missing = 0 if left is None else max(0, len(gone) - max(0, left))
+def judge(
+    items: Sequence[tuple[int, int]], present: Present, held: frozenset[int], tries: int, *, patient: bool
+) -> Verdict:
+    """By a walk: `items` are (item, id at the broker); `present` are ids that lie in the queue still, of these `held`
+    in delivery to another consumer. `patient`: such a consumer has time still to take them or to let go of them."""
+    stayed = [(item, number) for item, number in items if number in present]
+    waits = tuple(item for item, number in stayed if number in held) if patient else ()
+    rest = tuple(item for item, number in stayed if not patient or number not in held)
     return Verdict(
-        left=gone[missing:],
-        missing=gone[:missing],
-        again=stayed if tries < MOST_TRIES else (),
-        stuck=stayed if tries >= MOST_TRIES else (),
-        uncertain=0 < missing < len(gone),
+        gone=tuple(item for item, number in items if number not in present),
+        again=rest if tries < MOST_TRIES else (),
+        held=waits,
+        stuck=rest if tries >= MOST_TRIES else (),
     )
+
+
+def mover_of(moved: int | None, confirmed: int, open_: int) -> Mover:
+    """Who took the `open_` letters of a slice that are gone, where our moves took `moved` of all that are gone and
+    `confirmed` of these are known. `moved` None: a move was not answered. More moved than are gone: something is not
+    known yet (a letter that died late, a broker that forgot a move)."""
+    if moved is None:
+        return Mover.UNCLEAR
+    rest = moved - confirmed
+    if rest <= 0:
+        return Mover.OTHERS
+    return Mover.OURS if rest == open_ else Mover.UNCLEAR
+
+
+def parts_of(numbers: Sequence[int], *, alone: bool) -> Iterator[Sequence[int]]:
+    """Ids of one operation each. While others consume from the queue they are few (`alone` False): what a short part
+    leaves open is little then."""
+    size = NAMED if alone else max(1, -(-len(numbers) // MOST_PARTS))
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]

@@ -9,7 +9,7 @@ It may be old, because a job takes from it only what cannot have changed to its 
 - A letter that the walk did not see is missing, where its row is older than the walk (`letters_up_to` of the job is not
   above the newest row at its begin). The row of a letter is written after it came into the queue, so the walk would
   have seen it. A job that may hold younger rows walks itself.
-- A letter that it saw and that left since is planned and found missing by the figures of its move, as one that leaves
+- A letter that it saw and that left since is planned and found missing by the answer to its move, as one that leaves
   after a walk of the job's own.
 - It is of one broker: another node id is another walk.
 
@@ -73,11 +73,12 @@ def present(job: ReplayJob, node_id: str, queues: LetterQueues, hold: Callable[[
     if known is not None and known.broker is queues.management and known.serves(job, node_id, time.monotonic()):
         return known.numbers
     newest = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
-    numbers = agreement.present(job.source_queue, queues, hold)
+    found = agreement.present(job.source_queue, queues, hold)
     crash.point("walked to plan")
-    if numbers is not None:
-        _keep(job.source_queue, SharedWalk(queues.management, numbers, node_id, newest, time.monotonic()))
-    return numbers
+    if found is None:
+        return None
+    _keep(job.source_queue, SharedWalk(queues.management, found.numbers, node_id, newest, time.monotonic()))
+    return found.numbers
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
@@ -16,22 +17,24 @@ from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Run
 from agents.services.broker import management
 from broker import letters as moves
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
+from broker.port import Settle
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
 from dlq.erasing import erasing
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import letter_queues
-from dlq.models import Action, AuditEntry, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob
+from dlq.models import Action, AuditEntry, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob, ReplaySlice
 from dlq.models.letter import BIN_QUEUE
 from dlq.models.report import LetterResult
 from dlq.preflight import CODES
 from dlq.queue_state import FEED_QUEUE
-from dlq.replay import control, jobs, joining, moving, pieces, planning
+from dlq.replay import control, counting, jobs, joining, moving, overdue, pieces, planning
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from dlq.search.tables import TABLE
 from dlq.walking import index_queue, message_count
 from failures.erasing import Wanted
+from tests.dlq.stage import Seen
 
 DLA = "MA.DLA"
 RULE = [{"op": "set_property", "name": "edited", "type": "string", "value": "yes"}]
@@ -178,10 +181,13 @@ def change(job: str, how: str) -> None:
     getattr(control, how)(ReplayJob.objects.get(pk=job), by=User.objects.get(username="operator"), now=timezone.now())
 
 
-def work(job: str, turns: int = 20, *, vanishing: bool = False) -> dict[str, Any]:
+def work(job: str, turns: int = 20, *, vanishing: bool = False, stolen_of: int = 0) -> dict[str, Any]:
     """A worker, as often as beat would send one, until the job is over; whoever had it before is silent too long.
-    `vanishing`: the oldest letter expires when it is planned and nothing is moved yet."""
+    `vanishing`: the oldest letter expires when it is planned and nothing is moved yet. `stolen_of`: another consumer
+    takes the oldest letter of the slice with that number right before its move."""
     _small()
+    if stolen_of:
+        _let_one_be_stolen(stolen_of)
     if vanishing:
         _let_one_vanish()
     for _ in range(turns):
@@ -202,6 +208,45 @@ def _let_one_vanish() -> None:
         return run(self)
 
     moving.Moves.run = after_a_loss  # type: ignore[method-assign]
+
+
+def _let_one_be_stolen(slice_number: int) -> None:
+    ask, stolen = moving._ask, False
+
+    def after_a_theft(queues: Any, job: ReplayJob, piece: ReplaySlice, numbers: Sequence[int]) -> int:
+        nonlocal stolen
+        if piece.number == slice_number and not stolen:
+            stolen = True
+            _steal(job.source_queue)
+        return ask(queues, job, piece, numbers)
+
+    moving._ask = after_a_theft
+
+
+def _steal(queue: str) -> None:
+    """As any other AMQP client would."""
+    seen, before = Seen(), message_count(management(), queue)
+    consumer = AmqpConsumer(settings.MA_BROKER_AMQP, DLA, queue, seen, 1)
+    consumer.start()
+    delivery = seen.deliveries.get(timeout=20)
+    consumer.settle([(delivery.tag, Settle.ACCEPT)])
+    consumer.stop()
+    deadline = time.monotonic() + 20
+    while message_count(management(), queue) >= before:
+        assert time.monotonic() < deadline, "it is there still"
+        time.sleep(0.01)
+
+
+def states(job: str, hours: float = 0) -> dict[str, list[str]]:
+    """Of each letter, by its message key, the state and the outcome; `hours` later."""
+    if hours:
+        list(overdue.end_overdue(timezone.now() + timedelta(hours=hours)))
+    items = ReplayItem.objects.filter(job=job)
+    waiting = counting.waiting_of(ReplayJob.objects.get(pk=job).counts)
+    assert waiting == items.filter(state__in=counting.LEFT, outcome="").count(), "the figures are those of its letters"
+    return {
+        key: [state, outcome] for key, state, outcome in items.values_list("letter__message_key", "state", "outcome")
+    }
 
 
 def tend(asked: list[str], size: int = 2) -> list[dict[str, Any]]:

@@ -4,8 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.letters import SLICE
-from dlq.replay.planning import MOST_TRIES, Candidate, Figures, Told, by_ids, chunks, judge, left_by, told
+from broker.letters import NAMED, SLICE
+from dlq.replay.planning import (
+    MOST_PARTS,
+    MOST_TRIES,
+    Candidate,
+    Figures,
+    Mover,
+    Told,
+    by_ids,
+    chunks,
+    judge,
+    left_by,
+    mover_of,
+    parts_of,
+    told,
+)
 from dlq.walking import Numbers
 
 LETTERS = st.lists(st.integers(0, 10_000), unique=True)
@@ -53,40 +67,72 @@ def test_figures_tell_how_many_left(before: tuple[int, int], after: tuple[int, i
 
 
 @pytest.mark.parametrize(
-    ("left", "moved", "verdict"),
+    ("left", "moved", "first", "verdict"),
     [
-        (5, 5, Told.GONE),
-        (6, 5, Told.GONE),  # another one expired
-        (4, 5, Told.UNCLEAR),
-        (5, 4, Told.UNCLEAR),  # one stayed, and another one expired
-        (0, 0, Told.STAYED),
-        (1, 0, Told.UNCLEAR),
-        (5, None, Told.GONE),  # moved again after a crash: none of them is there
-        (6, None, Told.UNCLEAR),
-        (0, None, Told.UNCLEAR),  # nothing left since the first try, or the broker was restarted
-        (None, 5, Told.UNCLEAR),
+        (5, 5, True, Told.GONE),
+        (6, 5, True, Told.GONE),  # others took one besides
+        (4, 5, True, Told.UNCLEAR),
+        (5, 4, True, Told.UNCLEAR),  # others took one of them, or one stayed
+        (0, 0, True, Told.STAYED),
+        (1, 0, True, Told.UNCLEAR),
+        (5, 5, False, Told.GONE),  # the try before moved none of them
+        (5, 0, False, Told.LEFT),  # moved again after a crash: none of them is there, and nobody knows who took them
+        (5, 2, False, Told.LEFT),
+        (6, 0, False, Told.UNCLEAR),
+        (0, 0, False, Told.UNCLEAR),
+        (5, None, True, Told.UNCLEAR),
+        (None, 5, True, Told.UNCLEAR),
     ],
 )
-def test_a_slice_of_five_is_told_by_figures_and_by_the_word_of_the_broker(
-    left: int | None, moved: int | None, verdict: Told
+def test_only_the_answer_of_the_broker_says_that_a_slice_of_five_was_moved_by_us(
+    left: int | None, moved: int | None, first: bool, verdict: Told
 ) -> None:
-    assert told(5, left, moved) is verdict
+    assert told(5, left, moved, first=first) is verdict
 
 
-@given(ITEMS, SEEN)
-def test_what_the_walk_saw_is_tried_again_until_it_is_stuck(items: list[tuple[int, int]], present: Numbers) -> None:
-    early, late = judge(items, present, 1, None), judge(items, present, MOST_TRIES, None)
-    assert early.left == late.left == tuple(item for item, number in items if number not in present)
-    assert (early.stuck, late.again) == ((), ())
+@given(ITEMS, SEEN, st.frozensets(st.integers(0, 50)))
+def test_what_the_walk_saw_is_tried_again_until_it_is_stuck(
+    items: list[tuple[int, int]], present: Numbers, held: frozenset[int]
+) -> None:
+    early = judge(items, present, held, 1, patient=False)
+    late = judge(items, present, held, MOST_TRIES, patient=False)
+    assert early.gone == late.gone == tuple(item for item, number in items if number not in present)
+    assert (early.stuck, early.held, late.again, late.held) == ((), (), (), ())
     assert early.again == late.stuck
 
 
-@given(ITEMS, SEEN, st.integers(0, 60))
-def test_of_what_is_gone_no_more_is_said_to_be_moved_than_left(
-    items: list[tuple[int, int]], present: Numbers, left: int
+@given(ITEMS, SEEN, st.frozensets(st.integers(0, 50)), st.integers(1, MOST_TRIES))
+def test_what_another_consumer_has_in_delivery_is_waited_for(
+    items: list[tuple[int, int]], present: Numbers, held: frozenset[int], tries: int
 ) -> None:
-    verdict = judge(items, present, 1, left)
-    gone = [item for item, number in items if number not in present]
-    assert [*verdict.missing, *verdict.left] == gone
-    assert len(verdict.left) == min(left, len(gone))
-    assert verdict.uncertain == bool(verdict.missing and verdict.left)
+    verdict = judge(items, present, held, tries, patient=True)
+    numbers = dict(items)
+    assert {numbers[item] for item in verdict.held} == {n for _, n in items if n in held and n in present}
+    assert not {numbers[item] for item in (*verdict.again, *verdict.stuck)} & held
+    assert sorted([*verdict.gone, *verdict.held, *verdict.again, *verdict.stuck]) == sorted(numbers)
+
+
+@pytest.mark.parametrize(
+    ("moved", "confirmed", "open_", "mover"),
+    [
+        (None, 0, 3, Mover.UNCLEAR),  # a move was not answered
+        (0, 0, 3, Mover.OTHERS),
+        (3, 3, 2, Mover.OTHERS),
+        (3, 0, 3, Mover.OURS),
+        (5, 2, 3, Mover.OURS),
+        (2, 0, 3, Mover.UNCLEAR),
+        (4, 0, 3, Mover.UNCLEAR),  # a letter is not known yet
+    ],
+)
+def test_who_took_what_is_gone_is_said_where_the_numbers_leave_nothing_else(
+    moved: int | None, confirmed: int, open_: int, mover: Mover
+) -> None:
+    assert mover_of(moved, confirmed, open_) is mover
+
+
+@given(st.integers(0, 9000), st.booleans())
+def test_the_parts_of_a_move_are_few_and_hold_each_letter_once(letters: int, alone: bool) -> None:
+    numbers = list(range(letters))
+    parts = list(parts_of(numbers, alone=alone))
+    assert [number for part in parts for number in part] == numbers
+    assert len(parts) <= (letters // NAMED + 1 if alone else MOST_PARTS)

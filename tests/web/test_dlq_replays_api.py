@@ -117,7 +117,7 @@ def test_an_operator_gives_chosen_letters_back(
     assert sent == [job["id"]]
     shown = operator.get(f"{REPLAYS}{job['id']}/").json()
     assert shown["letters"]["planned"] == 2 and sum(shown["letters"].values()) == 2
-    assert shown["outcomes"] == {"waiting": 0, "handled": 0, "failed_again": 0, "dead_again": 0}
+    assert shown["outcomes"] == {"waiting": 0, "handled": 0, "failed_again": 0, "dead_again": 0, "unknown": 0}
     assert AuditEntry.objects.get().reason == "mended in 1.4"
 
 
@@ -205,7 +205,7 @@ def test_a_job_tells_its_outcomes_and_its_letters(
     accept_batch(run.server, Spool().batch(reports.letter_outcome(reports.run_of(run), about)), AT)
     listed = viewer.get(f"{REPLAYS}?setting=orders").json()["results"]
     assert [row["id"] for row in listed] == [str(job.pk)]
-    assert listed[0]["outcomes"] == {"waiting": 2, "handled": 1, "failed_again": 0, "dead_again": 0}
+    assert listed[0]["outcomes"] == {"waiting": 2, "handled": 1, "failed_again": 0, "dead_again": 0, "unknown": 0}
     assert viewer.get(f"{REPLAYS}?setting=other").json()["results"] == []
     items = viewer.get(f"{REPLAYS}{job.pk}/letters/").json()["results"]
     assert [(row["letter"], row["state"], row["outcome"]) for row in items] == [
