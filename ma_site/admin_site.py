@@ -29,6 +29,13 @@ class OperationsSite(AdminSite):
 
         return overview(request)
 
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        if request.method != "POST":
+            return super().login(request, extra_context)
+        from ma_site.sign_in import throttled  # needs the apps, which need this site
+
+        return throttled(request, lambda: super(OperationsSite, self).login(request, extra_context))
+
     def records(self, request: HttpRequest) -> TemplateResponse:
         """The admin's own index: every kind of row that this person may see."""
         return super().index(request, {"title": _("Administration"), "section": "records"})

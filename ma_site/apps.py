@@ -16,7 +16,10 @@ class MaSiteConfig(AppConfig):
     verbose_name = _("Site")
 
     def ready(self) -> None:
-        from ma_site import component_alerts
+        from ma_site import (
+            component_alerts,
+            sign_in,  # noqa: F401  # its receivers
+        )
         from ma_site.pages import urls
 
         urls.register()

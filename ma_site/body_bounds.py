@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from agents.api.errors import body
 from agents.body_limits import SMALL, limit_of
+from agents.client_address import client_address
 from agents.services import tokens
 from ma_site.plain_page import plain_page
 
@@ -52,7 +53,7 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
 
 
 def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: str) -> HttpResponseBase:
-    log.info("body refused", path=request.path, status=code, address=request.META.get("REMOTE_ADDR", ""))
+    log.info("body refused", path=request.path, status=code, address=client_address(request))
     if request.path_info.startswith("/api/"):
         return JsonResponse(problem, status=code)
     limit = problem.get("limit")

@@ -1,5 +1,6 @@
 """The environment of the MA's processes, read once and strictly. A secret NAME may also come as a file, NAME_FILE."""
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from agents.client_address import Network
 from contract import redis_url
 from ma_site.database_url import parse_database
 from ma_site.email_url import Email, parse_email
@@ -38,6 +40,7 @@ class Environment:
     lost_after_seconds: float
     log_level: str
     dla_address: str
+    trusted_proxies: tuple[Network, ...]
     email: Email | None
     second_person_above: int
     given_back_often: int
@@ -130,6 +133,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
         email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
+        trusted_proxies=reader.parsed("MA_TRUSTED_PROXIES", reader.text("MA_TRUSTED_PROXIES", ""), _networks, ()),
         second_person_above=reader.parsed(
             "MA_SECOND_PERSON_ABOVE", reader.text("MA_SECOND_PERSON_ABOVE", "0"), _whole(0, 2_000_000_000), 0
         ),
@@ -290,6 +294,10 @@ def _http_url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be http://host[:port] or https://host[:port]")
     return text.rstrip("/")
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    return tuple(ipaddress.ip_network(each.strip()) for each in text.split(",") if each.strip())
 
 
 def _switch(text: str) -> bool:

@@ -3,9 +3,12 @@
 from celery import shared_task
 from django.utils import timezone
 
+from agents.services.sign_ins import forget_old_counters
 from ma_site.measuring import measure
 
 
 @shared_task(name="ma_site.measure")
 def measure_components() -> None:
-    measure(timezone.now())
+    now = timezone.now()
+    measure(now)
+    forget_old_counters(now)

@@ -1,8 +1,10 @@
 """Bearer tokens: `ma_…` of a person, `kma_…` of a server's KMA."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
@@ -10,8 +12,11 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from agents.client_address import client_address
 from agents.models import ApiToken, Server, ServerToken
 from agents.services import tokens
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,15 @@ class AuthenticatedServer:
 
     def has_perms(self, permissions: Any, obj: Any = None) -> bool:
         return False
+
+
+_refused = Counter[str]()
+
+
+def log_refused_token(request: Request, kind: str) -> None:
+    """Never the token. `count`: those that this process has refused since it began."""
+    _refused[kind] += 1
+    log.warning("token refused", kind=kind, address=client_address(request._request), count=_refused[kind])
 
 
 def bearer(request: Request) -> str:
@@ -49,6 +63,7 @@ class PersonTokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("This is a server's token; people and scripts use theirs (ma_…).")
         token = tokens.find_api_token(secret, now=timezone.now())
         if token is None:
+            log_refused_token(request, "person")
             raise AuthenticationFailed("This token is unknown or revoked.")
         return token.user, token
 
@@ -67,6 +82,7 @@ class ServerTokenAuthentication(BaseAuthentication):
             raise AuthenticationFailed("This address is for KMAs: it takes a server's token (kma_…).")
         token = tokens.find_server_token(secret, now=timezone.now())
         if token is None:
+            log_refused_token(request, "server")
             raise AuthenticationFailed("This token is unknown or revoked.")
         return AuthenticatedServer(token.server), token
 

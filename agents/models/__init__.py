@@ -16,6 +16,7 @@ from agents.models.pool import Pool
 from agents.models.schedule import Missed, Schedule, Window, WindowResult
 from agents.models.server import Duty, OfferedAgent, Server, ServerState, ServerToken
 from agents.models.setting import Kind, LaunchSetting, ProvisionState, Spread, Timing
+from agents.models.sign_in import SignInCounter
 from agents.models.site import SiteIdentity
 from agents.models.subscription import SubscriptionState
 from agents.models.token import ApiToken
@@ -66,6 +67,7 @@ __all__ = [
     "ServerState",
     "ServerToken",
     "Severity",
+    "SignInCounter",
     "SiteIdentity",
     "Spread",
     "StateChange",

@@ -45,6 +45,8 @@ ACTIONS: dict[str, str | Promise] = {
     "replay_failed": _("replay: failed"),
     "replay_stopped": _("replay: stopped by itself"),
     "replay_stopped_done": _("stopped, and told apart what had left"),
+    "sign_in": _("sign in"),
+    "sign_out": _("sign out"),
     "bin_expired": _("removed from the bin for good"),
     "adopt_broker": _("take the broker over"),
     "note": _("note"),

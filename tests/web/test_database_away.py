@@ -1,0 +1,55 @@
+"""While the database is away pages and REST say so and when to come again, and come back by themselves: with the real
+gunicorn and the real PostgreSQL."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import requests
+
+from deploy import postgres
+from tests.web.real_site import PATIENCE, ROOT, Site, real_site, until
+
+HOST = {"Host": "testserver"}
+# A session or a token sends the site to its database; the session need not exist.
+SIGNED_IN = HOST | {"Cookie": f"sessionid={'a' * 32}"}
+TOKEN = HOST | {"Authorization": "Bearer ma_nobody"}
+
+
+def ask(site: Site, path: str, headers: dict[str, str], **more: str) -> requests.Response:
+    return requests.get(site.url(path), headers=headers | more, timeout=PATIENCE, allow_redirects=False)
+
+
+@pytest.fixture
+def cluster() -> "postgres.Cluster":
+    return postgres.start()
+
+
+def test_pages_and_rest_say_when_to_come_again_and_come_back_by_themselves(cluster: postgres.Cluster) -> None:
+    url = cluster.url()
+    try:
+        migrate = [sys.executable, "manage.py", "migrate", "-v0"]
+        subprocess.run(migrate, cwd=ROOT, env={**os.environ, "MA_DATABASE_URL": url}, check=True)
+        with real_site(url) as site:
+            assert (ask(site, "/", SIGNED_IN).status_code, ask(site, "/api/v1/settings/", TOKEN).status_code) == (
+                302,
+                401,
+            )
+            cluster.kill()
+
+            english, russian = ask(site, "/", SIGNED_IN), ask(site, "/", SIGNED_IN, **{"Accept-Language": "ru"})
+            assert (english.status_code, russian.status_code) == (503, 503)
+            assert english.headers["Retry-After"] == russian.headers["Retry-After"] == "10"
+            assert "<h1>The database does not answer</h1>" in english.text
+            assert "<h1>База данных не отвечает</h1>" in russian.text
+            told = ask(site, "/api/v1/settings/", TOKEN)
+            assert (told.status_code, told.json()["error"]) == (503, "database_away")
+            assert int(told.headers["Retry-After"]) > 0
+            assert ask(site, "/healthz/", HOST).status_code == 503
+
+            cluster.restart()
+            until(lambda: ask(site, "/", SIGNED_IN).status_code == 302)
+            assert ask(site, "/api/v1/settings/", TOKEN).status_code == 401
+    finally:
+        cluster.stop()
