@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from bench import Line, archive, consume, dlq, modes, pages, pipeline, protocols, trip
+from bench import Line, archive, consume, dlq, modes, pages, pipeline, protocols, sizes, trip
 
 BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Line]]] = {
     "archive": archive.run,
@@ -16,6 +16,7 @@ BENCHES: dict[str, Callable[[Sequence[str]], Sequence[Line]]] = {
     "pages": pages.run,
     "pipeline": pipeline.run,
     "protocols": protocols.run,
+    "sizes": sizes.run,
     "trip": trip.run,
 }
 

@@ -59,12 +59,12 @@ def senders(count: int, names: Sequence[str]) -> list[Sender]:
 def _batches(run: RecordRun, count: int, dice: random.Random) -> list[bytes]:
     spool = uuid4()
     return [
-        gzip.compress(json.dumps(dump(_batch(run, spool, first, min(BATCH, count - first), dice))).encode(), 1)
+        gzip.compress(json.dumps(dump(batch(run, spool, first, min(BATCH, count - first), dice))).encode(), 1)
         for first in range(0, count, BATCH)
     ]
 
 
-def _batch(run: RecordRun, spool: UUID, first: int, count: int, dice: random.Random) -> RecordBatch:
+def batch(run: RecordRun, spool: UUID, first: int, count: int, dice: random.Random) -> RecordBatch:
     records = []
     for number in range(first + 1, first + count + 1):
         content = dump(_protocol(run, number, dice))
