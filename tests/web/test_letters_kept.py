@@ -290,7 +290,13 @@ def test_the_page_says_how_long_what_goes_next_and_what_went(orders: LaunchSetti
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    "at", ["letter ages: words forgotten", "letter ages: bodies deleted", "letter ages: contents deleted"]
+    "at",
+    [
+        "letter ages: words forgotten",
+        "letter ages: contents taken out",
+        "letter ages: bodies deleted",
+        "letter ages: contents deleted",
+    ],
 )
 def test_killed_inside_a_chunk_nothing_of_it_is_done_and_the_next_run_does_it(
     orders: LaunchSetting, root: User, at: str

@@ -1,0 +1,32 @@
+"""What a row of each kind costs in the database, and that the room of a deleted body is there for others."""
+
+import pytest
+from django.db import connection
+
+from bench.sizes_measuring import measure
+from bench.sizes_rows import delete_bodies, make_places, replay, store_letters
+from bench.sizes_tables import bytes_by_table, pack
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_every_kind_has_a_size_and_a_letter_without_its_body_is_smaller() -> None:
+    sizes = {size.kind: size for size in measure(200)}
+
+    assert all(size.as_it_lies > 0 and size.packed > 0 for size in sizes.values()), sizes
+    for body in (1024, 10 * 1024):
+        name = f"dead letter, body of {body // 1024} KB"
+        whole, without = sizes[name], sizes[f"{name} deleted"]
+        assert whole.packed - without.packed > body / 3, (whole, without)
+
+
+def test_small_bodies_that_retention_deletes_leave_their_room() -> None:
+    places = make_places()
+    letters = store_letters(places, 200, 1024)
+    whole = bytes_by_table()["dlq_lettercontent"]
+    replay(places, letters)
+    delete_bodies()
+    if connection.vendor == "postgresql":
+        pack()  # its room stays in the table, where other rows take it
+
+    assert bytes_by_table()["dlq_lettercontent"] < whole / 2
