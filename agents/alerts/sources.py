@@ -9,7 +9,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.alerts.deciding import Step, Thresholds
-from agents.alerts.kinds import Kind, Observation, register
+from agents.alerts.kinds import Kind, Observation, Text, register
+from agents.kma_versions import version_advice, version_problem
 from agents.models import BreakerTrip, Server, Severity, Withheld
 from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
 from agents.pages.amounts import duration, number, size
@@ -31,7 +32,8 @@ def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]
     for server in servers.prefetch_related("pools")[:MOST]:
         assert server.last_seen_at is not None
         seconds = max(0.0, (now - server.last_seen_at).total_seconds())
-        yield _of_server(server, seconds, {"server": server.name, "last_seen_at": server.last_seen_at.isoformat()})
+        facts = {"server": server.name, "last_seen_at": server.last_seen_at.isoformat(), **_refused_version(server)}
+        yield _of_server(server, seconds, facts)
 
 
 def disobeying_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -85,15 +87,26 @@ def open_trips(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
         yield Observation(str(trip.pk), 1.0, setting=trip.setting_id, pools=pools, facts=facts)
 
 
+def _refused_version(server: Server) -> dict[str, int]:
+    return {} if server.refused_version is None else {"refused_version": server.refused_version}
+
+
 def _server_url(facts: Mapping[str, Any]) -> str:
     return reverse("admin:server", args=[facts["server"]])
 
 
 def _silent(facts: Mapping[str, Any], value: float) -> str:
+    if (version := facts.get("refused_version")) is not None:
+        return version_problem(facts["server"], version)
     return _("The server %(server)s is silent for %(time)s.") % {
         "server": facts["server"],
         "time": duration(round(value)),
     }
+
+
+def _silent_advice(facts: Mapping[str, Any]) -> Text:
+    version = facts.get("refused_version")
+    return SILENT.what_to_do if version is None else version_advice(version)
 
 
 def _disobeying(facts: Mapping[str, Any], value: float) -> str:
@@ -137,6 +150,7 @@ SILENT = Kind(
     ),
     url=_server_url,
     observe=silent_servers,
+    advice=_silent_advice,
 )
 DISOBEYING = Kind(
     name="server_disobeying",

@@ -9,7 +9,7 @@ from rest_framework.views import APIView
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
 from agents.api.errors import Forbidden
-from agents.services.heartbeats import WrongServer, accept_heartbeat
+from agents.services.heartbeats import WrongServer, accept_heartbeat, refuse_version
 from agents.services.standing_in import stand_in_for_alerts
 from contract import wire
 from contract.messages import Heartbeat
@@ -24,6 +24,9 @@ class HeartbeatView(APIView):
 
     @extend_schema(request=OpenApiTypes.OBJECT, responses=OpenApiTypes.OBJECT, tags=["kma"])
     def post(self, request: Request) -> Response:
+        version = request.data.get("version") if isinstance(request.data, dict) else None
+        if isinstance(version, int):
+            refuse_version(server_of(request), version)
         heartbeat, now = wire.load(Heartbeat, request.data), timezone.now()
         try:
             reply = accept_heartbeat(server_of(request), heartbeat, now)

@@ -48,6 +48,8 @@ class Server(models.Model):
     desired_version_sent = models.CharField(max_length=64, default="", editable=False)
     boot = models.UUIDField(_("boot"), null=True, editable=False)
     kma_version = models.CharField(_("KMA version"), max_length=60, default="", editable=False)
+    # The version of the wire in its last heartbeat, where this site does not speak it; None since one was accepted.
+    refused_version = models.BigIntegerField(_("refused version"), null=True, editable=False)
     clock_skew_seconds = models.FloatField(_("clock skew, s"), default=0.0, editable=False)
     spool_rows = models.BigIntegerField(_("records in spool"), default=0, editable=False)
     spool_bytes = models.BigIntegerField(_("bytes in spool"), default=0, editable=False)

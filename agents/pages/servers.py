@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents import panels
+from agents.kma_versions import version_advice, version_problem
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
 from agents.pages.amounts import duration
 from agents.pages.consoles import link, needs, page
@@ -116,6 +117,12 @@ def server_list(request: HttpRequest) -> HttpResponseBase:
     )
 
 
+def _version_note(server: Server) -> tuple[str, str] | None:
+    """What is wrong with the version of its KMA, and what to do."""
+    version = server.refused_version
+    return None if version is None else (version_problem(server.name, version), version_advice(version))
+
+
 def _disobeys(server: Server, now: datetime) -> bool:
     return server.state(now) is ServerState.ALIVE and not server.obeys(now)
 
@@ -134,6 +141,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
     return page(
         request,
         "agents/server.html",
+        version=_version_note(server),
         disobeying=duration(round(server.seconds_disobeying(now))) if _disobeys(server, now) else "",
         title=server.name,
         section="servers",

@@ -17,6 +17,7 @@ from agents.services.endings import end_activations
 from agents.services.hearing import note_hearing_again
 from agents.services.planning import plan_open_activations
 from agents.services.tending import stand_in
+from contract.errors import UnsupportedVersion
 from contract.messages import Heartbeat, HeartbeatReply, check_version
 
 MOST_PROBLEMS = 20
@@ -60,6 +61,19 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
     return reply
 
 
+def refuse_version(server: Server, version: int) -> None:
+    """Notes that the KMA speaks a version that this site does not, and raises UnsupportedVersion; else does nothing.
+
+    Asked before the heartbeat is read: its other fields may be of that version, too. It is not heard: what it says of
+    its runs is not known."""
+    try:
+        check_version(version)
+    except UnsupportedVersion:
+        if server.refused_version != version:
+            _store(server, {"refused_version": bounded(version, BIGGEST_TOTAL)})
+        raise
+
+
 def _note_taken(server: Server, has: str, sent: str, now: datetime) -> None:
     """Last of all: what failed before this was not answered, and a server without answers obeys nothing.
 
@@ -98,6 +112,7 @@ def _store_server(server: Server, heartbeat: Heartbeat, now: datetime) -> None:
         "spool_full": heartbeat.spool.full,
         "problems": [problem[:500] for problem in heartbeat.problems[:MOST_PROBLEMS]],
         "desired_version": heartbeat.desired_version[:64],
+        "refused_version": None,
     }
     changed = {name: value for name, value in values.items() if getattr(server, name) != value}
     _store(server, {"last_seen_at": now, **changed})

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from django.conf import settings
 
+from agents.kma_versions import version_advice, version_problem
 from agents.models import Activation, ActivationState, Server, ServerState
 from agents.services.demo import POOL as DEMO_POOL
 from agents.services.demo import SAMPLE_PREFIXES
@@ -97,12 +98,15 @@ def _heard(server: Server, now: datetime) -> Finding:
         return good(f"{server.name} is alive")
     if not is_expected(server):
         return good(f"{server.name} is {state.value}; it is in no pool and has no valid token, so nobody misses it")
-    if server.last_seen_at is None:
+    if server.last_seen_at is None and server.refused_version is None:
         start = f"start a KMA on its host with it: KMA_SERVER={server.name} KMA_TOKEN=… MA_URL={settings.MA_BASE_URL}"
         return bad(
             f"{server.name} was never seen",
             f"./ma manage create_server {server.name} prints a token; {start} (docs/operations.md). "
             "Or delete the server in the admin.",
         )
+    if server.refused_version is not None:
+        return bad(version_problem(server.name, server.refused_version), version_advice(server.refused_version))
+    assert server.last_seen_at is not None
     seconds = (now - server.last_seen_at).total_seconds()
     return bad(f"{server.name} is silent for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}")

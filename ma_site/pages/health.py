@@ -14,6 +14,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
+from agents.kma_versions import version_advice, version_problem
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
 from agents.pages.amounts import coarse, duration, number
 from agents.pages.consoles import link, needs, page
@@ -335,6 +336,9 @@ def _server(server: Server, expected: bool, now: datetime) -> Part:
     if not expected:
         todo = _("It is in no pool and has no valid token. Delete it if it is gone for good.")
         return Part(server.name, UNUSED, state.label, todo, server.last_seen_at, url)
+    if server.refused_version is not None:
+        says, todo = version_problem(server.name, server.refused_version), version_advice(server.refused_version)
+        return Part(server.name, DOWN, says, todo, server.last_seen_at, url)
     if state is ServerState.SILENT:
         todo = _(
             "Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us. "
