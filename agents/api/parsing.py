@@ -66,10 +66,10 @@ def loads(raw: bytes) -> Any:
         raise NotJson(str(error) or type(error).__name__) from error
 
 
-def bounded(value: Any) -> Any:
+def bounded(value: Any, most: int = DEEPEST) -> Any:
     """The value itself. Raises NotJson where it nests deeper than anything that readers by recursion can take."""
-    if deeper_than(value, DEEPEST):
-        raise NotJson(f"it nests deeper than {DEEPEST} levels")
+    if deeper_than(value, most):
+        raise NotJson(f"it nests deeper than {most} levels")
     return value
 
 

@@ -8,6 +8,9 @@ from typing import IO, Any
 from agents.api.parsing import BoundedJsonParser, NotJson, bounded
 from failures.hygiene import DIGITS
 
+# One record that nests too deep is refused by itself, and its spool goes on: so a batch may nest deeper than a record.
+DEEPEST_BATCH = 300
+
 
 class RecordParser(BoundedJsonParser):
     """JSON where NaN, Infinity and numbers beyond every column become texts: in properties they are kept so, in a
@@ -24,7 +27,7 @@ class RecordParser(BoundedJsonParser):
         self._size = len(raw)
         try:
             text = raw.decode("utf-8")
-            return bounded(json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real))
+            return bounded(json.loads(text, parse_constant=str, parse_int=_whole, parse_float=_real), DEEPEST_BATCH)
         except json.JSONDecodeError as error:
             raise NotJson(error.msg, where=f"line {error.lineno}, column {error.colno}") from error
         except (ValueError, RecursionError) as error:
