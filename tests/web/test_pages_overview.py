@@ -253,7 +253,7 @@ def only_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A house in which everything but its servers is well."""
     well = health.Part("part", health.OK, "")
     for name in ("_database", "_redis", "_broker", "_feed_lag", "_unknown", "_provisioning"):
-        monkeypatch.setattr(health, name, lambda: well)
+        monkeypatch.setattr(health, name, lambda *_: well)
     monkeypatch.setattr(health, "_unreadable", list)
     monkeypatch.setattr(health, "_process", lambda name, now: well)
 
