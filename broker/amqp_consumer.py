@@ -12,7 +12,6 @@ from proton import Receiver
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
 from broker.amqp_credit import PART_SECONDS, Credit
 from broker.amqp_transaction import ROLLBACK, Transactions
-from broker.core_message import from_core
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout
 from broker.outgoing import outgoing_bytes
 from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
@@ -244,8 +243,7 @@ class _Link:
             return
         tag = self._consumer.next_tag()
         self._unsettled[tag] = delivery
-        whole = bytes(encoded)
-        _told(self._events.delivered, Delivery(tag, from_core(whole) if self._core else whole))
+        _told(self._events.delivered, Delivery(tag, bytes(encoded)))
 
     def top_up(self, force: bool = False) -> None:
         """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames.

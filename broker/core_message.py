@@ -18,7 +18,16 @@ from uuid import UUID
 from broker.amqp_codec import encode, instant
 from broker.port import NULL, BodyKind, Message
 from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, inflated
-from contract.properties import BROKER_ID, BYTES_IN_STREAM, JMS_KIND, MALFORMED_BODY, NOT_CONVERTIBLE
+from contract.properties import (
+    BROKER_ID,
+    BYTES_IN_STREAM,
+    JMS_KIND,
+    MALFORMED_BODY,
+    NOT_CONVERTIBLE,
+    ORIG_ADDRESS,
+    ORIG_MESSAGE_ID,
+    ORIG_QUEUE,
+)
 from contract.typed import Typed
 
 _DATA = b"\x00\x53\x75\xb0"
@@ -30,6 +39,7 @@ _JMS_KINDS = {_OBJECT: 1, _MAP: 2, _BYTES: 3, _STREAM: 4, _TEXT: 5}
 _JAVA_OBJECT = "application/x-java-serialized-object"
 _PREFIXES = {"queue://": 0, "topic://": 1, "temp-queue://": 2, "temp-topic://": 3}
 _QUEUE, _TOPIC = 0, 1
+_ORIGIN = (ORIG_ADDRESS, ORIG_QUEUE, ORIG_MESSAGE_ID)
 _HIDDEN = ("__AMQ_CID", "_AMQ_ROUTE_TO")
 # What an AMQP message left on the Core message that it was made into, and what the broker's own conversion leaves.
 _AMQP = "JMS_AMQP_"
@@ -51,6 +61,10 @@ _NUMBERS |= {8: ("float", ">f"), 9: ("double", ">d")}
 _NULL, _BYTE_ARRAY, _STRING, _CHAR = 0, 4, 10, 11
 
 
+# What values of producers can make of reading and encoding.
+_UNREADABLE = (ValueError, TypeError, OverflowError, IndexError, struct.error)
+
+
 class _Malformed(ValueError):
     """It does not say what its kind says."""
 
@@ -69,15 +83,18 @@ class _Head:
 
 
 def from_core(encoded: bytes) -> bytes:
-    """The AMQP message that stands for a tunneled one; any other as it is. Never raises for what is in it: a body that
-    cannot be read stays as the bytes that it is."""
+    """The AMQP message that stands for a tunneled one; any other is the same object. Never raises for what is in it: a
+    body that cannot be read stays as the bytes that it is, and fields that AMQP cannot hold are left out."""
     if encoded[:4] != _DATA:
         return encoded
     try:
         head, body = _parts(encoded)
-    except (ValueError, struct.error, IndexError):
+    except _UNREADABLE:
         return encoded
-    return encode(_message(head, body))
+    try:
+        return encode(_message(head, body))
+    except _UNREADABLE:
+        return encode(_bare_message(head, body))
 
 
 def _parts(encoded: bytes) -> tuple[_Head, bytes]:
@@ -219,6 +236,27 @@ def _message(head: _Head, body: bytes) -> Message:
     return _addressed(message, head)
 
 
+def _bare_message(head: _Head, body: bytes) -> Message:
+    """The body as bytes, and where it died: nothing else of it is sure to be possible in AMQP."""
+    origin = {
+        name: item
+        for name, item in head.properties.items()
+        if name in _ORIGIN and (item.type == "long" or (item.type == "string" and _is_text(item.value)))
+    }
+    kind = {JMS_KIND: Typed("byte", _JMS_KINDS.get(head.kind, 0))}
+    return Message(
+        body=Typed("binary", body), body_kind=BodyKind.DATA, properties=origin, annotations=kind, durable=head.durable
+    )
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _items(content: Typed) -> tuple[Typed, ...]:
     return content.value if content.type == "list" else ()
 
@@ -278,7 +316,8 @@ def _addressed(message: Message, head: _Head) -> Message:
     if "_AMQ_INGRESS_TIMESTAMP" in head.properties:
         annotations["x-opt-ingress-time"] = head.properties["_AMQ_INGRESS_TIMESTAMP"]
     for name, item in head.properties.items():
-        if name.startswith(_ANNOTATION):
+        # What only this module says, no producer may.
+        if name.startswith(_ANNOTATION) and name.removeprefix(_ANNOTATION) not in (NOT_CONVERTIBLE, BROKER_ID):
             annotations.setdefault(name.removeprefix(_ANNOTATION), item)
     sequence = head.properties.get("_AMQ_GROUP_SEQUENCE", head.properties.get("JMSXGroupSeq"))
     native = text("NATIVE_MESSAGE_ID")
@@ -319,11 +358,18 @@ def _id(text: str) -> Typed:
     return Typed("string", text)
 
 
+def _ulong(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 2**64:
+        raise ValueError(f"{text} is no ulong")
+    return number
+
+
 _ID_FORMS: dict[str, Callable[[str], Typed]] = {
     "ID:AMQP_NO_PREFIX:": lambda text: Typed("string", text),
     "ID:AMQP_STRING:": lambda text: Typed("string", text),
     "ID:AMQP_UUID:": lambda text: Typed("uuid", str(UUID(text))),
-    "ID:AMQP_ULONG:": lambda text: Typed("ulong", int(text)),
+    "ID:AMQP_ULONG:": lambda text: Typed("ulong", _ulong(text)),
     "ID:AMQP_BINARY:": lambda text: Typed("binary", bytes.fromhex(text)),
 }
 

@@ -10,8 +10,8 @@ from contract.typed import Typed
 
 LARGE_COMPRESSED = "_AMQ_LARGE_COMPRESSED"
 LARGE_SIZE = "_AMQ_LARGE_SIZE"
-# Bytes of the largest body that is inflated here.
-MOST_BYTES = 256 * 1024 * 1024
+# Bytes of the largest body that is inflated here: a thousandth of it is enough to ask for so much memory.
+MOST_BYTES = 16 * 1024 * 1024
 
 
 def declared_size(compressed: object, size: object) -> int | None:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from agents.services.signs import sign_of_life
 from broker.amqp_codec import decode
+from broker.core_message import from_core
 from broker.errors import BrokerError, MessageUndecodable
 from broker.port import Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
@@ -170,13 +171,15 @@ class Feed:
         undelivered.keep_one_letter(self._management, self._deaths, now)
         log.info("letters stored", new=len(new), known=len(rows) - len(new), passed_over=len(deliveries) - len(rows))
 
-    def _row(self, encoded: bytes, now: datetime) -> DeadLetter | None:
-        """None: it is not to be stored from here."""
+    def _row(self, delivered: bytes, now: datetime) -> DeadLetter | None:
+        """None: it is not to be stored from here. Here alone a body is inflated: of all that waits it would be much."""
+        encoded = from_core(delivered)
         if self._draining and self._lies_where_a_walk_finds_it(encoded):
             return None
         row, message = read_letter(encoded, self._node_id, now)
         row.queue = self._queue_of(row, message)
-        if death := undelivered.death_of(row, message):
+        # An AMQP message may say anything of itself: only what was made here of a Core message is believed.
+        if encoded is not delivered and (death := undelivered.death_of(row, message)):
             self._deaths.append(death)
         return row
 

@@ -17,14 +17,15 @@ from django.db.models import Count, F, Sum
 
 from broker.errors import ManagementFailed
 from broker.port import Management, Message
-from contract.properties import BROKER_ID, NOT_CONVERTIBLE
+from broker.rows import find
+from contract.properties import BROKER_ID, BYTES_IN_STREAM, MALFORMED_BODY, NOT_CONVERTIBLE
 from dlq import crash
 from dlq.models import DeadLetter, UndeliveredMessage
 
 log = structlog.get_logger(__name__)
 
-# Queues that are asked at a time, and messages of one that are taken out.
-MOST_QUEUES, MOST_MESSAGES = 20, 500
+# Queues that are asked at a time, and messages of one that are taken out: a few milliseconds each.
+MOST_QUEUES, MOST_MESSAGES = 20, 50
 MOST_TOLD = 100
 
 
@@ -46,7 +47,9 @@ def death_of(row: DeadLetter, message: Message | None) -> FurtherDeath | None:
         return None
     if not row.orig_queue or row.orig_message_id < 0:
         return None
-    reason, letter_id = str(message.annotations[NOT_CONVERTIBLE].value), int(message.annotations[BROKER_ID].value)
+    reason, letter_id = message.annotations[NOT_CONVERTIBLE].value, message.annotations[BROKER_ID].value
+    if reason not in (BYTES_IN_STREAM, MALFORMED_BODY) or type(letter_id) is not int or not 0 <= letter_id < 2**63:
+        return None
     return FurtherDeath(row.node_id, row.orig_queue, row.orig_message_id, row.queue, letter_id, reason)
 
 
@@ -83,9 +86,15 @@ def _take_out(management: Management, queue: str) -> list[UndeliveredMessage]:
         if int(management.attribute(f"queue.{queue}", "ConsumerCount")):
             return []
     except ManagementFailed:
-        rows.delete()  # with the queue
+        if find(management, "listQueues", queue) is None:
+            rows.delete()  # with the queue
         return []
-    return [row for row in rows[:MOST_MESSAGES] if _remove(management, queue, row.message_id)]
+    some = list(rows[:MOST_MESSAGES])
+    for row in some:
+        _remove(management, queue, row.message_id)
+        crash.point("undelivered: removed")
+    # Nobody consumes: what was not there is out already, by a removal of before or by somebody else.
+    return some
 
 
 def note_taken_out(rows: Sequence[UndeliveredMessage], now: datetime) -> None:

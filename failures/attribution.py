@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from agents.models import Run, Server
+from agents.models import LaunchSetting, Run, Server
 from contract.messages import LetterOutcome
 from failures.models.spool import SetAside
 from failures.records import Known, ReadRecord, RunKey, RunRecord, run_key
@@ -23,10 +23,11 @@ from failures.records import Known, ReadRecord, RunKey, RunRecord, run_key
 @dataclass(frozen=True, slots=True)
 class Others:
     """What was looked up of records that are not verified. `runs`: other servers have them. `ran`: keys of settings
-    of which this server ever had a run."""
+    of which this server ever had a run; `settings`: keys of those that exist."""
 
     runs: Collection[RunKey] = frozenset()
     ran: Collection[str] = frozenset()
+    settings: Collection[str] = frozenset()
     has_lost: bool = False
 
 
@@ -42,7 +43,9 @@ def reason_to_set_aside(content: RunRecord, known: Known, others: Others) -> Set
     had = any(activation == content.run.activation for activation, _ in known.runs)
     if run_key(content) in others.runs and not had:
         return SetAside.ANOTHER_SERVER
-    if isinstance(content, LetterOutcome) and content.run.setting not in others.ran:
+    # Of a setting that was removed its runs are gone, too: nobody can tell who ran it.
+    known_setting = content.run.setting in others.settings
+    if isinstance(content, LetterOutcome) and known_setting and content.run.setting not in others.ran:
         return SetAside.NEVER_RAN
     return None
 
@@ -65,7 +68,9 @@ def _others(contents: Iterable[RunRecord], known: Mapping[UUID, str], server: Se
     runs = Run.objects.filter(activation__in=activations).exclude(server=server).order_by()
     keys = {content.run.setting for content in contents if isinstance(content, LetterOutcome)}
     ran = Run.objects.filter(server=server, activation__setting__key__in=keys).order_by()
+    settings = LaunchSetting.objects.filter(key__in=keys).order_by()
     return Others(
+        settings=set(settings.values_list("key", flat=True)) if keys else frozenset(),
         runs=set(runs.values_list("activation", "epoch")) if activations else frozenset(),
         ran=set(ran.values_list("activation__setting__key", flat=True).distinct()) if keys else frozenset(),
         has_lost=has_lost,

@@ -23,6 +23,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.recorder import MigrationRecorder
 
 from agents.models import LaunchSetting, ProcessBeat, Server
+from agents.models.parameters import UnreadableJson
 from contract.text import storable
 from dlq.models import AuditEntry, DeadLetter, WordRebuild
 from failures.models import FailureProtocol
@@ -162,7 +163,9 @@ def _value(field: Any, value: Any, table: Table, target: BaseDatabaseWrapper) ->
 
 
 def _clean(value: Any) -> Any:
-    """Texts without NUL and lone surrogates, also inside of JSON: PostgreSQL takes neither."""
+    """Texts without NUL and lone surrogates, also inside of JSON: PostgreSQL takes neither. Raises NotMoved."""
+    if isinstance(value, UnreadableJson):
+        raise NotMoved("A setting has parameters that cannot be read: doctor names it. Write them again first.")
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):

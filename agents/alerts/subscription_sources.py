@@ -33,8 +33,9 @@ def register_kinds() -> None:
 def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
     def observe(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
         if not is_known(now):
-            # Nobody asks the broker at the moment: what was wrong may be so still.
-            yield from (Observation(subject, None) for subject in live)
+            # Nobody asks the broker at the moment: what was wrong may be so still, where the setting is on.
+            on = LaunchSetting.objects.filter(key__in=live, enabled=True).values_list("key", flat=True)
+            yield from (Observation(subject, None) for subject in on)
             return
         for row in fresh_states(now)[:MOST]:
             if (since := since_of(row)) is not None:

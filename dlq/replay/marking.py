@@ -80,9 +80,9 @@ def unconfirmed(job: ReplayJob, items: Sequence[int], now: datetime, why: str = 
 
 
 def not_ours(job: ReplayJob, items: Sequence[int], now: datetime, *, seen_before: bool = True) -> None:
-    """These items' letters are gone, and no move of ours took them: another consumer did, or they expired. One that
-    planning had not seen may have been gone before. What was done for them already is done. Call it in a
-    transaction."""
+    """No move of ours took the letters of these unconfirmed items: another consumer did, or they expired, or they lie
+    in their queue again. One that planning had not seen may have been gone before. What was done for them already is
+    done. Their letters stay as the index has them. Call it in a transaction."""
     committed, items = _committed(job, items)
     left(job, committed, now, "gone")
     expired = ReplayItem.objects.filter(pk__in=items, letter__expires_at__lte=now)
@@ -91,7 +91,6 @@ def not_ours(job: ReplayJob, items: Sequence[int], now: datetime, *, seen_before
     gone = _change(job.pk, lost, ItemState.NOT_FOUND, "gone", now, open_)
     taken = _change(job.pk, items, ItemState.TAKEN_ELSEWHERE, None, now, open_)
     _forget_outcomes(job.pk, [*gone, *taken])
-    _letters([*gone, *taken], (LetterState.DEAD,), LetterState.GONE, now)
 
 
 def confirmed(job: ReplayJob, items: Sequence[int], now: datetime) -> None:

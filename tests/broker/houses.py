@@ -13,6 +13,7 @@ from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.amqp_codec import decode, encode
 from broker.amqp_connection import AmqpConnection
 from broker.amqp_sender import transfer
+from broker.core_message import from_core
 from broker.memory_adapter import MemoryBroker
 from broker.port import Account, Browser, Consumer, Delivery, Management, Message, Outgoing, Publisher, Settle
 from broker.stomp_adapter import StompManagement
@@ -74,7 +75,7 @@ class Owner:
         self.events.put(("lost", (reason, permanent)))
 
     def delivered(self, delivery: Delivery) -> None:
-        self.events.put(("delivered", Got(delivery.tag, decode(delivery.encoded), time.monotonic())))
+        self.events.put(("delivered", Got(delivery.tag, decode(from_core(delivery.encoded)), time.monotonic())))
 
     def settled(self, tag: int, problem: str | None) -> None:
         self.events.put(("settled", (tag, problem)))

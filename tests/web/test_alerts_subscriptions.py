@@ -150,6 +150,14 @@ def test_while_the_broker_does_not_answer_nothing_opens_and_nothing_closes(
     assert over(kind, range(140, 400, 20)) == [subscription.setting.key]
 
 
+def test_the_alert_closes_when_the_last_setting_that_is_on_is_disabled(subscription: Subscription) -> None:
+    kind = "subscription_without_consumer"
+    subscription.until(consumers=0)
+    assert over(kind, range(0, 140, 10)) == [subscription.setting.key]
+    LaunchSetting.objects.update(enabled=False)
+    assert over(kind, range(140, 200, 10)) == []
+
+
 @pytest.fixture
 def reporting(setting: LaunchSetting, server: Server, settings: Any) -> Callable[..., list[str]]:
     """A heartbeat of a KMA with one run, and the alerts that are open after it."""

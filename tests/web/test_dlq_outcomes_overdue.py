@@ -97,6 +97,7 @@ def test_what_is_unconfirmed_and_lies_in_its_queue_again_was_never_moved(run: Ru
     DeadLetter.objects.update(state=LetterState.DEAD)
     hour()
     assert counts(job) == {"taken_elsewhere": 1}
+    assert DeadLetter.objects.get().state == LetterState.DEAD
 
 
 def test_a_letter_that_another_job_has_meanwhile_is_that_ones(run: Run) -> None:
