@@ -1,0 +1,140 @@
+"""The parts of a Core message as the broker tunnels it: its head and its body. Pure; see `broker.core_message`."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from broker.port import NULL
+from contract.typed import Typed
+
+DATA = b"\x00\x53\x75\xb0"
+# Bytes of Core's packets that the end of the body is counted from.
+_PACKET = 13
+_NUMBERS = {2: ("boolean", ">?"), 3: ("byte", ">b"), 5: ("short", ">h"), 6: ("int", ">i"), 7: ("long", ">q")}
+_NUMBERS |= {8: ("float", ">f"), 9: ("double", ">d")}
+_NULL, _BYTE_ARRAY, _STRING, _CHAR = 0, 4, 10, 11
+# What values of producers can make of reading and encoding.
+UNREADABLE = (ValueError, TypeError, OverflowError, IndexError, struct.error)
+
+
+class Malformed(ValueError):
+    """It does not say what its kind says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    broker_id: int
+    address: str
+    user_id: bytes
+    kind: int
+    durable: bool
+    expires_at: int
+    created_at: int
+    priority: int
+    properties: dict[str, Typed]
+
+
+def read_parts(encoded: bytes) -> tuple[Head, bytes]:
+    sections = _sections(encoded)
+    if len(sections) == 1 and (found := _standard(sections[0])) is not None:
+        return found
+    return _head(sections[0]), b"".join(sections[1:])
+
+
+def _sections(encoded: bytes) -> list[bytes]:
+    sections, at = [], 0
+    while at < len(encoded):
+        if encoded[at : at + 4] != DATA:
+            raise Malformed("a section that is no data")
+        end = at + 8 + int.from_bytes(encoded[at + 4 : at + 8])
+        if end > len(encoded):
+            raise Malformed("a section is cut")
+        sections.append(encoded[at + 8 : end])
+        at = end
+    return sections
+
+
+def _standard(section: bytes) -> tuple[Head, bytes] | None:
+    """A message that is not large: size, where the body ends, the body, the head."""
+    if len(section) < 8 or int.from_bytes(section[:4]) != len(section) - 4:
+        return None
+    end = 8 + int.from_bytes(section[4:8]) - _PACKET
+    if not 8 <= end <= len(section):
+        return None
+    return _head(section[end:]), section[8:end]
+
+
+class Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        if size < 0 or self.at + size > len(self.data):
+            raise Malformed("it is cut")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, form: str) -> Any:
+        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+
+    def text(self) -> str:
+        return self.take(self.number(">i")).decode("utf-16-le", "surrogatepass")
+
+    def optional_text(self) -> str | None:
+        return self.text() if self.number(">b") else None
+
+    def stream_text(self) -> str | None:
+        """Of a stream: short ones in UTF-16 of the other order, those below 4 KB in Java's UTF-8, long ones as text."""
+        if not self.number(">b"):
+            return None
+        length = self.number(">i")
+        if length < 9:
+            return self.take(2 * length).decode("utf-16-be", "surrogatepass")
+        if length < 0xFFF:
+            return _java_text(self.take(self.number(">H")))
+        return self.text()
+
+    def value(self, kind: int, text: Callable[[], str | None]) -> Typed:
+        if kind == _NULL:
+            return NULL
+        if kind == _STRING:
+            found = text()
+            return NULL if found is None else Typed("string", found)
+        if kind == _BYTE_ARRAY:
+            return Typed("binary", self.take(self.number(">i")))
+        if kind == _CHAR:
+            return Typed("char", chr(self.number(">H")))
+        if kind not in _NUMBERS:
+            raise Malformed(f"there is no type {kind}")
+        name, form = _NUMBERS[kind]
+        return Typed(name, self.number(form))
+
+    def names(self) -> dict[str, Typed]:
+        if not self.number(">b"):
+            return {}
+        number = self.number(">i")
+        return {self.text(): self.value(self.number(">b"), self.text) for _ in range(number)}
+
+    def end(self) -> None:
+        if self.at != len(self.data):
+            raise Malformed("there is more than it says")
+
+
+def _java_text(data: bytes) -> str:
+    """Java's own UTF-8: surrogates one by one, and no byte 0."""
+    text = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def _head(data: bytes) -> Head:
+    reader = Reader(data)
+    broker_id = reader.number(">q")
+    address = reader.optional_text() or ""
+    user_id = reader.take(16) if reader.number(">b") else b""
+    kind, durable = reader.number(">b"), reader.number(">?")
+    expires_at, created_at, priority = reader.number(">q"), reader.number(">q"), reader.number(">b")
+    properties = reader.names()
+    reader.end()
+    return Head(broker_id, address, user_id, kind, durable, expires_at, created_at, priority, properties)
