@@ -16,6 +16,7 @@ from agents.alerts.deciding import REMINDERS
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import every_kind, kind_of
 from agents.models import Alert, AlertTransition, BreakerTrip, LaunchSetting, Notice, Pool, ProcessBeat, Server
+from agents.services.components import note_state
 from agents.services.notices import send_due
 from agents.services.settings import enable_setting
 from contract.properties import dead_letter_queue
@@ -23,6 +24,7 @@ from dlq.alert_sources import LEAST
 from dlq.models import DeadLetter, LetterQueue, LetterState
 from dlq.models.letter import BIN_QUEUE
 from dlq.queue_state import FEED_QUEUE, feed_counted
+from ma_site import component_alerts
 from tests.web.listeners import Hook, listening_hook
 from tests.web.rows import NOW, make_alive
 from tests.web.test_breaker_trips import give_up, started
@@ -226,7 +228,14 @@ def test_a_feed_that_is_behind_is_one_cause_and_one_that_stands_still_another() 
     assert open_subjects("feed_behind") == []
 
 
-def test_an_empty_house_has_no_alerts(pool: Pool) -> None:
+def test_an_empty_house_has_no_alerts(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its broker and its Redis answer."""
+
+    def measured(now: datetime) -> None:
+        for name in component_alerts.NAMES:
+            note_state(name, "ok", now)
+
+    monkeypatch.setattr(component_alerts, "measure", measured)
     for kind in every_kind():
         evaluate_kind(kind, NOW)
         evaluate_kind(kind, NOW + HOUR)
@@ -245,7 +254,7 @@ def test_every_kind_has_its_words_in_both_languages() -> None:
 
 def test_every_alert_leads_to_a_page(setting: LaunchSetting) -> None:
     facts = {"server": "srv-1", "trip": 1, "setting": "orders", "queue": "DLQ.orders", "fingerprint": "f" * 64}
-    facts["run"] = str(uuid4())
+    facts |= {"run": str(uuid4()), "address": "demo.orders"}
     for kind in every_kind():
         assert resolve(kind.url(facts).partition("?")[0]), kind.name
     foreign = kind_of("dead_letters_old")
