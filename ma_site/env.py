@@ -88,8 +88,6 @@ class _Reader:
 
     def secret(self, name: str, default: str | None = None) -> str:
         path = self.environ.get(f"{name}_FILE", "")
-        if path and self.environ.get(name):
-            self.problems.append(f"{name} and {name}_FILE are both set: keep one")
         if not path:
             return self.text(name, default)
         try:
@@ -97,6 +95,9 @@ class _Reader:
         except (OSError, UnicodeDecodeError) as error:
             self.problems.append(f"{name}_FILE cannot be read: {error}")
             return ""
+        if (given := self.environ.get(name, "").strip()) and given != value:
+            # The same in both is no doubt: `./ma env` names the file to a shell that has the variable.
+            self.problems.append(f"{name} and {name}_FILE are both set, and differ: keep one")
         if not value:
             self.problems.append(f"{name}_FILE names an empty file: {path}")
         return value

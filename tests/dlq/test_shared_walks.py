@@ -117,7 +117,7 @@ def test_a_letter_that_died_after_a_walk_is_not_missing_for_it(scene: Scene) -> 
     assert (job.state, job.counts["given_back"]) == (JobState.DONE, EACH + 1)
 
 
-def test_a_letter_that_left_after_a_shared_walk_is_told_as_missing(scene: Scene) -> None:
+def test_a_letter_that_left_after_a_shared_walk_is_told_as_taken_elsewhere(scene: Scene) -> None:
     ids = list(scene.rows().values_list("pk", flat=True))
     first, second = scene.ask(ids[:EACH]), scene.ask(ids[EACH : 2 * EACH])
     scene.work(first)
@@ -128,4 +128,4 @@ def test_a_letter_that_left_after_a_shared_walk_is_told_as_missing(scene: Scene)
     assert removed == 1
     job = scene.work(second)
     assert (job.state, job.counts["given_back"]) == (JobState.DONE, EACH - 1)
-    assert ReplayItem.objects.get(job=job, letter=lost).state == ItemState.NOT_FOUND
+    assert ReplayItem.objects.get(job=job, letter=lost).state == ItemState.TAKEN_ELSEWHERE
