@@ -272,9 +272,15 @@ def settle_all(consumer: Consumer, deliveries: Sequence[Got], how: Settle) -> No
     consumer.settle([(got.tag, how) for got in deliveries])
 
 
+def _origin_name(letter: Message, what: str) -> str:
+    annotated = f"x-opt-ORIG-{what}"
+    return annotated if annotated in letter.annotations else f"_AMQ_ORIG_{what.replace('-', '_')}"
+
+
 def orig_id(letter: Message) -> int:
-    return int(letter.annotations["x-opt-ORIG-MESSAGE-ID"].value)
+    """AMQP letters have it in an annotation, Core ones in a property."""
+    return int({**letter.annotations, **letter.properties}[_origin_name(letter, "MESSAGE-ID")].value)
 
 
 def orig_queue(letter: Message) -> str:
-    return str(letter.annotations["x-opt-ORIG-QUEUE"].value)
+    return str({**letter.annotations, **letter.properties}[_origin_name(letter, "QUEUE")].value)

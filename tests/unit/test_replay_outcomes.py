@@ -29,14 +29,14 @@ def test_without_a_fact_everything_waits() -> None:
 
 def test_handled_after_failures_is_handled() -> None:
     reports = [Report(11, False, at(1)), Report(11, False, at(2)), Report(11, True, at(3))]
-    assert fates([back(1, 10, 0)], reports, []) == {1: Fate("handled", at(3))}
+    assert fates([back(1, 10, 0)], reports, []) == {1: Fate("handled", at(3), arrived=True)}
 
 
 def test_a_failure_is_an_outcome_until_more_is_known() -> None:
     given_back, failure = [back(1, 10, 0)], [Report(11, False, at(1))]
     assert outcome(fates(given_back, failure, [])) == {1: "failed_again"}
     dead = fates(given_back, failure, [Death(7, 20, at(2))])
-    assert dead == {1: Fate("dead_again", at(2), died_as=7)}
+    assert dead == {1: Fate("dead_again", at(2), died_as=7, arrived=True)}
 
 
 def test_a_death_that_the_kma_did_not_report_yet_counts() -> None:
@@ -54,8 +54,8 @@ def test_each_replay_of_one_message_has_its_own_story() -> None:
     deaths = [Death(100, 10, at(-1)), Death(101, 20, at(5))]
     reports = [Report(21, True, at(12)), Report(11, False, at(4))]
     assert fates(given_back, reports, deaths) == {
-        1: Fate("dead_again", at(5), died_as=101),
-        2: Fate("handled", at(12)),
+        1: Fate("dead_again", at(5), died_as=101, arrived=True),
+        2: Fate("handled", at(12), arrived=True),
     }
 
 
