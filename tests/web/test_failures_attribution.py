@@ -163,6 +163,15 @@ def test_a_setting_that_was_removed_and_made_again_gets_no_outcome_of_the_old_on
     assert outcome(job) == ""
 
 
+def test_an_outcome_of_a_setting_that_was_removed_is_stored_and_accuses_nobody(client: Client, run: Run) -> None:
+    """Its runs went with it: nobody can tell any more who ran it."""
+    of, server = reports.run_of(run), run.server
+    run.activation.setting.delete()
+
+    assert send(client, server, returned(of))["refused"] == []
+    assert not RefusedRecord.objects.exists()
+
+
 def test_a_spool_that_lost_records_gets_them_stored_though_the_epoch_is_anothers_by_now(
     client: Client, run: Run, job: ReplayJob
 ) -> None:
