@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from agents.alerts.evaluating import evaluate
 from agents.models import Alert, LaunchSetting, Pool, ProcessBeat, Run, Server
 from agents.services.settings import Refused, disable_setting, enable_setting
+from failures.api.parsing import DEEPEST_BATCH
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -178,4 +179,7 @@ def test_no_body_nests_deeper_than_readers_can_take(operator: User, server: Serv
         (api_client(server), "protocols/"),
     ):
         answer = client.post(f"/api/v1/{path}", body, content_type="application/json")
-        assert answer.status_code == 400 and "not_json" in str(answer.json()), path
+        assert answer.status_code == 400, path
+        # A batch of records may nest deeper: a record is refused alone, or one of them would stop a spool.
+        if path != "protocols/" or levels > DEEPEST_BATCH:
+            assert "not_json" in str(answer.json()), path
