@@ -30,6 +30,7 @@ class Result:
     code: int
     seconds: float
     last_line: str
+    failures: tuple[str, ...] = ()
 
     @property
     def row(self) -> tuple[str, str, str, str]:
@@ -38,6 +39,10 @@ class Result:
 
 # Two that write one cache at the same time lose it.
 PYTEST = ("pytest", "-p", "no:cacheprovider")
+
+# Lines of pytest: the assertion, the place, and the name of the test. Of each stage so many are repeated at the end.
+OF_A_FAILURE = ("E   ", "FAILED ", "ERROR ")
+MOST_REPEATED, LONGEST_REPEATED = 60, 300
 
 # The first one ends by itself, the second one after its hours.
 CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py")
@@ -84,12 +89,15 @@ def run(config: Config, arguments: Sequence[str]) -> int:
         distribution.fetch(Layout(config.data).log("install"))  # once, not by two stages at the same time
     with ThreadPoolExecutor() as beside:
         waiting = [beside.submit(_run_unseen, some) for lane, some in lanes.items() if lane]
-        results = [_run(stage) for stage in lanes.get(0, ())]
+        results = [_run_seen(stage) for stage in lanes.get(0, ())]
         for each in waiting:
             for result, output in each.result():
                 say(f"\n== {result.stage.name}: {' '.join(result.stage.command)}\n{output}")
                 results.append(result)
     if len(results) > 1:
+        for result in results:
+            if result.failures:
+                say(f"\n== failed of {result.stage.name}\n" + "\n".join(result.failures))
         say("\n" + table([result.row for result in results]))
     return 0 if all(result.code == 0 for result in results) else 1
 
@@ -110,34 +118,28 @@ def _install(layout: Layout) -> None:
     drivers.ensure(log)
 
 
-def _run(stage: Stage) -> Result:
+def _run_seen(stage: Stage) -> Result:
+    """Passes the output on as it comes."""
     say(f"\n== {stage.name}: {' '.join(stage.command)}")
-    started = time.monotonic()
-    code, last_line = _show(stage)
-    return Result(stage, code, time.monotonic() - started, last_line)
+    return _run(stage, lambda line: print(line, end="", flush=True))
 
 
 def _run_unseen(stages: Sequence[Stage]) -> list[tuple[Result, str]]:
     """Of each its result, and all that it printed."""
     ended = []
     for stage in stages:
-        started, lines = time.monotonic(), list[str]()
-        code, last_line = _follow(stage, lines.append)
-        ended.append((Result(stage, code, time.monotonic() - started, last_line), "".join(lines)))
+        lines: list[str] = []
+        ended.append((_run(stage, lines.append), "".join(lines)))
     return ended
 
 
-def _show(stage: Stage) -> tuple[int, str]:
-    """Passes the output on as it comes."""
-    return _follow(stage, lambda line: print(line, end="", flush=True))
-
-
-def _follow(stage: Stage, tell: Callable[[str], None]) -> tuple[int, str]:
-    """The exit code, and the last line, which is repeated in the summary."""
+def _run(stage: Stage, tell: Callable[[str], None]) -> Result:
+    """The last line and what failed are repeated in the summary: many readers get only the end of a long output."""
+    started = time.monotonic()
     programs = python_packages.VENV / "bin"
     settings = os.environ | {"PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"} | stage.settings
     command = [str(programs / stage.command[0]), *stage.command[1:]]
-    last_line = ""
+    last_line, failures = "", list[str]()
     with subprocess.Popen(
         command,
         cwd=REPOSITORY,
@@ -151,4 +153,6 @@ def _follow(stage: Stage, tell: Callable[[str], None]) -> tuple[int, str]:
         for line in process.stdout:
             tell(line)
             last_line = line.strip("= \n") or last_line
-    return process.returncode, last_line
+            if line.startswith(OF_A_FAILURE) and len(failures) < MOST_REPEATED:
+                failures.append(line.rstrip()[:LONGEST_REPEATED])
+    return Result(stage, process.returncode, time.monotonic() - started, last_line, tuple(failures))

@@ -6,7 +6,7 @@ import pytest
 from deploy import config as configuration
 from deploy import distribution
 from deploy.commands import test as commands
-from deploy.commands.test import EVERYTHING, Stage, stages
+from deploy.commands.test import EVERYTHING, Result, Stage, stages
 
 
 def test_without_arguments_everything_runs() -> None:
@@ -27,18 +27,35 @@ def test_what_one_stage_leaves_out_another_runs() -> None:
 def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
 
-    def follow(stage: Stage, tell: Callable[[str], None]) -> tuple[int, str]:
+    def run(stage: Stage, tell: Callable[[str], None]) -> Result:
         seen.append(stage.name)
         tell("said\n")
-        return int(stage.lane == lane), "said"
+        return Result(stage, int(stage.lane == lane), 0, "said")
 
-    monkeypatch.setattr(commands, "_follow", follow)
+    monkeypatch.setattr(commands, "_run", run)
     monkeypatch.setattr(commands, "_install", lambda layout: None)
     monkeypatch.setattr(distribution, "fetch", lambda log: None)
 
     assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
     assert sorted(seen) == sorted(stage.name for stage in EVERYTHING)
     assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == int(lane == 0)
+
+
+def test_what_failed_is_repeated_at_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a long output many a reader has the end only, and the lanes behind print long before it."""
+    two = "def test_bad():\n    assert 'this' == 'that'\n\ndef test_good():\n    pass\n"
+    (tmp_path / "test_of_two.py").write_text(two)
+    bad = Stage("first", ("pytest", "-q", str(tmp_path / "test_of_two.py"), "--rootdir", str(tmp_path)), lane=1)
+    monkeypatch.setattr(commands, "EVERYTHING", (bad, Stage("second", ("ruff", "--version"))))
+    monkeypatch.setattr(commands, "_install", lambda layout: None)
+    monkeypatch.setattr(distribution, "fetch", lambda log: None)
+
+    assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ()) == 1
+    end = capsys.readouterr().out.partition("== failed of first\n")[2]
+    assert "AssertionError: assert 'this' == 'that'" in end and "test_of_two.py::test_bad" in end
+    assert "second" in end, "the table stands below"
 
 
 def test_arguments_go_to_pytest_alone() -> None:
