@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from kma.asking import NOT_YET, Question, Reply
-from kma.reporter import MaClient, NotAllowed, Rejected, Unanswered
+from kma.ma_client import MaClient, NotAllowed, Rejected, Unanswered
 
 _AT_ONCE = 8  # questions that wait at the MA
 _PAUSE = 0.5  # seconds before the MA is asked again

@@ -24,8 +24,9 @@ from kma.keeper import Keeper
 from kma.lease import boottime_ns
 from kma.ledger import Ledger
 from kma.logs import logger
+from kma.ma_client import Endpoint, MaClient, NotAllowed, Rejected, Unanswered
 from kma.recovery import recover_all
-from kma.reporter import Endpoint, MaClient, NotAllowed, Pause, Rejected, Reporter, Unanswered
+from kma.reporter import Pause, Reporter
 from kma.run import Connect, Surroundings
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
@@ -208,6 +209,7 @@ class Host:
         found = (
             *self._keeper.offer.problems,
             self._reporter.problem,
+            self._reporter.slow_link,
             refused if aside else "",
             self._spool.problem,
         )

@@ -1,172 +1,27 @@
-"""Talks to the MA: heartbeats, and the spool's records in order. A record that is refused never blocks the next."""
+"""Talks to the MA: heartbeats, and the spool's records in order. A record that is refused never blocks the next.
 
-import gzip
-import json
+A batch that does not come through in the time that the MA gives it (408) is halved, and so is one whose answer does not
+come. A single record for which the link is too slow goes behind the others, where a smaller one waits. It keeps its id,
+so the MA stores it once. Its number changes in one transaction of the spool: killed before, the record stands first as
+it did; killed after, it stands last. What the MA answers with 2xx alone leaves the spool.
+"""
+
 import random
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from uuid import UUID
 
-import requests
-
-from contract.acknowledging import Action, AnswerReply
-from contract.errors import ContractError
-from contract.messages import MAX_RECORDS, Heartbeat, HeartbeatReply, RecordBatch, RecordReceipt
-from contract.wire import dump, load
+from contract.messages import MAX_RECORDS, Record, RecordBatch, RecordReceipt
 from kma.logs import logger
+from kma.ma_client import LONGEST_PAUSE, MaClient, NotAllowed, Rejected, TooSlow, Unanswered
 from kma.spool import Spool
 
-CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
-HEARTBEAT_SECONDS = 10.0  # for the answer to a heartbeat: runs must be seen to meanwhile
 BATCH_BYTES = 4 * 1024 * 1024  # before gzip
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-LONGEST_ASKED_PAUSE = 300.0  # of what the MA asks for by Retry-After
-Answer = TypeVar("Answer", HeartbeatReply, RecordReceipt, AnswerReply)
-_TRIES_OF_ONE = 3  # of a single record that the MA answers with 4xx, before it is put aside
-
-
-class Unanswered(Exception):
-    """The MA is away, too busy, or made a mistake: try again later. `after`: seconds that it asked for."""
-
-    def __init__(self, problem: str, after: float | None = None) -> None:
-        super().__init__(problem)
-        self.after = after
-
-
-class NotAllowed(Exception):
-    """401 or 403: the token is wrong, revoked, or of another server. Operator: make a new one with `create_server`."""
-
-
-class Rejected(Exception):
-    """The MA understood and will not take this. `too_large`: 413. `body`: its JSON, {} where there is none."""
-
-    def __init__(self, status: int, problem: str, body: dict[str, Any]) -> None:
-        super().__init__(f"{status}: {problem}")
-        self.too_large = status == 413
-        self.body = body
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The MA's REST side as one server sees it."""
-
-    url: str
-    server: str
-    token: str
-
-
-class MaClient:
-    """One thread at a time. Raises Unanswered, NotAllowed, Rejected."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._base = f"{endpoint.url.rstrip('/')}/api/v1"
-        self._deadline: float | None = None
-        self._session = requests.Session()
-        self._session.trust_env = False  # no proxy and no .netrc between a server and its MA
-        self._session.headers.update(
-            {
-                "Authorization": f"Bearer {endpoint.token}",
-                "Content-Type": "application/json",
-                "Accept": "application/json",
-                "User-Agent": f"kma/{endpoint.server}",
-            }
-        )
-
-    def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
-        return _read(HeartbeatReply, self._post("heartbeat", dump(heartbeat), HEARTBEAT_SECONDS))
-
-    def deliver(self, batch: RecordBatch) -> RecordReceipt:
-        return _read(RecordReceipt, self._post("protocols", dump(batch), ANSWER_SECONDS, compress=True))
-
-    def acknowledge(self, acknowledgement: str, action: Action) -> AnswerReply:
-        """Also of another server's delivery. The MA lets this wait for some seconds."""
-        body = {"acknowledgement": acknowledgement, "action": action.value}
-        return _read(AnswerReply, self._post("acknowledgements", body, ANSWER_SECONDS))
-
-    def close(self) -> None:
-        self._session.close()
-
-    def hurry(self, seconds: float) -> None:
-        """This process ends: what is asked from now on is answered within so many seconds from now, or not at all."""
-        self._deadline = time.monotonic() + seconds
-
-    def _timeouts(self, seconds: float) -> tuple[float, float]:
-        """(connect, answer)"""
-        if self._deadline is None:
-            return CONNECT_SECONDS, seconds
-        left = max(0.1, self._deadline - time.monotonic())
-        return min(CONNECT_SECONDS, left), min(seconds, left)
-
-    def _post(self, name: str, body: Any, seconds: float, *, compress: bool = False) -> Any:
-        data = json.dumps(body, ensure_ascii=False).encode()
-        headers = {}
-        if compress:
-            # A connection that stays open belongs to one process of the site, whatever others there are, and those of
-            # all KMAs may belong to the same one.
-            data, headers = gzip.compress(data, 5), {"Content-Encoding": "gzip", "Connection": "close"}
-        try:
-            answer = self._session.post(
-                f"{self._base}/{name}/",
-                data=data,
-                headers=headers,
-                timeout=self._timeouts(seconds),
-                allow_redirects=False,
-            )
-        except requests.RequestException as error:
-            raise Unanswered(f"the MA at {self._base} does not answer ({type(error).__name__})") from error
-        return self._content(answer)
-
-    @staticmethod
-    def _content(answer: requests.Response) -> Any:
-        status, text = answer.status_code, answer.text[:300]
-        if status in (401, 403):
-            raise NotAllowed(f"{status}: {text}")
-        if status in (408, 429) or status >= 500 or 300 <= status < 400:
-            raise Unanswered(f"the MA answers {status}", asked_pause(answer.headers.get("Retry-After")))
-        if status == 400 and _body(answer).get("error") == "unsupported_version":
-            # Not the records' fault: they wait for the MA to be upgraded.
-            raise Unanswered("the MA speaks another version: upgrade the older of the two", LONGEST_PAUSE)
-        if status >= 400:
-            raise Rejected(status, text, _body(answer))
-        try:
-            return answer.json()
-        except ValueError as error:
-            raise Unanswered("the MA's answer is no JSON: is MA_URL the MA?") from error
-
-
-def _body(answer: requests.Response) -> dict[str, Any]:
-    """Of a refusal, with a stable word as `error`; {} where there is none."""
-    try:
-        body = answer.json()
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
-def _read(kind: type[Answer], data: Any) -> Answer:
-    try:
-        return load(kind, data)
-    except ContractError as error:
-        raise Unanswered(f"the MA's answer is not understood: {error}") from error
-
-
-def asked_pause(header: str | None) -> float | None:
-    """Seconds by a Retry-After header (seconds or a date), bounded; None without one or when it is neither."""
-    if not header:
-        return None
-    try:
-        seconds = float(header) if header.strip().isdigit() else _until(header)
-    except (ValueError, TypeError):
-        return None
-    return max(0.0, min(seconds, LONGEST_ASKED_PAUSE))
-
-
-def _until(date: str) -> float:
-    return (parsedate_to_datetime(date) - datetime.now(UTC)).total_seconds()
+FIRST_PAUSE = 0.5
+QUICK_SECONDS = 2.5  # twice a batch that took less comes through, too
+_TRIES_OF_ONE = 3  # of a single record that is answered with 4xx or does not come through, before others go on
 
 
 class Pause:
@@ -188,6 +43,12 @@ class Pause:
         return max(asked or 0.0, self._draw(FIRST_PAUSE / 2, longest))
 
 
+def larger(limit: int, seconds: float) -> int:
+    """How many records to send at once after so many took so long. A slow link is not filled to its bound again and
+    again: each time it is, the whole time that the MA gives is lost."""
+    return min(MAX_RECORDS, limit * 2 if seconds < QUICK_SECONDS else limit + max(1, limit // 8))
+
+
 class Reporter:
     """Drains the spool. `step` does one request and answers how long to wait before the next."""
 
@@ -201,6 +62,7 @@ class Reporter:
         self._pause = Pause()
         self._limit = MAX_RECORDS
         self._tries = 0
+        self._too_slow: set[UUID] = set()  # records that went behind others, of this process
         self._asked_for: tuple[int, int | None] | None = None
         self._tidy_at = 0.0
         self._log = logger(server=server)
@@ -208,6 +70,16 @@ class Reporter:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._main, name="reporter", daemon=True)
         self.problem = ""
+
+    @property
+    def slow_link(self) -> str:
+        """Of single records that do not come through, while others do; empty where there are none."""
+        if not (number := len(self._too_slow)):
+            return ""
+        return (
+            f"{number} records do not reach the MA in the time that it gives one: the link to it is too slow. "
+            "They wait in the spool and are tried again after the others."
+        )
 
     def start(self) -> None:
         self._thread.start()
@@ -271,8 +143,11 @@ class Reporter:
             after=after,
             first=self._spool.first,
         )
+        began = time.monotonic()
         try:
             receipt = self._client.deliver(batch)
+        except TooSlow as error:
+            return self._send_less(error, records)
         except Unanswered as error:
             return self._wait(f"records are not taken: {error}", error.after)
         except NotAllowed as error:
@@ -281,7 +156,8 @@ class Reporter:
             return self._rejected(error, [record.number for record in records])
         self._pause.reset()
         self._tries = 0
-        self._limit = min(MAX_RECORDS, self._limit * 2)
+        self._limit = larger(self._limit, time.monotonic() - began)
+        self._too_slow.difference_update([record.id for record in records])
         self.problem = ""
         if after is not None and receipt.stored_up_to < after:
             again = self._go_back(receipt.stored_up_to)
@@ -328,6 +204,23 @@ class Reporter:
         self._tries = 0
         self._spool.put_aside(numbers[0], str(error))
         return 0.0
+
+    def _send_less(self, error: TooSlow, records: Sequence[Record]) -> float:
+        """Halves a batch. One record that is still too slow goes behind the others, where a much smaller one waits:
+        else the link is the cause, and the order stays."""
+        if len(records) > 1:
+            self._limit = max(1, len(records) // 2)
+            self._pause.reset()
+            return self._wait(f"{len(records)} records at once are not taken: {error}", error.after)
+        record = records[0]
+        self._tries += 1
+        known = record.id in self._too_slow
+        if error.link and (known or self._tries >= _TRIES_OF_ONE) and (number := self._spool.put_last(record.number)):
+            self._tries = 0
+            self._too_slow.add(record.id)
+            self._log.error("record goes behind the others", number=record.number, now=number, error=str(error))
+            self._pause.reset()
+        return self._wait(f"record {record.number} is not taken: {error}", error.after)
 
     def _wait(self, problem: str, asked: float | None) -> float:
         if problem != self.problem:

@@ -211,6 +211,22 @@ class Spool:
             connection.execute("DELETE FROM records WHERE number = ?", (number,))
         self._changed(waiting=put, sign=-1)
 
+    def put_last(self, number: int) -> int:
+        """The number that this record has now, behind all others; 0 where it stays, because none that waits is at most
+        half as large. One transaction: it is never there twice, nor not at all."""
+        with self._file.transaction() as connection:
+            row = connection.execute(
+                "SELECT id, kind, run, content, size, created_at FROM records WHERE number = ?", (number,)
+            ).fetchone()
+            smaller = f"SELECT 1 FROM records WHERE {WAITS} AND size * 2 <= ? LIMIT 1"
+            if row is None or not connection.execute(smaller, (row[4],)).fetchone():
+                return 0
+            connection.execute("DELETE FROM records WHERE number = ?", (number,))
+            connection.execute(
+                "INSERT INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)", row
+            )
+            return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
+
     def set_aside(self) -> int:
         with self._file.reading() as connection:
             return int(connection.execute("SELECT count(*) FROM set_aside").fetchone()[0])

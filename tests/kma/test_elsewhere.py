@@ -10,7 +10,7 @@ from contract.acknowledging import Action, AnswerReply
 from kma import elsewhere
 from kma.asking import Question, Reply
 from kma.elsewhere import AnswersElsewhere
-from kma.reporter import NotAllowed, Rejected, Unanswered
+from kma.ma_client import NotAllowed, Rejected, Unanswered
 
 PENDING, DONE = AnswerReply("pending"), AnswerReply("committed")
 

@@ -1,5 +1,8 @@
 """Records on their way to the MA: in order, once, whatever it answers."""
 
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,7 +13,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from contract.messages import VERSION, MessageIdentity, RecordRun, Recovered
-from kma.reporter import Endpoint, MaClient, Pause, Reporter, asked_pause
+from kma.ma_client import Endpoint, MaClient, asked_pause
+from kma.reporter import Pause, Reporter, larger
 from kma.spool import New, Spool
 from kma.spool_file import SpoolFile
 from tests.kma.fake_ma import FakeMa
@@ -275,3 +279,64 @@ def test_a_loss_that_is_told_late_makes_nothing_twice(keeping: Desk, ma: FakeMa)
     keeping.reporter.send_again(7, 18)
     keeping.steps(2)
     assert [len(batch) for batch in ma.batches] == [20], "it is over already"
+
+
+def test_a_batch_whose_answer_does_not_come_is_halved_and_known_when_it_comes_again(
+    desk: Desk, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.add(100)
+    monkeypatch.setattr("kma.ma_client.ANSWER_SECONDS", 0.2)
+    with monkeypatch.context() as slow:
+        slow.setattr(ma, "_store", lambda body: (FakeMa._store(ma, body), time.sleep(1))[0])
+        assert desk.reporter.step() > 0
+    assert "100 records at once are not taken" in desk.reporter.problem
+    monkeypatch.setattr("kma.ma_client.ANSWER_SECONDS", 30)
+    desk.steps(2)
+    assert (len(ma.records), desk.spool.report().rows) == (100, 0)
+
+
+def test_a_link_that_is_too_slow_for_each_record_changes_no_order(desk: Desk, ma: FakeMa) -> None:
+    desk.add(3)
+    ma.answers = [(408, {}, None)] * 12
+    assert all(wait > 0 for wait in desk.steps(12))
+    desk.steps(3)
+    assert [record["number"] for record in ma.records.values()] == [1, 2, 3]
+
+
+def test_records_at_once_grow_with_care_where_they_take_long() -> None:
+    assert [larger(100, 1), larger(100, 8), larger(1, 8), larger(400, 1), larger(500, 8)] == [200, 112, 2, 500, 500]
+
+
+PUT_LAST = """
+import os, pathlib, signal, sys
+from kma.spool import Spool
+from kma.spool_file import SpoolFile
+file = SpoolFile(pathlib.Path(sys.argv[1]))
+spool = Spool(file, 1_000_000, 0)
+die = lambda statement: statement.startswith(sys.argv[2]) and os.kill(os.getpid(), signal.SIGKILL)
+with file.reading() as connection:
+    connection.set_trace_callback(die)
+spool.put_last(1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("dies_at", "order"),
+    [("DELETE FROM records", [1, 2, 3]), ("INSERT INTO records", [1, 2, 3]), ("COMMIT", [1, 2, 3]), ("-", [2, 3, 4])],
+)
+def test_a_record_that_goes_behind_others_is_there_once_whenever_its_kma_is_killed(
+    tmp_path: Path, ma: FakeMa, dies_at: str, order: list[int]
+) -> None:
+    """Before the commit it stands where it stood, after it last: under one id."""
+    desk = Desk(tmp_path, ma)
+    content = Recovered(RUN, MessageIdentity(key="ID:" + "x" * 5000), datetime.now(UTC))
+    desk.spool.append([New("run", content, uuid4())])
+    desk.add(2)
+    desk.close()
+    arguments = [sys.executable, "-c", PUT_LAST, str(tmp_path / "spool.sqlite3"), dies_at]
+    assert subprocess.run(arguments, check=False).returncode == -signal.SIGKILL
+    desk = Desk(tmp_path, ma)
+    desk.steps(1)
+    assert [record["number"] for record in ma.records.values()] == order
+    desk.close()

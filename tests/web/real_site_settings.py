@@ -1,6 +1,10 @@
 """The site's own settings, but for its static files: to compress them takes a minute, which no test needs."""
 
+import os
+
+from ma_site import connection_bounds
 from ma_site.settings import *  # noqa: F403
 from ma_site.settings import STORAGES
 
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+connection_bounds.BODY_SECONDS = float(os.environ.get("MA_TEST_BODY_SECONDS", connection_bounds.BODY_SECONDS))
