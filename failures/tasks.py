@@ -7,12 +7,14 @@ from failures.archive.settling import settle_all
 from failures.insights.tending import tend
 from failures.retention.turns import work
 from failures.tallies.folding import fold_all, forget_hours
+from failures.tallies.returns import forget_versions
 
 
 @shared_task(name="failures.fold")
 def fold_task() -> None:
     fold_all(timezone.now())
     forget_hours(timezone.now())
+    forget_versions(timezone.now())
 
 
 @shared_task(name="failures.retention")

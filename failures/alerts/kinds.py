@@ -112,8 +112,8 @@ RETURNED = Kind(
     says=_returned,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "See which version of the agent failed: where the fix is not there yet, say anew when it is; else say in the "
-        "book that it is not fixed."
+        "An agent failed whose version is not older than the fixed one, or that names no version. If the fix is in "
+        "another version, mark the error as fixed again with that version; if the fix does not work, reopen it."
     ),
     url=_url,
     observe=observing.returned,

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.db.models import F, Sum
+from django.db.models import Sum
 
 from agents.alerts.kinds import Observation
 from failures.alerts.affected import Settings, counts_of, most_first, observation, settings_of
 from failures.fingerprints.merging import heads_of
 from failures.models import Fingerprint, FingerprintHour, KnownError
+from failures.tallies.returns import settings_of_returns
 
 # So long a kind is new, and so long it must be quiet to be gone.
 NEW = timedelta(hours=24)
@@ -48,19 +49,18 @@ def new(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 
 def returned(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Came after a person said that it is fixed, and lately."""
-    entries = KnownError.objects.filter(
-        fixed_at__isnull=False,
-        fingerprint__merged_into=None,
-        fingerprint__recent_at__gt=F("fixed_at"),
-        fingerprint__recent_at__gte=now - QUIET,
-    )
-    found = list(entries.select_related("fingerprint").order_by("-fingerprint__recent_at")[:MOST])
+    """Came after a person said that it is fixed, from an agent that should have the fix, and lately."""
+    entries = KnownError.objects.filter(fingerprint__merged_into=None, returned_at__gte=now - QUIET)
+    found = list(entries.select_related("fingerprint").order_by("-returned_at")[:MOST])
+    if not found:
+        return
     counts = counts_of([entry.pk for entry in found], now - QUIET)
+    with_fix = settings_of_returns(found, now - QUIET)
     settings = settings_of({key for each in counts.values() for key in each})
     for entry in found:
         facts = {"fixed_in": entry.fixed_in, "ticket": entry.ticket}
-        yield observation(entry.fingerprint, 1.0, counts[entry.pk], settings, **facts)
+        where = {key: count for key, count in counts[entry.pk].items() if key in with_fix.get(entry.pk, ())}
+        yield observation(entry.fingerprint, 1.0, where or counts[entry.pk], settings, **facts)
 
 
 @dataclass(slots=True)

@@ -32,7 +32,8 @@ class KnownSerializer(serializers.ModelSerializer[KnownError]):
 
     class Meta:
         model = KnownError
-        fields = ("cause", "advice", "runbook_url", "owner", "ticket", "fixed_at", "fixed_in", "changed_at", "by")
+        said = ("cause", "advice", "runbook_url", "owner", "ticket")
+        fields = (*said, "fixed_at", "fixed_in", "returned_at", "changed_at", "by")
         read_only_fields = fields
 
 
@@ -169,7 +170,8 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
     @extend_schema(request=Fixing, responses=WholeFingerprintSerializer)
     @action(detail=True, methods=["post"])
     def fixed(self, request: Request, pk: str) -> Response:
-        """From now on it should not come again; if it does, it has returned."""
+        """From now on it should not come again; if it does, it has returned. Failures of agents older than `version` do
+        not count."""
         version = self._given(Fixing)["version"]
         return self._changed(lambda row, **who: book.fixed(row.pk, version, **who))
 

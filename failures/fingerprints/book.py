@@ -10,9 +10,11 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from contract.text import storable
-from failures.fingerprints.merging import heads_of
+from failures.fingerprints.merging import heads_of, members_of
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.models import Advice, Fingerprint, FingerprintAct, FingerprintChange, KnownError
+from failures.tallies.folding import hold
+from failures.tallies.returns import refresh_return
 
 LONGEST_CAUSE = 4000
 LONGEST_LINE = 200
@@ -37,6 +39,7 @@ def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownErr
     """Of the one that `fingerprint` belongs to. Raises FingerprintRefused."""
     said = _checked(known)
     with transaction.atomic():
+        hold()  # the whole row is written back: a fold between would lose what it found
         entry = _entry(fingerprint)
         changed = {name: [getattr(entry, name), value] for name, value in said.items() if getattr(entry, name) != value}
         if changed:
@@ -47,17 +50,22 @@ def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownErr
 def fixed(fingerprint: str, version: str, *, by: Any, now: datetime) -> KnownError:
     """From `now` on it should not come again; `version`: of the agent that mends it, may be empty."""
     with transaction.atomic():
+        hold()
         entry = _entry(fingerprint)
         fields = {"fixed_at": now, "fixed_in": _line(version)}
-        return _change(entry, fields, FingerprintAct.FIXED, {"version": fields["fixed_in"]}, by, now)
+        _change(entry, fields, FingerprintAct.FIXED, {"version": fields["fixed_in"]}, by, now)
+        refresh_return(entry.pk, members_of(entry.pk))
+        return KnownError.objects.select_related("fingerprint").get(pk=entry.pk)
 
 
 def not_fixed(fingerprint: str, *, by: Any, now: datetime) -> KnownError:
     with transaction.atomic():
+        hold()
         entry = _entry(fingerprint)
         if entry.fixed_at is None:
             raise FingerprintRefused(_("Nobody has said that it is fixed."))
-        return _change(entry, {"fixed_at": None, "fixed_in": ""}, FingerprintAct.REOPENED, {}, by, now)
+        fields = {"fixed_at": None, "fixed_in": "", "returned_at": None}
+        return _change(entry, fields, FingerprintAct.REOPENED, {}, by, now)
 
 
 def known_of(fingerprints: Collection[str]) -> Mapping[str, KnownError]:

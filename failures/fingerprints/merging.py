@@ -15,6 +15,8 @@ from django.utils.translation import gettext as _
 
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.models import Fingerprint, FingerprintAct, FingerprintChange, KnownError
+from failures.tallies.folding import hold
+from failures.tallies.returns import refresh_return
 
 MOST_MERGED = 200
 
@@ -24,6 +26,7 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
     if one == into:
         raise FingerprintRefused(_("That is the same fingerprint."))
     with transaction.atomic():
+        hold()
         rows = {
             row.pk: row for row in Fingerprint.objects.select_for_update().filter(pk__in=[one, into]).order_by("pk")
         }
@@ -46,20 +49,23 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
         for each in moved:
             _note(each, FingerprintAct.MERGED, {"into": into}, by, now)
         _hand_on_what_is_known(one, into)
+        refresh_return(into, members_of(into))
 
 
 def split(one: str, *, of: str, by: Any, now: datetime) -> None:
     """`one`, merged into `of`, stands for itself again, with those that came along with it. Raises
     FingerprintRefused."""
     with transaction.atomic():
+        hold()
         row = Fingerprint.objects.select_for_update().filter(pk=one).first()
         if row is None or row.merged_into_id != of or row.part_of_id is not None:
             raise FingerprintRefused(_("It is not merged (any more)."))
         Fingerprint.objects.filter(pk=one).update(merged_into=None)
         came_along = _came_along(one, of)
         Fingerprint.objects.filter(pk__in=came_along).update(merged_into=one)
-        _refresh(of)
-        _refresh(one)
+        for head in (of, one):
+            _refresh(head)
+            refresh_return(head, members_of(head))
         _note(of, FingerprintAct.SPLIT, {"off": one}, by, now)
         for each in (one, *came_along):
             _note(each, FingerprintAct.SPLIT, {"from": of}, by, now)

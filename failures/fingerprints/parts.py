@@ -18,10 +18,12 @@ from django.db.models import Max, Min, Sum
 from django.utils.translation import gettext as _
 
 from failures.fingerprints.book import known_of
+from failures.fingerprints.merging import members_of
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.models import FailureGroup, Fingerprint, FingerprintAct, FingerprintChange, FingerprintHour, KnownError
 from failures.tallies.folding import hold
 from failures.tallies.owners import Pair, owners_of
+from failures.tallies.returns import refresh_return
 
 MOST_PARTS = 50
 
@@ -43,6 +45,8 @@ def part_off(one: str, setting: str, *, by: Any, now: datetime) -> str:
         _note(one, FingerprintAct.SPLIT, {"off": key, "setting": setting}, by, now)
         _note(key, FingerprintAct.SPLIT, {"from": one, "setting": setting}, by, now)
         _hand_on_what_is_known(one, key)
+        refresh_return(key, [key])
+        refresh_return(one, members_of(one))
     return key
 
 
@@ -55,6 +59,7 @@ def join(part: str, *, by: Any, now: datetime) -> str:
             raise FingerprintRefused(_("It is not split off (any more)."))
         # Its count is in that of the whole.
         Fingerprint.objects.filter(pk=part).update(merged_into=row.part_of_id, count=0)
+        refresh_return(row.part_of_id, members_of(row.part_of_id))
         _note(row.part_of_id, FingerprintAct.MERGED, {"with": part, "setting": row.part_setting}, by, now)
         _note(part, FingerprintAct.MERGED, {"into": row.part_of_id, "setting": row.part_setting}, by, now)
     return row.part_of_id

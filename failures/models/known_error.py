@@ -20,7 +20,8 @@ class Advice(models.TextChoices):
 
 
 class KnownError(models.Model):
-    """Of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come again."""
+    """Of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come again. `returned_at`:
+    the last failure since that was not of an agent older than `fixed_in` (`failures.tallies.returns`)."""
 
     fingerprint = models.OneToOneField(
         Fingerprint, models.CASCADE, primary_key=True, related_name="known", verbose_name=_("fingerprint")
@@ -32,6 +33,7 @@ class KnownError(models.Model):
     advice = models.CharField(_("what to do"), max_length=10, choices=Advice.choices, blank=True, default="")
     fixed_at = models.DateTimeField(_("fixed"), null=True)
     fixed_in = models.CharField(_("fixed in version"), max_length=200, blank=True, default="")
+    returned_at = models.DateTimeField(_("returned"), null=True, editable=False)
     changed_at = models.DateTimeField(_("changed"), default=timezone.now)
     changed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("changed by")
@@ -49,7 +51,7 @@ class KnownError(models.Model):
     @property
     def returned(self) -> bool:
         """Whether it, or one merged into it, came again after a person said that it is fixed."""
-        return self.fixed_at is not None and self.fingerprint.recent_at > self.fixed_at
+        return self.returned_at is not None
 
 
 class FingerprintAct(models.TextChoices):

@@ -24,7 +24,7 @@ class Counted(models.Model):
 
 
 class FailureDelta(Counted):
-    """What one batch brought of one fingerprint in one hour of an activation on a server."""
+    """What one batch brought of one fingerprint in one hour of an activation on a server, from one version."""
 
     setting_key = models.CharField(_("setting key"), max_length=200)
     activation_uuid = models.UUIDField(_("activation id"))
@@ -100,6 +100,29 @@ class FingerprintHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.fingerprint} {self.hour:%Y-%m-%d %H}: {self.count}"
+
+
+class FingerprintVersion(models.Model):
+    """When it last came from one version of the agent in one setting; empty: the report named no version."""
+
+    fingerprint = models.CharField(_("fingerprint"), max_length=64)
+    setting_key = models.CharField(_("setting key"), max_length=200)
+    agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
+    last_at = models.DateTimeField(_("last"))
+
+    class Meta:
+        verbose_name = _("version with a fingerprint")
+        verbose_name_plural = _("versions with fingerprints")
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["fingerprint", "setting_key", "agent_version"], name="fingerprint_version_once"
+            )
+        ]
+        indexes = [models.Index(fields=["last_at"], name="fingerprint_versions_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} @ {self.agent_version}"
 
 
 class Fingerprint(Counted):

@@ -30,6 +30,7 @@ from failures.pages.protocols import protocols_url
 from failures.pages.urls_of import fingerprint_url
 from failures.tallies.folding import fold_all
 from failures.tallies.reading import Alike, hours_of, of_fingerprints, settings_of, totals_of
+from failures.tallies.returns import older_since
 
 WRITE = "failures.can_know_errors"
 MERGE = "failures.can_merge_fingerprints"
@@ -134,6 +135,7 @@ def _page(request: HttpRequest, row: Fingerprint, now: datetime) -> HttpResponse
         latest=list(latest.defer("traceback", "properties")[:LATEST]),
         protocols_url=protocols_url(**narrowed),
         known=known,
+        older=older_since(known, members) if known and not row.merged_into_id else [],
         advice=Advice(known.advice).label if known and known.advice else "",
         advices=Advice.choices,
         may_write=request.user.has_perm(WRITE),

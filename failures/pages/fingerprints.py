@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import django_filters
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -65,7 +65,7 @@ class FingerprintFilter(django_filters.FilterSet):
         if value == "new":
             return rows.filter(received_at__gte=timezone.now() - NEW)
         if value == "returned":
-            return rows.filter(known__fixed_at__lt=F("recent_at"))
+            return rows.filter(known__returned_at__isnull=False)
         return rows.filter(known__isnull=value == "unknown")
 
 

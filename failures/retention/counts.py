@@ -17,6 +17,7 @@ from failures.models import (
     Fingerprint,
     FingerprintChange,
     FingerprintHour,
+    FingerprintVersion,
     KnownError,
     RecoveredMessage,
 )
@@ -120,7 +121,8 @@ def _delete_groups(groups: Sequence[int], older: datetime) -> int:
 def _unmet(older: datetime) -> QuerySet[Fingerprint]:
     """Of those that belong to others too: who is merged is referred to."""
     rows = Fingerprint.objects.filter(recent_at__lt=older, received_at__lt=older, merged_into=None)
-    for model in (FailureGroup, FingerprintHour, FailureDelta, FailureProtocol, KnownError, FingerprintChange):
+    of_kinds = (FailureGroup, FingerprintHour, FingerprintVersion, FailureDelta, FailureProtocol)
+    for model in (*of_kinds, KnownError, FingerprintChange):
         rows = rows.filter(~Exists(model._default_manager.filter(fingerprint=OuterRef("pk"))))
     return rows.filter(~Q(Exists(Fingerprint.objects.filter(merged_into=OuterRef("pk")))))
 

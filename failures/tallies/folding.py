@@ -15,6 +15,7 @@ from django.db.models.functions import Greatest, Least
 from failures.models import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FoldMark
 from failures.tallies.noting import BELIEVED
 from failures.tallies.owners import owners_of
+from failures.tallies.returns import note_returns, note_versions
 
 AT_ONCE = 2000
 MOST_STEPS = 50
@@ -95,6 +96,9 @@ def _count(deltas: Sequence[FailureDelta]) -> None:
         shown = Q(fingerprint=fingerprint) | Q(merged__fingerprint=fingerprint)
         heads = Fingerprint.objects.filter(shown).values_list("pk", flat=True)
         Fingerprint.objects.filter(pk__in=list(heads), recent_at__lt=delta.last_at).update(recent_at=delta.last_at)
+    versions = _summed(deltas, lambda delta: (delta.fingerprint, delta.setting_key, delta.agent_version))
+    note_versions(list(versions.values()))
+    note_returns(list(versions.values()), parts)
 
 
 def _what(delta: FailureDelta) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from failures.models import FailureDelta, FailureProtocol
 # As long as hours are kept. A clock that says otherwise is not believed: then the receipt counts.
 BELIEVED = timedelta(days=90)
 
-Key = tuple[str, UUID, str, str, datetime]
+# Setting, activation, server, fingerprint, hour, version of the agent.
+Key = tuple[str, UUID, str, str, datetime, str]
 
 
 def note(protocols: Iterable[FailureProtocol]) -> None:
@@ -25,7 +26,8 @@ def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:
     for protocol in protocols:
         at = moment(protocol)
         hour = at.replace(minute=0, second=0, microsecond=0)
-        key = (protocol.setting_key, protocol.activation_uuid, protocol.server_name, protocol.fingerprint, hour)
+        of, server, version = protocol.activation_uuid, protocol.server_name, protocol.agent_version
+        key = (protocol.setting_key, of, server, protocol.fingerprint, hour, version)
         delta = found.get(key)
         if delta is None:
             delta = found[key] = _delta(protocol, at, hour)
@@ -33,8 +35,7 @@ def deltas(protocols: Iterable[FailureProtocol]) -> list[FailureDelta]:
         delta.temporary = delta.temporary and protocol.temporary
         delta.first_at = min(delta.first_at, at)
         if at >= delta.last_at:
-            delta.last_at, delta.latest = at, protocol.pk
-            delta.agent_version, latest[key] = protocol.agent_version, protocol.exception_text
+            delta.last_at, delta.latest, latest[key] = at, protocol.pk, protocol.exception_text
     for key, text in latest.items():
         found[key].headline = normalised(text)
     return list(found.values())
@@ -56,6 +57,7 @@ def _delta(protocol: FailureProtocol, at: datetime, hour: datetime) -> FailureDe
         received_at=protocol.received_at,
         exception_type=protocol.exception_type,
         place=protocol.place,
+        agent_version=protocol.agent_version,
         temporary=protocol.temporary,
         count=0,
         first_at=at,

@@ -246,4 +246,4 @@ def test_looking_asks_as_much_for_many_kinds_as_for_few(operator: User) -> None:
     few = asked()
     for number in range(1, 40):
         failed(f"v1:{number}", NOW - HOUR, 30)
-    assert asked() == few and max(few) <= 6
+    assert asked() == few and max(few) <= 8

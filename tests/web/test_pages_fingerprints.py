@@ -86,7 +86,7 @@ def test_what_cannot_be_written_is_refused_with_a_reason(world: World, said: dic
 
 def test_a_fix_that_did_not_hold_is_told(world: World) -> None:
     row = Fingerprint.objects.get(pk=world.protocols[0].fingerprint)
-    assert act(world, "fixed", of=row.pk, version="2.5") == 302
+    assert act(world, "fixed", of=row.pk, version=world.protocols[0].agent_version) == 302
     assert "It has not come since" in text_of(world, fingerprint_url(row.pk))
 
     again = FailureProtocol.objects.get(pk=world.protocols[0].pk)

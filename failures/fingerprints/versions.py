@@ -1,0 +1,112 @@
+"""Which of two versions of an agent is older. Pure.
+
+Python versions are ordered as PEP 440 says (https://peps.python.org/pep-0440/#summary-of-permitted-suffixes-and-relative-ordering).
+All others are read as words and numbers: the first numbers are the release, a word of `EARLY` right after them comes
+before the release, everything else after it. Numbers compare by value, words by their letters.
+"""
+
+import re
+from dataclasses import dataclass
+
+EARLY = frozenset(
+    {"a", "alpha", "b", "beta", "c", "rc", "cr", "pre", "preview", "dev", "m", "milestone", "nightly", "snapshot"}
+)
+_STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
+_PEP_440 = re.compile(
+    r"v?(?:(?P<epoch>[0-9]+)!)?(?P<release>[0-9]+(?:\.[0-9]+)*)"
+    r"(?:[-_.]?(?P<pre>alpha|a|beta|b|preview|pre|c|rc)[-_.]?(?P<pre_n>[0-9]*))?"
+    r"(?P<post>-(?P<post_n1>[0-9]+)|[-_.]?(?:post|rev|r)[-_.]?(?P<post_n2>[0-9]*))?"
+    r"(?P<dev>[-_.]?dev[-_.]?(?P<dev_n>[0-9]*))?"
+    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?"
+)
+_OTHER = re.compile(r"(?P<before>[^0-9]*)(?P<release>[0-9]+(?:\.[0-9]+)*)?(?P<after>.*)", re.DOTALL)
+_COMMIT = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
+_TOKEN = re.compile(r"[0-9]+|[^\W\d_]+")
+
+# A number, or a word: (1, number, "") or (0, 0, word). A place where nothing stands: below or above all of them.
+Token = tuple[int, int, str]
+_BELOW, _ABOVE = (-1, 0, ""), (2, 0, "")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class VersionKey:
+    """The place of a version in a total order. `stage`: -1 before the release, 0 the release, 1 after it. `foreign`:
+    not a Python version; its `rest` is the words and numbers that follow the release."""
+
+    name: tuple[str, ...]
+    epoch: int
+    release: tuple[int, ...]
+    stage: int
+    foreign: bool
+    rest: tuple[tuple[Token, ...], ...]
+
+
+def version_key(version: str) -> VersionKey:
+    """Versions that mean the same, such as 1.0 and v1.0.0, have the same key."""
+    text = version.strip().lower()
+    if text.isascii() and (found := _PEP_440.fullmatch(text)):
+        return _python_key(found)
+    found = _OTHER.fullmatch(text)
+    assert found is not None, "matches everything"
+    name = tuple(_TOKEN.findall(found["before"]))
+    rest = _tokens(found["after"])
+    release = _release(found["release"] or "")
+    stage = 0 if not rest else -1 if rest[0][2] in EARLY else 1
+    return VersionKey(() if name == ("v",) else name, 0, release, stage, True, (rest,))
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether it is certainly older. False where either is not known or the two cannot be compared: commits, other
+    names before the numbers, other words after the same release."""
+    if not version.strip() or not than.strip() or _is_commit(version) or _is_commit(than):
+        return False
+    one, other = version_key(version), version_key(than)
+    if one.name != other.name or not one < other:
+        return False
+    same_release = (one.epoch, one.release, one.stage) == (other.epoch, other.release, other.stage)
+    return not same_release or _is_decided(one, other)
+
+
+def _is_decided(one: VersionKey, other: VersionKey) -> bool:
+    """Of two with one release: by the rules of Python, or by a number or the end where they differ first."""
+    if one.foreign != other.foreign:
+        return False
+    if not one.foreign:
+        return True
+    pairs = zip(one.rest[0], other.rest[0], strict=False)
+    differing = next(((left, right) for left, right in pairs if left != right), None)
+    return differing is None or differing[0][0] == differing[1][0] == 1
+
+
+def _is_commit(version: str) -> bool:
+    """The hash of a commit, whole or its head: its digits say nothing of time."""
+    return _COMMIT.fullmatch(version.strip().lower()) is not None
+
+
+def _python_key(found: re.Match[str]) -> VersionKey:
+    pre, post, dev, local = found["pre"], found["post"], found["dev"], found["local"]
+    of_pre: tuple[Token, ...] = (_BELOW,) if dev and not post else (_ABOVE,)
+    if pre:
+        of_pre = ((0, 0, _STAGES.get(pre, pre)), _number(found["pre_n"]))
+    of_post = _number(found["post_n1"] or found["post_n2"]) if post else _BELOW
+    of_dev = _number(found["dev_n"]) if dev else _ABOVE
+    stage = -1 if pre else 1 if post else -1 if dev else 1 if local else 0
+    rest = (of_pre, (of_post,), (of_dev,), _tokens(local) if local else (_BELOW,))
+    return VersionKey((), int(found["epoch"] or 0), _release(found["release"]), stage, False, rest)
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """Zeros at its end say nothing: 1.0 is 1."""
+    numbers = [int(part) for part in text.split(".") if part]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _tokens(text: str) -> tuple[Token, ...]:
+    words: list[str] = _TOKEN.findall(text)
+    return tuple(_number(word) if word[0] in "0123456789" else (0, 0, word) for word in words)
+
+
+def _number(text: str | None) -> Token:
+    return (1, int(text or 0), "")

@@ -1,0 +1,198 @@
+"""A known error that is fixed in a version has returned only when that version, a newer or an unknown one fails."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from importlib import import_module
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from agents.alerts.evaluating import evaluate_kind
+from agents.alerts.kinds import kind_of
+from agents.models import Alert, Run
+from contract.messages import Protocol
+from failures.fingerprints import book, merging, parts
+from failures.intake import accept_batch
+from failures.models import FailureGroup, Fingerprint, KnownError
+from failures.pages.urls_of import fingerprint_url
+from failures.tallies.folding import fold_all
+from tests.web import reports
+
+pytestmark = pytest.mark.django_db(transaction=True)
+KIND, OTHER = "v1:0123456789abcdef", "v1:fedcba9876543210"
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+class Hall:
+    """A server whose agents fail, and the person who said yesterday that it is fixed in 2.0."""
+
+    def __init__(self, key: str = "orders") -> None:
+        self.server = reports.server()
+        self.run: Run = reports.run(reports.setting(key), self.server)
+        self.spool = reports.Spool("srv-1")
+        self.now = timezone.now()
+
+    def failure(self, version: str, ago: timedelta = MINUTE, fingerprint: str = KIND) -> Protocol:
+        run = replace(reports.run_of(self.run), agent_version=version)
+        return reports.protocol(run, fingerprint=fingerprint, occurred_at=self.now - ago)
+
+    def send(self, *failures: Protocol) -> None:
+        accept_batch(self.server, self.spool.batch(*failures), self.now)
+        fold_all(self.now)
+
+
+@pytest.fixture
+def hall() -> Hall:
+    hall = Hall()
+    hall.send(hall.failure("1.9", timedelta(days=2)))
+    return hall
+
+
+@pytest.fixture
+def ann() -> User:
+    return reports.person("ann", "failures.view_fingerprint", "failures.can_know_errors")
+
+
+def fix(ann: User, version: str, fingerprint: str = KIND, ago: timedelta = timedelta(hours=1)) -> None:
+    book.fixed(fingerprint, version, by=ann, now=timezone.now() - ago)
+
+
+def is_listed(ann: User) -> bool:
+    client = Client()
+    client.force_login(ann)
+    return KIND[3:] in client.get("/fingerprints/?book=returned").content.decode()
+
+
+def page(ann: User, fingerprint: str = KIND) -> str:
+    client = Client()
+    client.force_login(ann)
+    return client.get(fingerprint_url(fingerprint)).content.decode()
+
+
+def alerts() -> list[str]:
+    kind = kind_of("fingerprint_returned")
+    assert kind is not None
+    evaluate_kind(kind, timezone.now())
+    return list(Alert.objects.filter(kind=kind.name, state="open").values_list("subject", flat=True))
+
+
+def test_an_agent_that_is_older_than_the_fix_does_not_bring_it_back(hall: Hall, ann: User) -> None:
+    fix(ann, "2.0")
+    hall.send(hall.failure("1.9"), hall.failure("1.10"))
+
+    assert (alerts(), is_listed(ann)) == ([], False)
+    told = page(ann)
+    assert "It returned after its fix" not in told
+    assert "Still seen on older versions:" in told
+    assert told.index("1.10</span>") < told.index("1.9</span>"), "the newest first"
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.0.0", "v2.0", "2.0.1", "10.0", "", "3f2a1c9"])
+def test_the_fixed_version_a_newer_and_an_unknown_one_bring_it_back(hall: Hall, ann: User, version: str) -> None:
+    fix(ann, "2.0")
+    hall.send(hall.failure("1.9", SECOND), hall.failure(version))
+
+    assert (alerts(), is_listed(ann)) == ([KIND], True)
+    assert "It returned after its fix" in page(ann)
+
+
+def test_without_a_version_every_failure_brings_it_back(hall: Hall, ann: User) -> None:
+    fix(ann, "")
+    hall.send(hall.failure("0.1"))
+    assert (alerts(), is_listed(ann)) == ([KIND], True)
+
+
+def test_fixed_again_in_a_later_version_it_has_not_returned(hall: Hall, ann: User) -> None:
+    fix(ann, "2.0")
+    hall.send(hall.failure("2.0"))
+    assert alerts() == [KIND]
+    # The failures came after this second fix, too; but they are of an older version than it.
+    fix(ann, "2.1", ago=timedelta(minutes=30))
+    assert (alerts(), is_listed(ann)) == ([], False)
+    assert "2.0</span>" in page(ann)
+
+
+def test_order_and_batches_of_arrival_and_arriving_again_change_nothing(hall: Hall, ann: User) -> None:
+    versions = ["1.9", "2.0", "1.8", "2.1", "", "1.9.9"]
+    for seed in range(12):
+        dice, kind = random.Random(seed), f"v1:{seed:016x}"
+        chosen = [dice.choice(versions) for _ in range(6)]
+        failures = [hall.failure(version, (at + 1) * MINUTE, kind) for at, version in enumerate(chosen)]
+        hall.send(hall.failure("1.9", timedelta(days=2), kind))
+        fix(ann, "2.0", kind)
+        counting = [failure.occurred_at for failure in failures if failure.run.agent_version in ("2.0", "2.1", "")]
+
+        dice.shuffle(failures)
+        for batch in _batches(failures, dice):
+            sent = hall.spool.batch(*batch)
+            accept_batch(hall.server, sent, hall.now)
+            if dice.random() < 0.5:
+                fold_all(hall.now)
+            accept_batch(hall.server, sent, hall.now)
+        fold_all(hall.now)
+
+        entry = KnownError.objects.get(pk=kind)
+        assert entry.returned_at == max(counting, default=None), (seed, chosen)
+        assert entry.returned == bool(counting)
+
+
+def _batches(failures: Sequence[Protocol], dice: random.Random) -> list[Sequence[Protocol]]:
+    cut = dice.randrange(len(failures) + 1)
+    return [part for part in (failures[:cut], failures[cut:]) if part]
+
+
+def test_merged_and_split_again_each_tells_what_is_its_own(hall: Hall, ann: User) -> None:
+    hall.send(hall.failure("1.9", timedelta(days=2), OTHER))
+    fix(ann, "2.0")
+    hall.send(hall.failure("2.1", fingerprint=OTHER))
+    assert alerts() == []
+    merging.merge(OTHER, KIND, by=ann, now=timezone.now())
+    assert alerts() == [KIND]
+    merging.split(OTHER, of=KIND, by=ann, now=timezone.now())
+    assert alerts() == []
+
+
+def test_of_a_setting_that_was_split_off_only_its_own_failures_count(hall: Hall, ann: User) -> None:
+    stock = Hall("stock")
+    stock.spool = hall.spool
+    stock.send(stock.failure("1.9", timedelta(days=2)))
+    fix(ann, "2.0")
+    part = parts.part_off(KIND, "stock", by=ann, now=timezone.now())
+    stock.send(stock.failure("2.0"))
+    assert alerts() == [part]
+    parts.join(part, by=ann, now=timezone.now())
+    assert alerts() == [KIND]
+
+
+def test_an_alert_names_the_settings_whose_agents_should_have_the_fix(hall: Hall, ann: User) -> None:
+    stock = Hall("stock")
+    stock.spool = hall.spool
+    fix(ann, "2.0")
+    hall.send(hall.failure("1.9"))
+    stock.send(stock.failure("2.0"))
+    assert alerts() == [KIND]
+    assert Alert.objects.get().setting == stock.run.activation.setting
+
+
+def test_what_was_counted_before_the_upgrade_is_judged_by_its_versions(hall: Hall, ann: User) -> None:
+    migration = import_module("failures.migrations.0020_returned_by_version")
+    for kind, version in ((KIND, "1.9"), (OTHER, "2.0"), ("v1:gone", "1.9")):
+        hall.send(hall.failure("1.0", timedelta(days=2), kind))
+        fix(ann, "2.0", kind)
+        hall.send(hall.failure(version, fingerprint=kind))
+    FailureGroup.objects.filter(fingerprint="v1:gone").delete()
+    KnownError.objects.update(returned_at=None)
+    with connection.schema_editor() as editor:
+        apps.get_model("failures", "FingerprintVersion").objects.all().delete()
+        migration.count_versions(apps, editor)
+        migration.judge_known_errors(apps, editor)
+
+    assert set(KnownError.objects.exclude(returned_at=None).values_list("pk", flat=True)) == {OTHER, "v1:gone"}
+    assert "Still seen on older versions:" in page(ann)
+    assert Fingerprint.objects.get(pk=KIND).recent_at > KnownError.objects.get(pk=KIND).fixed_at
