@@ -108,12 +108,19 @@ def whole_job(told: Row) -> Iterator[str]:
     yield f"state      {progress(told)}"
     if told["wait_reason"]:
         yield f"waits      {safe(told['wait_reason'], SENTENCE_SHOWN)}"
+    if told["walk"]:
+        yield f"walks      {walk(told['walk'])}, since {told['walk']['since']}"
     if why := told["pause_reason"]:
         names = safe(", ".join(why.get("servers", ())) or "no server of ours", SENTENCE_SHOWN)
         yield f"paused     {why.get('code')}: {why.get('consumers')} consumers, {names}"
     if told["problem"]:
         yield f"problem    {safe(told['problem'], HEAD_SHOWN)}"
     yield from (f"left out   {count} {safe(why, KEY_SHOWN)}" for why, count in told["skipped"].items())
+
+
+def walk(row: Row) -> str:
+    """Of a job, as in the REST interface."""
+    return f"{safe(row['queue'], SENTENCE_SHOWN)}: {row['seen']} messages seen"
 
 
 def flight(told: Row) -> Iterator[str]:

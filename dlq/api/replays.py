@@ -24,6 +24,7 @@ from dlq.job_actions import act
 from dlq.masking import Masks
 from dlq.masks import everybodys_masks, masks_for
 from dlq.models import ItemState, ReplayItem, ReplayJob
+from dlq.replay.activity import is_walking, reason_to_wait
 from dlq.replay.counting import OUTCOMES, waiting
 from dlq.replay.refusal import ReplayRefused
 from dlq.replay.stopping import STOPPING
@@ -43,6 +44,12 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     letters = serializers.SerializerMethodField(
         help_text="How many letters are planned, given_back, unconfirmed, taken_elsewhere, and so on."
     )
+    wait_reason = serializers.SerializerMethodField(
+        help_text="Why it moves nothing now, a code; empty while it moves, is paused or is over."
+    )
+    walk = serializers.SerializerMethodField(
+        help_text="Of a walk that goes on: `queue`, `since`, `seen` (messages so far); else null."
+    )
     outcomes = serializers.SerializerMethodField(
         help_text="Of the letters that were given back or are unconfirmed: handled, failed_again, dead_again, "
         "unknown (nothing was heard for an hour), waiting (0 within that hour)."
@@ -53,9 +60,9 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         fields = (
             "id", "action", "setting", "source_queue", "target_queue", "target", "scope", "query", "reason", "by",
             "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem", "wait_reason",
-            "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder", "ladder_percent",
-            "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at", "paused_by", "paused_at",
-            "pause_reason",
+            "walk", "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder",
+            "ladder_percent", "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at", "paused_by",
+            "paused_at", "pause_reason",
         )  # fmt: skip
 
     def get_query(self, job: ReplayJob) -> str:
@@ -66,6 +73,14 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     def masks(self) -> Masks:
         asking = self.context.get("request")
         return masks_for(asking.user) if asking else everybodys_masks()
+
+    def get_wait_reason(self, job: ReplayJob) -> str:
+        return reason_to_wait(job, timezone.now())
+
+    def get_walk(self, job: ReplayJob) -> dict[str, Any] | None:
+        if not is_walking(job, timezone.now()):
+            return None
+        return {"queue": job.walking_queue, "since": job.walking_since, "seen": job.walked}
 
     def get_letters(self, job: ReplayJob) -> dict[str, int]:
         return {state: int(job.counts.get(state, 0)) for state in ItemState.values}

@@ -59,9 +59,15 @@ def pace(seen: "deque[tuple[float, int]]", told: dict[str, Any]) -> str:
     (begin, first), (end, last) = seen[0], seen[-1]
     rate = (last - first) / max(end - begin, 0.001)
     if rate <= 0:
-        return f"waits: {told['wait_reason']}" if told["wait_reason"] else ""
+        return waits(told)
     left = max(0, told["total"] - last) / rate
     return f"{rate:,.1f} a second, about {terminal.seconds(left)} left"
+
+
+def waits(told: dict[str, Any]) -> str:
+    if told["walk"]:
+        return f"walks {terminal.walk(told['walk'])}"
+    return f"waits: {told['wait_reason']}" if told["wait_reason"] else ""
 
 
 def _teller(stderr: Any) -> Tell:

@@ -66,9 +66,11 @@ class ReplayJob(models.Model):
     every outcome of it was here. `skipped` counts
     by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
     change them. `outcomes_ended_at`: since then none of its letters waits for an outcome. `wait_reason` says why an
-    open job does nothing at the moment. `stopping_since`: since when it waits
-    for the consumers of a setting that was switched off to close; `pause_reason` is the code with its parameters where
-    it was not a person who paused it; `goes_on_all_the_same`: a person let it go on beside open consumers."""
+    open job does nothing at the moment; a lease beside it is a pause. A job that walks a queue is at work, so it has no
+    such reason: `walking_since`, `walking_queue` and `walked`, the messages seen so far, say so.
+    `stopping_since`: since when it waits for the consumers of a setting that was switched off to close;
+    `pause_reason` is the code with its parameters where it was not a person who paused it; `goes_on_all_the_same`: a
+    person let it go on beside open consumers."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
@@ -90,6 +92,9 @@ class ReplayJob(models.Model):
     total = models.PositiveIntegerField(_("letters"), default=0)
     problem = models.TextField(_("problem"), blank=True)
     wait_reason = models.TextField(_("waits for"), blank=True)
+    walking_since = models.DateTimeField(null=True, editable=False)
+    walking_queue = models.CharField(max_length=300, blank=True, editable=False)
+    walked = models.PositiveIntegerField(default=0, editable=False)
     skipped = models.JSONField(_("skipped"), default=dict)
     counts = models.JSONField(_("counts"), default=dict)
     per_second = models.FloatField(_("letters a second"), default=0)

@@ -24,9 +24,12 @@ from dlq.pages.pace import LATEST, Moved, Pace, pace
 from dlq.pages.replay_control import buttons_of
 from dlq.pages.replay_rights import job_for
 from dlq.pages.replay_steps import steps_of
+from dlq.pages.replays import jobs_for
 from dlq.pages.shown import JOBS, OUTCOMES
 from dlq.preflight.words import reason
+from dlq.replay.activity import is_walking, reason_to_wait
 from dlq.replay.counting import LEFT
+from dlq.replay.leases import ANOTHER, WORKABLE
 from dlq.replay.planned import planned_of
 
 # How often the page looks again: while letters move, and while only agents have something to say.
@@ -65,6 +68,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     counts, masks = words.counts_of(job), masks_for(request.user)
     to_come = words.unsettled(job, counts)
     goes = _pace(job, words.to_move(job, counts), now)
+    other = _job_before(request, job, now)
     return page(
         request,
         "dlq/replay.html",
@@ -85,7 +89,10 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         why_paused=words.why_paused(job) if job.state == JobState.PAUSED else "",
         pace=goes,
         a_second=_a_second(goes),
-        waits=words.why_it_waits(job) if job.wait_reason and job.state != JobState.PAUSED else "",
+        waits=words.why_it_waits(job, now),
+        walk=words.walk_of(job) if is_walking(job, now) else "",
+        other=other,
+        walk_of_other=words.walk_of_other(other) if other is not None and is_walking(other, now) else "",
         how=[*words.how(job), *words.rule(job, masks)],
         acknowledged=[words.acknowledged(code) for code in job.acknowledged],
         left_out=words.left_out(job),
@@ -102,6 +109,14 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 def _buttons(request: HttpRequest, job: ReplayJob) -> list[Button]:
     return buttons_of(request.user, job) if job.state in UNFINISHED_JOBS else []
+
+
+def _job_before(request: HttpRequest, job: ReplayJob, now: datetime) -> ReplayJob | None:
+    """The one of the same queue that it waits for, where this person may see it."""
+    if reason_to_wait(job, now) != ANOTHER:
+        return None
+    held = jobs_for(request.user).filter(WORKABLE, source_queue=job.source_queue, lease_until__gt=now)
+    return held.filter(wait_reason="").exclude(pk=job.pk).first()
 
 
 def _pace(job: ReplayJob, remaining: int, now: datetime) -> Pace | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count
 from django.utils.formats import time_format
@@ -21,6 +22,7 @@ from dlq.pages.edit_rule_form import WORDS
 from dlq.pages.shown import ITEMS
 from dlq.preflight import judgement
 from dlq.preflight.words import reason
+from dlq.replay.activity import WALKING, reason_to_wait
 from dlq.replay.counting import waiting_of
 from dlq.replay.ladder import step_size
 from dlq.replay.stopping import CONSUMERS_OPEN
@@ -134,6 +136,8 @@ WAITS = {
     "stopping": lambda: _("The setting is stopping: the job waits until its consumers are closed, 60 s at most."),
     "walk": lambda: _("It waits for a walk of the target queue, which it shares with other jobs."),
     "another_job": lambda: _("Another job moves letters of the same queue first."),
+    "queued": lambda: _("It is queued: no worker has taken it up yet."),
+    "retry": lambda: _("It failed and starts again within half a minute."),
     "feed": lambda: _("It waits until the index has taken in what died lately: only then it can tell what left."),
 }
 STOPS = {
@@ -153,10 +157,31 @@ _HELD = re.compile(r"(\d+) messages of (\S+) are in delivery to another consumer
 _STAYED = re.compile(r"(\d+) letters stayed where they were")
 
 
-def why_it_waits(job: ReplayJob) -> str:
-    """The engine's stable word in words; what is no such word is text already."""
-    word, _separator, rest = job.wait_reason.partition(":")
-    return f"{WAITS[word]()} {rest.strip()}".strip() if word in WAITS else job.wait_reason
+def why_it_waits(job: ReplayJob, now: datetime) -> str:
+    """The engine's stable word in words; what is no such word is text already. Empty for a walk: see `walk_of`."""
+    code = reason_to_wait(job, now)
+    word, _separator, rest = code.partition(":")
+    if word == WALKING:
+        return ""
+    return f"{WAITS[word]()} {rest.strip()}".strip() if word in WAITS else code
+
+
+def walk_of(job: ReplayJob) -> str:
+    text = ngettext(
+        "The job is walking the queue %(queue)s to see which messages it holds: %(n)s message so far.",
+        "The job is walking the queue %(queue)s to see which messages it holds: %(n)s messages so far.",
+        job.walked,
+    )
+    return text % {"queue": job.walking_queue, "n": number(job.walked)}
+
+
+def walk_of_other(job: ReplayJob) -> str:
+    text = ngettext(
+        "That job is walking the queue %(queue)s to see which messages it holds: %(n)s message so far.",
+        "That job is walking the queue %(queue)s to see which messages it holds: %(n)s messages so far.",
+        job.walked,
+    )
+    return text % {"queue": job.walking_queue, "n": number(job.walked)}
 
 
 def why_paused(job: ReplayJob) -> str:

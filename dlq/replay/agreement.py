@@ -60,22 +60,23 @@ class Found:
         return self.numbers.within(first, last)
 
 
-def present(queue: str, queues: LetterQueues, hold: Callable[[], bool]) -> Found | None:
-    """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on; None: it said
-    no. Raises WalkIncomplete, BrokerError.
+def present(queue: str, queues: LetterQueues, hold: Callable[[int], bool]) -> Found | None:
+    """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on after so many;
+    None: it said no. Raises WalkIncomplete, BrokerError.
 
     A walk does not see what another consumer has in delivery. Such a letter is still there: it may come back."""
     found, some = Numbers(), list[int]()
-    sign = 0.0
+    sign, seen = 0.0, 0
     try:
         for number in queues.numbers(queue):
             some.append(number)
             if len(some) == AT_ONCE:
                 found.add(some)
+                seen += len(some)
                 some = []
                 if time.monotonic() >= sign:
                     sign = time.monotonic() + SIGN_EVERY
-                    if not hold():
+                    if not hold(seen):
                         return None
         found.add(some)
     except WalkIncomplete as incomplete:

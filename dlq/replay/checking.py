@@ -27,7 +27,7 @@ from dlq.models import (
 )
 from dlq.preflight import skipping
 from dlq.replay import agreement, counting, joining, marking, movers, planning
-from dlq.replay.leases import hold
+from dlq.replay.leases import walking
 from dlq.replay.planning import Figures
 
 # How long letters that another consumer has in delivery are waited for: it may take them, or let go of them.
@@ -115,7 +115,8 @@ def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
 
 
 def _present(job: ReplayJob, queues: LetterQueues) -> agreement.Found | None:
-    return agreement.present(job.source_queue, queues, lambda: hold(job, timezone.now()))
+    with walking(job, job.source_queue) as hold:
+        return agreement.present(job.source_queue, queues, hold)
 
 
 @transaction.atomic

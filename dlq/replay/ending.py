@@ -17,7 +17,7 @@ from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayItem, 
 from dlq.replay import counting, evidence, marking, shared_walks
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
-from dlq.replay.leases import WINDING_UP, WORKABLE, hold
+from dlq.replay.leases import WINDING_UP, WORKABLE, hold, walking
 from dlq.replay.planned import planned_of
 from dlq.replay.routes import TO_A_DEAD_LETTER_QUEUE
 from dlq.walking import Walk
@@ -145,11 +145,12 @@ def _walk_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
     if shared_walks.is_being_indexed(job) or _waits_for_others(job, now):
         return None
     crash.point("indexing")
-    with shared_walks.indexing(_all_moved(job.target_queue)) as came_to_its_end:
+    indexing = shared_walks.indexing(_all_moved(job.target_queue))
+    with indexing as came_to_its_end, walking(job, job.target_queue) as hold_walking:
         walk = Walk(job.target_queue, queues.dla, queues.management, queues.browser, now)
         try:
             while walk.step(timezone.now()):
-                if not hold(job, timezone.now()):
+                if not hold_walking(walk.seen):
                     return False
         finally:
             walk.close()

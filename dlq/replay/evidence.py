@@ -21,6 +21,7 @@ from dlq.models.replay import DELIVERING
 from dlq.reading import letter_row
 from dlq.replay import joining
 from dlq.replay.joining import Case
+from dlq.replay.leases import walking
 from dlq.replay.outcomes import Report
 from dlq.replay.pace import target_of
 from dlq.replay.routes import TO_A_SUBSCRIPTION
@@ -72,8 +73,12 @@ def _waiting(job: ReplayJob, queues: LetterQueues) -> Iterator[bytes]:
     try:
         if queues.figures(job.target_queue).count > MOST_READ:
             return
-        for piece in queues.browser.walk(setting.destination.name, job.target_queue):
-            yield from (encoded for encoded in piece if _came_from(encoded) == job.source_queue)
+        with walking(job, job.target_queue) as hold:
+            seen = 0
+            for piece in queues.browser.walk(setting.destination.name, job.target_queue):
+                yield from (encoded for encoded in piece if _came_from(encoded) == job.source_queue)
+                seen += len(piece)
+                hold(seen)
     except BrokerError:
         # It is a help, no more: the job ends without it.
         return

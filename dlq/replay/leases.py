@@ -3,12 +3,15 @@
 The lease saves work, it is not what keeps letters safe: every step may run twice, and at the same time elsewhere.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, Value
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from dlq.models import OPEN_JOBS, JobState, ReplayJob
 from dlq.replay.routes import route
@@ -48,7 +51,12 @@ def _at_work(job: ReplayJob, now: datetime) -> bool:
 
 
 def _take(job: ReplayJob, now: datetime) -> None:
-    begun = {"started_at": Coalesce("started_at", Value(now)), "lease_until": now + LEASE, "wait_reason": ""}
+    begun = {
+        "started_at": Coalesce("started_at", Value(now)),
+        "lease_until": now + LEASE,
+        "wait_reason": "",
+        "walking_since": None,  # of a worker that died on its walk
+    }
     jobs = ReplayJob.objects.filter(pk=job.pk)
     if job.state in OPEN_JOBS:
         jobs.update(**begun, state=JobState.RUNNING, problem="")
@@ -60,15 +68,32 @@ def _take(job: ReplayJob, now: datetime) -> None:
         jobs.update(source_queue=way.source, target_queue=way.target)
 
 
-def hold(job: ReplayJob, now: datetime) -> bool:
+def hold(job: ReplayJob, now: datetime, walked: int | None = None) -> bool:
     """Holds on to it for another while, if it is still ours and still in the state that we saw: false when a person
-    paused or cancelled it, or another worker has it."""
+    paused or cancelled it, or another worker has it. `walked`: messages that its walk has seen so far."""
     until = now + LEASE
     mine = ReplayJob.objects.filter(pk=job.pk, state=job.state, lease_until=job.lease_until)
-    if not mine.update(lease_until=until):
+    seen = {} if walked is None else {"walked": walked}
+    if not mine.update(lease_until=until, **seen):
         return False
     job.lease_until = until
     return True
+
+
+@contextmanager
+def walking(job: ReplayJob, queue: str) -> Iterator[Callable[[int], bool]]:
+    """While the job walks a queue, its row says so. What it gives holds the job, as `hold`, with the messages seen.
+
+    The columns are shown and decide nothing. Killed within: they stay until the lease is over, which ends what is
+    shown; the next worker empties them.
+    """
+    began = timezone.now()
+    row = ReplayJob.objects.filter(pk=job.pk)
+    row.filter(lease_until=job.lease_until).update(walking_since=began, walking_queue=queue, walked=0)
+    try:
+        yield lambda seen: hold(job, timezone.now(), seen)
+    finally:
+        row.filter(walking_since=began).update(walking_since=None)
 
 
 def release(job_id: UUID, *, until: datetime | None = None, problem: str = "", why: str = "") -> None:

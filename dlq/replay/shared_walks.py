@@ -33,6 +33,7 @@ from dlq import crash
 from dlq.letter_queues import LetterQueues
 from dlq.models import DeadLetter, ReplayJob
 from dlq.replay import agreement
+from dlq.replay.leases import walking
 from dlq.walking import Numbers
 
 # Seconds that a walk is kept, and of how many queues.
@@ -65,7 +66,7 @@ _under_way: dict[int, set[UUID]] = {}
 _indexed: dict[UUID, None] = {}
 
 
-def present(job: ReplayJob, node_id: str, queues: LetterQueues, hold: Callable[[], bool]) -> Numbers | None:
+def present(job: ReplayJob, node_id: str, queues: LetterQueues) -> Numbers | None:
     """The ids in the queue that the job takes from, for planning it: of a walk that there was, or of one now. None: it
     may not go on. Raises WalkIncomplete, BrokerError."""
     with _lock:
@@ -73,7 +74,8 @@ def present(job: ReplayJob, node_id: str, queues: LetterQueues, hold: Callable[[
     if known is not None and known.broker is queues.management and known.serves(job, node_id, time.monotonic()):
         return known.numbers
     newest = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
-    found = agreement.present(job.source_queue, queues, hold)
+    with walking(job, job.source_queue) as hold:
+        found = agreement.present(job.source_queue, queues, hold)
     crash.point("walked to plan")
     if found is None:
         return None

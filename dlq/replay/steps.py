@@ -79,7 +79,7 @@ def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
     if alone:
         planner = Planner(job, node, alone=True)
     else:
-        present = shared_walks.present(job, node, queues, lambda: hold(job, timezone.now()))
+        present = shared_walks.present(job, node, queues)
         if present is None:
             return None
         planner = Planner(job, node, present)
