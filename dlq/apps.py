@@ -7,8 +7,9 @@ class DlqConfig(AppConfig):
     verbose_name = _("Dead letters")
 
     def ready(self) -> None:
-        from agents import taken_keys
+        from agents import auditing, taken_keys
         from dlq import aging, alert_sources, archiving, letter_ages, protocol_exports, rights
+        from dlq.auditing import record
         from dlq.causes import protocols_arrived
         from dlq.editing import steps as editing
         from dlq.endings import deaths
@@ -34,6 +35,7 @@ class DlqConfig(AppConfig):
         rights.register()
         editing.register()
         taken_keys.register(key_problem)
+        auditing.register(record)
         register_letter_outcome(outcomes_arrived)
         register_known_outcomes(reports_of)
         register_protocols(protocols_arrived)

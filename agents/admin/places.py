@@ -5,11 +5,17 @@ from typing import Any
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.admin.pool_form import PoolForm
+from agents.allowed_agents import shown_names
 from agents.models import OfferedAgent, Pool, Run, Server
 from agents.pages.consoles import link
+from agents.pages.pool_agents import VIEW as VIEW_LIST
+from agents.pages.pool_agents import meaning_of, withheld_text
 from agents.services.looking import look_after_commit
+from agents.services.pools import save_pool
 from agents.services.removal import RemovalRefused, removal_refusal, remove_server
 
 
@@ -89,13 +95,49 @@ class ServerAdmin(admin.ModelAdmin):
 
 @admin.register(Pool)
 class PoolAdmin(admin.ModelAdmin):
-    list_display = ("name", "description")
+    """Which agents its settings may run is for those who may change pools, not for those who edit its settings."""
+
+    form = PoolForm
+    list_display = ("name", "description", "agents_allowed")
     search_fields = ("name",)
     filter_horizontal = ("servers",)
     list_per_page = 50
 
+    @admin.display(description=_("allowed agents"))
+    def agents_allowed(self, pool: Pool) -> str:
+        """For the list, and for who may only look."""
+        if pool.allowlist is None:
+            return gettext("every agent that its servers offer")
+        return shown_names(pool.allowlist) or gettext("no agent")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Pool | None = None) -> Any:
+        """Who may only look sees the list itself instead of the two fields that make it."""
+        may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
+        agents = ("allows", "listed_agents") if may else ("agents_allowed",)
+        text = _(
+            "A setting with another agent can be neither saved nor enabled. One that is enabled is not sent to its "
+            "servers: what it has at hand is finished or goes back, its messages wait."
+        )
+        return (
+            (None, {"fields": ("name", "description", "servers")}),
+            (_("Agents"), {"fields": agents, "description": text}),
+        )
+
     def get_readonly_fields(self, request: HttpRequest, obj: Pool | None = None) -> tuple[str, ...]:
-        return ("name",) if obj else ()
+        return ("name", "agents_allowed") if obj else ("agents_allowed",)
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
+        """With what the stored list means, so that it is there without a script as well."""
+        original: Pool | None = context.get("original")
+        stored = Pool.objects.filter(pk=original.pk).first() if original and request.user.has_perms(VIEW_LIST) else None
+        shown = {"pool": stored, "list": meaning_of(stored, stored.allowlist) if stored else None}
+        return super().render_change_form(request, {**context, **shown}, *args, **options)
+
+    def save_model(self, request: HttpRequest, obj: Pool, form: Any, change: bool) -> None:
+        """In the transaction of the admin's view."""
+        affected = save_pool(obj, request.user, timezone.now())
+        if affected.enabled:
+            messages.warning(request, withheld_text(affected.enabled))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

@@ -16,7 +16,7 @@ from agents.models.server import DISOBEYS_AFTER_SECONDS, lost_before
 from agents.pages.amounts import duration, number, size
 from agents.services.expected import expected_servers
 from agents.services.signs import seconds_since
-from agents.services.withholding import withheld_runs
+from agents.services.withholding import settings_not_allowed, withheld_runs
 
 MOST = 2000
 
@@ -51,7 +51,9 @@ def withheld_settings(now: datetime, live: frozenset[str]) -> Iterator[Observati
         .values_list("activation__setting", "activation__setting__key", "activation__setting__pool", "withheld_because")
     )
     told = set()
-    for setting, key, pool, because in runs[:MOST]:
+    # Also those of which no run is wanted now, such as one that waits for its schedule.
+    kept = [(one.pk, one.key, one.pool_id, Withheld.AGENT_NOT_ALLOWED.value) for one in settings_not_allowed()]
+    for setting, key, pool, because in [*runs[:MOST], *kept[:MOST]]:
         if setting not in told:
             told.add(setting)
             facts = {"setting": key, "because": because}

@@ -16,8 +16,10 @@ from agents.api.activations import ReasonSerializer
 from agents.api.refusals import or_conflict
 from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server
+from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
 from agents.services.duty import back, cordon, drain
 from agents.services.policies import policy_lines
+from agents.services.pools import save_pool
 from agents.services.wishes import save_destination
 
 
@@ -118,9 +120,17 @@ class PoolSerializer(CheckedModelSerializer[Pool]):
         slug_field="name", many=True, queryset=Server.objects.all(), required=False, allow_empty=True
     )
 
+    allowed_agents = serializers.ListField(
+        child=serializers.CharField(max_length=LONGEST_AGENT_NAME),
+        max_length=MOST_ALLOWED_AGENTS,
+        allow_null=True,
+        required=False,
+        help_text="Agents that its settings may run; null: every agent that its servers offer, []: none.",
+    )
+
     class Meta:
         model = Pool
-        fields = ("name", "description", "servers")
+        fields = ("name", "description", "servers", "allowed_agents")
 
 
 class PoolViewSet(
@@ -130,11 +140,28 @@ class PoolViewSet(
     mixins.UpdateModelMixin,
     GenericViewSet[Pool],
 ):
+    """A narrower list of allowed agents stops enabled settings with other agents on their servers."""
+
     queryset = Pool.objects.prefetch_related("servers").order_by("name")
     serializer_class = PoolSerializer
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
     http_method_names = ["get", "post", "patch", "head", "options"]
+
+    def perform_create(self, serializer: serializers.BaseSerializer[Pool]) -> None:
+        self._save(serializer, Pool())
+
+    def perform_update(self, serializer: serializers.BaseSerializer[Pool]) -> None:
+        assert serializer.instance is not None
+        self._save(serializer, serializer.instance)
+
+    def _save(self, serializer: serializers.BaseSerializer[Pool], pool: Pool) -> None:
+        values = dict(serializer.validated_data)
+        servers = values.pop("servers", None)
+        for name, value in values.items():
+            setattr(pool, name, value)
+        save_pool(pool, self.request.user, timezone.now(), servers)
+        serializer.instance = self.get_queryset().get(pk=pool.pk)
 
 
 class FoundLineSerializer(serializers.Serializer[Any]):

@@ -9,6 +9,7 @@ Nothing that the file does not name is touched, and nothing is deleted but a sch
 import time
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -18,9 +19,10 @@ from agents.declared.export import members_of, schedule_fields
 from agents.declared.problems import Problem, Rejected, gathered
 from agents.declared.shape import Document, Entry
 from agents.declared.storing import store_destination, store_group, store_pool, store_setting
-from agents.models import GroupMember, LaunchSetting, PoisonPolicy, ProvisionState, Schedule, ScheduledGroup
+from agents.models import GroupMember, LaunchSetting, PoisonPolicy, Pool, ProvisionState, Schedule, ScheduledGroup
 from agents.services.group_members import save_members
 from agents.services.groups import disable_group, enable_group
+from agents.services.pools import affected_by
 from agents.services.provisioning import provision_setting
 from agents.services.schedules import delete_schedule, save_schedule
 from agents.services.settings import disable_setting, enable_setting
@@ -32,10 +34,12 @@ PATIENCE_SECONDS = 15.0
 
 @dataclass
 class Outcome:
-    """`changes` in the order in which they were made; `refused`: what could not be enabled, though it was stored."""
+    """`changes` in the order in which they were made; `refused`: what could not be enabled, though it was stored;
+    `withheld`: keys of enabled settings that a changed list of allowed agents keeps from their servers."""
 
     changes: list[Change] = field(default_factory=list)
     refused: list[Problem] = field(default_factory=list)
+    withheld: list[str] = field(default_factory=list)
 
 
 def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) -> Outcome:
@@ -47,10 +51,10 @@ def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) 
         work.store()
         if work.problems:
             raise Rejected(work.problems)
-        wanted = work.enablings()
+        wanted, withheld = work.enablings(), work.withheld()
         if dry_run:
             transaction.set_rollback(True)
-    outcome = Outcome(work.changes)
+    outcome = Outcome(work.changes, withheld=withheld)
     for path, owner in wanted:
         outcome.changes.append(Change(f"{path}/enabled", "false", "true"))
         if not dry_run:
@@ -74,7 +78,8 @@ class _Work:
             self._drop_schedule(entry)
         for entry in self.document.of("groups"):
             self._let_members_go(entry)
-        for section, store in (("pools", store_pool), ("destinations", store_destination), ("settings", store_setting)):
+        pools = partial(store_pool, now=self.now)
+        for section, store in (("pools", pools), ("destinations", store_destination), ("settings", store_setting)):
             for entry in sorted(self.document.of(section), key=_hands_on):
                 with gathered(self.problems, entry.path):
                     self.changes += store(entry, self.by)
@@ -86,6 +91,13 @@ class _Work:
             self._set_schedule(entry)
         for entry in self.document.of("settings"):
             self._check_enabled_alone(entry)
+
+    def withheld(self) -> list[str]:
+        """Enabled settings of pools whose list this file changes, with an agent that the list does not allow."""
+        changed = {change.path for change in self.changes}
+        names = [entry.name for entry in self.document.of("pools") if f"{entry.path}/allowed_agents" in changed]
+        pools = Pool.objects.filter(name__in=names).order_by("name")
+        return [key for pool in pools for key in affected_by(pool, pool.allowlist).enabled]
 
     def enablings(self) -> list[tuple[str, LaunchSetting | ScheduledGroup]]:
         entries = [*self.document.of("settings"), *self.document.of("groups")]

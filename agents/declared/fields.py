@@ -31,9 +31,10 @@ def type_problem(field: "models.Field[Any, Any]", value: Any) -> str:
     if value is None:
         return "" if field.null else "a value is needed"
     if isinstance(field, models.JSONField):
-        # The model's own check passes over everything that is empty.
-        if not isinstance(value, type(field.get_default())):
-            return "a mapping is needed" if isinstance(field.get_default(), dict) else "a list is needed"
+        # The model's own check passes over everything that is empty. One that may be null is a list else.
+        needed = dict if isinstance(field.get_default(), dict) else list
+        if not isinstance(value, needed):
+            return "a mapping is needed" if needed is dict else "a list is needed"
         return json_problem(value)
     if isinstance(field, models.BooleanField):
         return "" if isinstance(value, bool) else "true or false is needed"

@@ -1,6 +1,7 @@
 """One entry of a file to its row. Answers what changed; raises ValidationError, and then stored nothing."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
@@ -10,12 +11,13 @@ from agents.declared.export import plain_values, servers_of
 from agents.declared.shape import Entry
 from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup, Server
 from agents.services.discarding import check_discarding
+from agents.services.pools import check_allowing, save_pool
 from agents.services.wishes import REMOVING, save_destination, save_setting
 
 PlainRow = TypeVar("PlainRow", Pool, Destination, LaunchSetting, ScheduledGroup)
 
 
-def store_pool(entry: Entry, _by: Any) -> list[Change]:
+def store_pool(entry: Entry, by: Any, *, now: datetime) -> list[Change]:
     stored = Pool.objects.filter(name=entry.name).first()
     pool = stored or Pool(name=entry.name)
     old = {**plain_values(pool), "servers": servers_of(pool)} if stored else None
@@ -25,9 +27,9 @@ def store_pool(entry: Entry, _by: Any) -> list[Change]:
         new["servers"] = [server.name for server in servers]
     changes = between(entry.path, old, new)
     if changes:
-        _filled(pool, entry).save()
-        if servers is not None:
-            pool.servers.set(servers)
+        if by is not None and "allowed_agents" in new:
+            check_allowing(by, pool, new["allowed_agents"])
+        save_pool(_filled(pool, entry), by, now, servers)
     return changes
 
 

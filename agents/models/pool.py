@@ -1,18 +1,52 @@
-"""A named set of servers."""
+"""A named set of servers, and the agents that its settings may run."""
 
+from typing import Any
+
+from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from agents.allowed_agents import allows, shown_names
+from agents.models.parameters import ReadableJSONField, check_storable
 from agents.models.server import Server
 
 pool_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
+
+MOST_ALLOWED_AGENTS = 500
+LONGEST_AGENT_NAME = 200  # as LaunchSetting.agent
+
+
+def check_agent_names(value: Any) -> None:
+    """Raises ValidationError. None, for every agent, is not asked here."""
+    if not isinstance(value, list) or not all(
+        isinstance(name, str) and name and name == name.strip() for name in value
+    ):
+        raise ValidationError(_("A list of agent names is needed."), code="not_names")
+    if len(value) > MOST_ALLOWED_AGENTS:
+        raise ValidationError(
+            _("At most %(most)s agents can be listed."), code="too_many", params={"most": MOST_ALLOWED_AGENTS}
+        )
+    if any(len(name) > LONGEST_AGENT_NAME for name in value):
+        raise ValidationError(
+            _("A name of an agent has at most %(most)s characters."),
+            code="too_long",
+            params={"most": LONGEST_AGENT_NAME},
+        )
+    if len(set(value)) < len(value):
+        raise ValidationError(_("An agent is listed twice."), code="twice")
+    check_storable(value)
 
 
 class Pool(models.Model):
     name = models.CharField(_("name"), max_length=60, unique=True, validators=[pool_name])
     description = models.TextField(_("description"), blank=True, default="")
     servers = models.ManyToManyField(Server, related_name="pools", blank=True, verbose_name=_("servers"))
+    # None: every agent that its servers offer. See agents.allowed_agents.
+    allowed_agents = ReadableJSONField(
+        _("allowed agents"), null=True, blank=True, default=None, validators=[check_agent_names]
+    )
 
     class Meta:
         verbose_name = _("pool")
@@ -21,3 +55,39 @@ class Pool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def allowlist(self) -> list[str] | None:
+        """None: every agent. What is in the row and is no list allows nothing."""
+        stored: Any = self.allowed_agents
+        return stored if stored is None or isinstance(stored, list) else []
+
+    def allows(self, agent: str) -> bool:
+        return allows(self.allowlist, agent)
+
+    def refusal_of(self, agent: str) -> str:
+        """Why no setting of this pool may run the agent; empty where one may."""
+        if self.allows(agent):
+            return ""
+        text = gettext("The pool “%(pool)s” does not allow the agent “%(agent)s”.")
+        return text % {"pool": self.name, "agent": agent}
+
+    def what_it_allows(self) -> str:
+        """What helps after `refusal_of`."""
+        text = gettext("Choose an allowed agent (%(names)s), or ask whoever may change pools to allow this one.")
+        return text % {"names": shown_names(self.allowlist or ()) or gettext("none so far")}
+
+
+def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
+    """Of a launch setting that is to be saved, at the field that brings an agent and a pool together that does not
+    allow it. `stored`: as it was, or None. Where both stay as they are, as after the list was narrowed, the rest may be
+    edited: it is not sent to its servers anyway."""
+    if not setting.agent or setting.pool_id is None:
+        return {}
+    if stored is not None and (stored.agent, stored.pool_id) == (setting.agent, setting.pool_id):
+        return {}
+    pool: Pool = setting.pool
+    if not (refused := pool.refusal_of(setting.agent)):
+        return {}
+    moved = stored is not None and stored.agent == setting.agent
+    return {"pool" if moved else "agent": f"{refused} {pool.what_it_allows()}"}

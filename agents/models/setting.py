@@ -15,7 +15,7 @@ from agents import taken_keys
 from agents.models.destination import Destination, address_name
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
-from agents.models.pool import Pool
+from agents.models.pool import Pool, agent_problems
 from contract.messages import AgentKind, Mode
 from contract.properties import RESERVED_KEYS
 
@@ -297,9 +297,12 @@ class LaunchSetting(models.Model):
         """What cannot change any more: the subscription on the broker hangs on it."""
         problems: dict[str, Any] = {}
         stored = LaunchSetting.objects.filter(pk=self.pk).first() if self.pk else None
+        problems |= agent_problems(self, stored)
         if stored is None:
             if self.takes_messages and (taken := taken_keys.problem_of(self.key)):
-                raise ValidationError({"key": taken})
+                problems["key"] = taken
+            if problems:
+                raise ValidationError(problems)
             return
         if self.kind != stored.kind:
             problems["kind"] = _("The kind cannot be changed. Make a new setting.")

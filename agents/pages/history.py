@@ -21,6 +21,8 @@ TONES = {
     Duty.DRAINING.value: "warn",
     RunPhase.RUNNING.value: "ok",
     RunPhase.LOST.value: "bad",
+    "not_allowed": "bad",
+    "allowed": "ok",
 }
 
 
@@ -65,6 +67,7 @@ def subject_word(what: str) -> str:
         "group": _("Group"),
         "trial": _("Trial"),
         "policy": _("Redelivery policy"),
+        "agent": _("Agent"),
     }
     return words.get(what, what)
 
@@ -106,6 +109,8 @@ def _words() -> dict[tuple[str, str], str]:
         ("provision", "ready"): _("Ready on the broker"),
         ("provision", "failed"): _("Could not be made on the broker"),
         ("provision", "pending"): _("To be made on the broker"),
+        ("agent", "not_allowed"): _("Its pool does not allow its agent any more: it is not sent to its servers"),
+        ("agent", "allowed"): _("Its pool allows its agent again"),
         ("policy", "applying"): _("The redelivery policy is being written to the broker"),
         ("policy", "applied"): _("Redelivery policy written to the broker"),
         ("policy", "apply_failed"): _("The redelivery policy could not be written to the broker"),

@@ -18,6 +18,8 @@ def offers() -> list[tuple[str, str]]:
 def offer_warning(agent: str, pool: Pool | None) -> str:
     """Why this agent could not start, or nothing. Without a pool any server will do."""
     offering = OfferedAgent.objects.filter(name=agent)
+    if agent and pool is not None and (refused := pool.refusal_of(agent)):
+        return f"{refused} {pool.what_it_allows()}"
     if not agent or (pool is None and offering.exists()):
         return ""
     if not offering.exists():

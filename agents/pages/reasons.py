@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models import ActivationState, Trigger
 from agents.services.endings import REASONS
+from agents.services.pools import NOT_ALLOWED_ANY_MORE
 
 # What is stored, and how it is said. A group named `state` is the value of an activation's state, one named `reason`
 # is itself a reason.
@@ -19,6 +20,11 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         r"No live server of the pool “(?P<pool>[^”]*)” offers the agent “(?P<agent>[^”]*)”\.",
         _("No live server of the pool “%(pool)s” offers the agent “%(agent)s”."),
     ),
+    (
+        r"The pool “(?P<pool>[^”]*)” does not allow the agent “(?P<agent>[^”]*)”\.",
+        _("The pool “%(pool)s” does not allow the agent “%(agent)s”."),
+    ),
+    (re.escape(NOT_ALLOWED_ANY_MORE), _("its pool does not allow its agent any more")),
     (r"the server is silent", _("the server is silent")),
     (
         r"the server left the pool or no longer offers the agent",

@@ -13,6 +13,7 @@ from agents.pages import (
     group_actions,
     group_pages,
     notices,
+    pool_agents,
     previews,
     server_actions,
     servers,
@@ -47,6 +48,7 @@ def register() -> None:
     add_page("destinations/<int:pk>/apply/", destination_policy.apply_page, "destination_apply")
     add_page("destinations/<int:pk>/adopt/", destination_policy.adopt_page, "destination_adopt")
     add_page("previews/destination/", previews.destination_preview, "destination_preview")
+    add_page("previews/pool/<int:pk>/", pool_agents.pool_preview, "pool_preview")
     add_page("previews/setting/", previews.setting_preview, "setting_preview")
     add_page("activations/<uuid:pk>/", activation.activation_page, "activation")
     add_page("activations/", activations.activation_list, "activations")

@@ -36,7 +36,8 @@ def desired_state(server: Server) -> DesiredState:
         activation__ending="",
         activation__setting__enabled=True,
     ).exclude(state=RunPhase.INTERRUPTED)
-    rows = wanted.select_related("activation__setting__destination").order_by("activation__setting__key", "epoch")
+    rows = wanted.select_related("activation__setting__destination", "activation__setting__pool")
+    rows = rows.order_by("activation__setting__key", "epoch")
     known = known_attempts.of_all({run.activation.setting.key: run.activation.setting for run in rows}.values())
     runs, dumped, withheld = [], [], {}
     for run in rows:
@@ -46,6 +47,12 @@ def desired_state(server: Server) -> DesiredState:
             text = json.dumps(wire.dump(made), sort_keys=True, ensure_ascii=True, allow_nan=False)
         except DatabaseError:
             raise
+        except NotSent as reason:
+            withheld[run.pk] = reason.because
+            if run.withheld_because != reason.because:
+                log.warning(
+                    "run withheld", setting=run.activation.setting.key, server=server.name, because=reason.because.value
+                )
         except Exception as error:
             withheld[run.pk] = why_not_sent(run.activation.setting) or Withheld.CANNOT_BE_SENT
             if run.withheld_because != withheld[run.pk]:

@@ -10,7 +10,7 @@ from agents.models import Activation, Duty, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.history import note
 from agents.services.looking import look_after_commit
-from agents.services.switching import Refused
+from agents.services.switching import Refused, sending_refusal
 
 
 def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datetime) -> Run:
@@ -62,4 +62,4 @@ def _refusal(setting: LaunchSetting, activation: Activation, server: Server) -> 
             _("%(server)s is cordoned or draining: nothing new begins there.") % facts,
             _("Put the server back into service first."),
         )
-    return None
+    return sending_refusal(setting)

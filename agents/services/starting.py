@@ -17,7 +17,7 @@ from agents.services.history import note
 from agents.services.opening import open_activation
 from agents.services.patience import bounded
 from agents.services.planning import plan_runs
-from agents.services.switching import Refused
+from agents.services.switching import Refused, sending_refusal
 from broker.errors import BrokerError
 from broker.letters import queue_figures
 
@@ -37,7 +37,7 @@ def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused 
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
         text = _("The activation before has not ended yet.")
         return Refused("still_running", text, _("Wait until its servers have reported the end, or stop it."))
-    return None
+    return sending_refusal(setting)
 
 
 def start_activation(

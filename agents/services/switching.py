@@ -18,6 +18,7 @@ from agents.models import (
     ServerState,
     Timing,
     Trigger,
+    Withheld,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.history import note
@@ -43,7 +44,7 @@ class Refused(Exception):
 
 def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     """Why this setting cannot be enabled now, or None."""
-    return _sending_refusal(setting) or _provision_refusal(setting) or _pool_refusal(setting, now)
+    return sending_refusal(setting) or _provision_refusal(setting) or _pool_refusal(setting, now)
 
 
 def switch_on(
@@ -97,10 +98,13 @@ def switch_off(
     return True
 
 
-def _sending_refusal(setting: LaunchSetting) -> Refused | None:
+def sending_refusal(setting: LaunchSetting) -> Refused | None:
+    """Why no server would be sent it, so that nothing of it may begin, or None."""
     because = why_not_sent(setting)
     if because is None:
         return None
+    if because is Withheld.AGENT_NOT_ALLOWED:
+        return Refused(because.value, setting.pool.refusal_of(setting.agent), setting.pool.what_it_allows())
     text = _("It cannot be sent to its servers: %(why)s.") % {"why": because.label}
     return Refused(because.value, text, _("Its page says what to correct."))
 

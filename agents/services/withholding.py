@@ -17,7 +17,9 @@ class NotSent(ValueError):
 
 
 def why_not_sent(setting: LaunchSetting) -> Withheld | None:
-    """What the setting itself says of it; None where nothing keeps its runs from being sent."""
+    """What the setting and its pool say of it; None where nothing keeps its runs from being sent."""
+    if not setting.pool.allows(setting.agent):
+        return Withheld.AGENT_NOT_ALLOWED
     if isinstance(setting.parameters, UnreadableJson):
         return Withheld.PARAMETERS_UNREADABLE
     if deeper_than(setting.parameters, DEEPEST):
@@ -31,3 +33,9 @@ def withheld_runs() -> QuerySet[Run]:
         wanted=True, closed_at=None, activation__state__in=OPEN_ACTIVATIONS, activation__ending=""
     )
     return runs.filter(activation__setting__enabled=True).exclude(withheld_because="")
+
+
+def settings_not_allowed() -> list[LaunchSetting]:
+    """Enabled ones whose pool does not allow their agent, by key: whether or not a run of them is wanted now."""
+    listed = LaunchSetting.objects.filter(enabled=True, pool__allowed_agents__isnull=False)
+    return [one for one in listed.select_related("pool").order_by("key") if not one.pool.allows(one.agent)]

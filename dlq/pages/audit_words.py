@@ -45,6 +45,7 @@ ACTIONS: dict[str, str | Promise] = {
     "replay_failed": _("replay: failed"),
     "replay_stopped": _("replay: stopped by itself"),
     "replay_stopped_done": _("stopped, and told apart what had left"),
+    "pool_agents": _("change which agents a pool allows"),
     "sign_in": _("sign in"),
     "sign_out": _("sign out"),
     "bin_expired": _("removed from the bin for good"),
@@ -89,6 +90,8 @@ _SCOPES: dict[str, str | Promise] = {**dict(WaitingPart.choices), **dict(Scope.c
 _COUNTS: dict[str, str | Promise] = {
     **dict(ItemState.choices),
     **{value: label for value, label in Outcome.choices if value},
+    "agents listed": _("agents listed"),
+    "settings withheld": _("settings no longer sent to their servers"),
     "letters": _("letters"),
     "messages": _("messages"),
     "protocols": _("protocols"),
@@ -112,7 +115,9 @@ _COUNTS: dict[str, str | Promise] = {
 _DETAILS: dict[str, str | Promise] = {
     "account": _("account of the system"),
     "acknowledged": _("acknowledged"),
+    "added": _("added"),
     "address": _("address"),
+    "allows": _("allows"),
     "before": _("site before"),
     "bodies": _("with bodies"),
     "digest": _("digest of the value"),
@@ -127,6 +132,7 @@ _DETAILS: dict[str, str | Promise] = {
     "part": _("part"),
     "problem": _("problem"),
     "query": _("filter"),
+    "removed": _("removed"),
     "rule": _("rule"),
     "server": _("server"),
     "settings": _("letters by setting"),
@@ -139,6 +145,7 @@ _DETAILS: dict[str, str | Promise] = {
     "why": _("why"),
 }
 _VALUES: dict[str, dict[str, str | Promise]] = {
+    "allows": {"every": _("every agent of its servers"), "listed": _("only the listed agents")},
     "kind": dict(WaitingKind.choices),
     "part": dict(WaitingPart.choices),
 }

@@ -6,11 +6,11 @@ from datetime import datetime
 from django.conf import settings
 
 from agents.kma_versions import version_advice, version_problem
-from agents.models import Activation, ActivationState, Server, ServerState
+from agents.models import Activation, ActivationState, Server, ServerState, Withheld
 from agents.services.demo import POOL as DEMO_POOL
 from agents.services.demo import SAMPLE_PREFIXES
 from agents.services.expected import is_expected
-from agents.services.withholding import withheld_runs
+from agents.services.withholding import settings_not_allowed, withheld_runs
 from failures import lost
 from ma_site.checks.finding import Finding, bad, good, register
 
@@ -31,10 +31,16 @@ def check(now: datetime) -> Iterator[Finding]:
         yield from _offered(server, now)
         for problem in server.problems:
             yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
-    for run in withheld_runs().select_related("activation__setting", "server")[:MOST_WITHHELD]:
+    withheld = withheld_runs().exclude(withheld_because=Withheld.AGENT_NOT_ALLOWED)
+    for run in withheld.select_related("activation__setting", "server")[:MOST_WITHHELD]:
         yield bad(
             f"{run.activation.setting.key} is enabled and is not sent to {run.server.name}: {run.withheld_because}",
             "The page of the setting says what to correct; all other settings go on.",
+        )
+    for setting in settings_not_allowed()[:MOST_WITHHELD]:
+        yield bad(
+            f"{setting.key} is enabled and runs nowhere: its pool {setting.pool.name} does not allow {setting.agent}",
+            "Choose an allowed agent, or allow this one in the pool (Administration → Pools).",
         )
     yield from _missing(now)
     waiting = Activation.objects.filter(state=ActivationState.PENDING, setting__enabled=True)
@@ -71,13 +77,15 @@ def _offered(server: Server, now: datetime) -> Iterator[Finding]:
             "Name the modules of your agents in KMA_AGENTS, then start its KMA again: docs/agents.md.",
         )
     samples = [name for name in names if name.startswith(SAMPLE_PREFIXES)]
-    pools = server.pools.exclude(name=DEMO_POOL).order_by("name").values_list("name", flat=True)
-    if samples and pools:
+    others = server.pools.exclude(name=DEMO_POOL).order_by("name")
+    pools = [pool.name for pool in others if any(pool.allows(name) for name in samples)]
+    if pools:
         yield bad(
-            f"{server.name} offers sample agents ({_some(samples)}) to settings of {_some(list(pools))}, a pool "
+            f"{server.name} offers sample agents ({_some(samples)}) to settings of {_some(pools)}, a pool "
             "without the demo",
-            "Whoever may edit a setting there may run them. Take kma.samples out of KMA_AGENTS of that server "
-            "(./ma up --no-demo), or take the server out of the pool.",
+            "Whoever may edit a setting there may run them. List the agents that the pool allows (Administration → "
+            "Pools), take kma.samples out of KMA_AGENTS of that server (./ma up --no-demo), or take the server out "
+            "of the pool.",
         )
 
 

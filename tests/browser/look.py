@@ -16,7 +16,7 @@ django.setup()
 from django.contrib.auth.models import User  # noqa: E402
 from django.test import Client  # noqa: E402
 
-from agents.models import Alert, BreakerTrip, LaunchSetting, ScheduledGroup, Server  # noqa: E402
+from agents.models import Alert, BreakerTrip, LaunchSetting, Pool, ScheduledGroup, Server  # noqa: E402
 from dlq.models import DeadLetter, ReplayJob  # noqa: E402
 from failures.models import FailureProtocol, PipelineRun  # noqa: E402
 from tests.browser.driver import Browser  # noqa: E402
@@ -29,6 +29,7 @@ def pages() -> dict[str, str]:
     protocol = FailureProtocol.objects.filter(exception_type="KeyError").first()
     job = ReplayJob.objects.first()
     trip, group = BreakerTrip.objects.first(), ScheduledGroup.objects.first()
+    pool = Pool.objects.order_by("name").first()
     server = Server.objects.order_by("name").first()
     setting = protocol.setting_key if protocol else "none"
     found = {
@@ -48,6 +49,7 @@ def pages() -> dict[str, str]:
         "form": "/agents/launchsetting/add/",
         "destinations": "/agents/destination/",
         "notice-targets": "/agents/noticetarget/",
+        "pool": f"/agents/pool/{pool.pk}/change/" if pool else "/agents/pool/add/",
         "servers": "/servers/",
         "server": f"/servers/{server}/",
         "cordon": f"/servers/{server}/cordon/",

@@ -41,6 +41,11 @@ class Command(BaseCommand):
     def _tell(self, outcome: Outcome, dry_run: bool) -> None:
         for change in outcome.changes:
             self.stdout.write(str(change))
+        if outcome.withheld:
+            will = "would not be" if dry_run else "is not"
+            self.stdout.write(
+                f"{', '.join(outcome.withheld)}: {will} sent to servers, the pool does not allow the agent."
+            )
         count = len(outcome.changes)
         if not count:
             self.stdout.write("Nothing to change.")
