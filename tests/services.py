@@ -29,6 +29,11 @@ def cache() -> Path:
     return Path(os.environ.get("MA_TEST_CACHE") or REPOSITORY / "var" / "test")
 
 
+def pictures(module: str) -> Path:
+    """Where a module of tests keeps what a browser showed. Each has its own folder: stages run beside each other."""
+    return cache() / "pictures" / module.rpartition(".")[2].removeprefix("test_")
+
+
 def artemis_distribution() -> Path:
     return distribution.ensure(cache(), cache() / "log" / "install.log")
 

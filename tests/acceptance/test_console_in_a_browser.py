@@ -12,9 +12,9 @@ from django.conf import settings
 from tests.acceptance import scripted
 from tests.acceptance.house import House
 from tests.browser.driver import Browser, wait_for
-from tests.services import cache
+from tests.services import pictures
 
-PICTURES = cache() / "pictures"
+PICTURES = pictures(__name__)
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Refused to")
 SAID = {"en": ("Dead letters", "handled"), "ru": ("Мёртвые письма", "обработано")}
 POISONED, OTHERS = 3, 2

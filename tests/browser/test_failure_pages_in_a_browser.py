@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from deploy.config import REPOSITORY
 from failures.models import FailureProtocol, Fingerprint
 from tests.browser.driver import Browser
 from tests.browser.failing import KEY, SERVERS, failed
+from tests.services import pictures
 from tests.web.factories import World
 
-PICTURES = REPOSITORY / "var" / "test" / "pictures"
+PICTURES = pictures(__name__)
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Failed to load")
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 BEYOND = (

@@ -1,5 +1,5 @@
 """The page Insights in a real browser: empty, finished, running, failed, switched off; in both languages, wide and
-narrow. Pictures lie in var/pictures/insights."""
+narrow. Its pictures stay in var/test/pictures."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from deploy.config import REPOSITORY
 from failures.models import BreakerSuggestion, InsightTable, PipelineRun, RetentionPlan
+from tests import services
 from tests.browser.driver import Browser, wait_for
 from tests.web.factories import World
 from tests.web.insight_rows import found, run_row
@@ -18,7 +18,7 @@ from tests.web.pipeline import use
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PICTURES = REPOSITORY / "var" / "pictures" / "insights"
+PICTURES = services.pictures(__name__)
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TROUBLE = ("Content Security Policy", "Uncaught", "Refused", "TypeError")
 TEXT = "return document.querySelector('#content').innerText"

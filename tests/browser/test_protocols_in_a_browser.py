@@ -9,12 +9,12 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from deploy.config import REPOSITORY
 from failures.models import FailureProtocol
 from tests.browser.driver import Browser, wait_for
+from tests.services import pictures
 from tests.web.factories import World
 
-PICTURES = REPOSITORY / "var" / "test" / "pictures"
+PICTURES = pictures(__name__)
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError")
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 

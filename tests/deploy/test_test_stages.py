@@ -7,6 +7,7 @@ from deploy import config as configuration
 from deploy import distribution
 from deploy.commands import test as commands
 from deploy.commands.test import EVERYTHING, Result, Stage, stages
+from tests.services import pictures
 
 
 def test_without_arguments_everything_runs() -> None:
@@ -74,3 +75,15 @@ def test_long_campaigns_have_no_time_limit() -> None:
 def test_a_long_campaign_can_be_chosen() -> None:
     (stage,) = stages(("--long", "-k", "kills"))
     assert stage.command == ("pytest", "--timeout=0", "-k", "kills")
+
+
+def test_stages_beside_each_other_keep_their_pictures_apart() -> None:
+    """One counts its pictures at the end: those of another in the same folder fail it."""
+    kept = [
+        line
+        for file in (configuration.REPOSITORY / "tests").rglob("test_*.py")
+        for line in file.read_text().splitlines()
+        if line.startswith("PICTURES = ")
+    ]
+    assert kept and all(line.endswith("pictures(__name__)") for line in kept), kept
+    assert pictures("tests.browser.test_one") != pictures("tests.browser.test_two")
