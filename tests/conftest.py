@@ -9,6 +9,7 @@ import pytest
 
 from deploy import postgres as postgres_program
 from tests import environment
+from tests.costs import Meter
 from tests.services import artemis, postgres, redis_server
 
 __all__ = ["artemis", "postgres", "redis_server"]
@@ -31,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
         database = postgres_program.start()
         os.environ["MA_DATABASE_URL"] = database.url()
     django.setup()
+    config.pluginmanager.register(Meter(), "costs")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
