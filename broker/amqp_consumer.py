@@ -249,31 +249,37 @@ class _Link:
         """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames.
 
         A smaller window is reached by settling. Draining would take the credit back, but a drain in the middle of a
-        large message now and then cuts it off for ever.
+        large message cuts it off until there is credit again.
         """
         if not self.was_open or self._credit.probing:
             return
         window = self._consumer.window
         credit = self._receiver.credit
         missing = self._credit.missing(window, len(self._unsettled), credit)
-        if missing > 0 and (force or credit <= self._credit.lost or missing * 4 >= window):
+        if missing > 0 and (force or credit <= self._credit.spent or missing * 4 >= window):
             self._receiver.flow(missing)
 
     def look_for_lost_credit(self) -> None:
-        """A link that has credit and is quiet is probed, but never in the middle of a message: a drain may cut it off.
-        One that is cut off all the same ends the link; the broker gives it again, whole."""
+        """A link that has credit and is quiet is probed, but never in the middle of a message. The probe itself brings
+        one to begin: it may be cut off by the answer, and goes on with one credit more."""
         now = time.monotonic()
         if not self.was_open:
             return
         if self._receiver.current is not None:
-            if now - self._part_since > PART_SECONDS:
+            if self._credit.probing and self._receiver.drained() > 0:
+                self._tell_lost_credit(self._credit.cut_off(now))
+                self._receiver.flow(1)
+            elif now - self._part_since > PART_SECONDS:
                 raise BrokerTimeout(f"the rest of a message did not come within {PART_SECONDS:g} s")
-            return
-        if self._credit.probing:
-            if self._receiver.credit == 0 and self._credit.probed(now):
-                log.warning("the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source)
-        elif self._may_probe and self._credit.due(now) <= 0.0:
+        elif self._credit.answered(self._receiver.credit):
+            self._tell_lost_credit(self._credit.probed(now, self._receiver.credit))
+        elif not self._credit.probing and self._may_probe and self._credit.due(now) <= 0.0:
+            self._receiver.drained()  # what an earlier probe gave back
             self._receiver.drain(self._credit.probe(now, self._receiver.credit))
+
+    def _tell_lost_credit(self, more: bool) -> None:
+        if more:
+            log.warning("the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source)
 
     @property
     def _may_probe(self) -> bool:

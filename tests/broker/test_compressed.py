@@ -67,6 +67,16 @@ def test_a_compressed_text_is_whole_either_way(real: RealHouse) -> None:
     consumer.settle([(owner.got().tag, Settle.ACCEPT)])
 
 
+def test_a_compressed_object_is_whole_and_said_to_be_so(real: RealHouse) -> None:
+    """Its size by its sender's word counts the four bytes before the object, which no agent gets."""
+    setting = compressed(real, "--object-size", "1300000")
+    theirs = delivered(real, setting, core=False).message
+    assert LARGE_COMPRESSED in theirs.properties and len(theirs.body.value) > 1_300_000
+    assert run_agent(refuse_a_part, encoded=encode(theirs)).ok
+    consumer, owner = real.consume(setting, 1)
+    consumer.settle([(owner.got().tag, Settle.ACCEPT)])
+
+
 def said(size: object, compressed: object = True) -> dict[str, Typed]:
     return {LARGE_COMPRESSED: Typed("boolean", compressed), LARGE_SIZE: Typed("long", size)}
 

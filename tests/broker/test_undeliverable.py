@@ -88,6 +88,20 @@ def test_large_messages_come_whole_to_a_link_that_is_probed_again_and_again(real
         time.sleep(0.25 * (n % 5))  # so that some come while a probe is under way
 
 
+def test_a_large_message_that_a_probe_brings_is_not_cut_off(real: RealHouse) -> None:
+    """The drain of the probe is answered while the broker still sends it: it waits for credit then."""
+    setting = real.setting()
+    consumer, owner = real.consume(setting, 1)
+    for n in range(8):
+        send_undeliverable(real, setting)
+        publish_behind(real, setting, f"{n} " + "ж" * 800_000, f"{n} behind")
+        got = owner.got()
+        assert (got.text.split()[0], len(got.text)) == (str(n), len(f"{n} ") + 800_000)
+        consumer.settle([(got.tag, Settle.ACCEPT)])
+        assert take(consumer, owner, 1) == [f"{n} behind"]
+    owner.nothing()
+
+
 def test_looking_at_a_queue_takes_nothing_out_of_it(real: RealHouse) -> None:
     setting = real.setting()
     send_undeliverable(real, setting, 2)
