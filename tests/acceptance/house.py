@@ -42,6 +42,7 @@ class House:
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
         self.password = ""
+        self.printed = ""
         self.facts: dict[str, Any] = {}
 
     def run(self, *arguments: str, check: bool = True, timeout: float = 900) -> str:
@@ -54,7 +55,7 @@ class House:
         return done.stdout
 
     def up(self, *arguments: str) -> str:
-        printed = self.run("up", "--detach", *arguments)
+        printed = self.printed = self.run("up", "--detach", *arguments)
         if shown := re.search(r"password: (\S+)", printed):
             self.password = shown[1]
         self.facts = json.loads(self.run("env", "--json"))

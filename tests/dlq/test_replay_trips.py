@@ -20,7 +20,7 @@ from dlq import tasks
 from dlq.asking import Wish, begin
 from dlq.models import Action, AuditEntry, DeadLetter, JobState, ReplayJob, Scope
 from dlq.preflight import CODES
-from dlq.replay.ladder import HEARTBEAT_PATIENCE
+from dlq.replay import ladder
 from dlq.replay.options import Options
 from dlq.replay.refusal import ReplayRefused
 from failures.intake import accept_batch
@@ -218,5 +218,5 @@ def test_a_server_that_reports_nothing_more_holds_a_ladder_for_seconds_only(scen
     job = scene.turn(scene.give_back("anna", Options(ladder=True)))
     scene.handled(FIRST)
     assert scene.turn(job).wait_reason == "heartbeat"
-    ReplayJob.objects.filter(pk=job.pk).update(ladder_known_at=timezone.now() - HEARTBEAT_PATIENCE)
+    ReplayJob.objects.filter(pk=job.pk).update(ladder_known_at=timezone.now() - ladder.HEARTBEAT_PATIENCE)
     assert (scene.turn(job).state, scene.lying()) == (JobState.RUNNING, (SECOND, COUNT - FIRST - SECOND))
