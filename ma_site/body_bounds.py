@@ -17,9 +17,13 @@ from agents.api.errors import body
 from agents.body_limits import SMALL, limit_of
 from agents.client_address import client_address
 from agents.services import tokens
+from ma_site.away import database_away
 from ma_site.plain_page import plain_page
 
 log = structlog.get_logger(__name__)
+
+# Set by the worker that reads requests, on one whose sender the database could not name. Whoever sends it gets a 503.
+NOBODY_KNOWS = "MA-SENDER-UNKNOWN"
 
 
 def limit_of_path(path: str) -> int:
@@ -30,7 +34,9 @@ def limit_of_path(path: str) -> int:
 
 
 def refusal(request: HttpRequest) -> HttpResponseBase | None:
-    """The answer to a request whose body is not read: 411 or 413. None where it may be read."""
+    """The answer to a request whose body is not read: 411, 413 or 503. None where it may be read."""
+    if NOBODY_KNOWS in request.headers:
+        return database_away(request)
     if request.META.get("HTTP_TRANSFER_ENCODING"):
         return _answer(
             request,
@@ -62,13 +68,15 @@ def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: 
 
 
 def is_known_sender(headers: Mapping[str, str]) -> bool:
-    """Whether a token or a session comes with the head of a request: for a thread, before a large body is read."""
+    """Whether a token or a session comes with the head of a request: for a thread, before a large body is read.
+
+    Raises DatabaseError, InterfaceError: nobody knows then, and no answer may say that the sender is at fault."""
     close_old_connections()
     try:
         return _has_token(headers.get("AUTHORIZATION", "")) or _has_session(headers.get("COOKIE", ""))
     except (DatabaseError, InterfaceError) as error:
         log.error("database does not answer", reason=str(error))
-        return False
+        raise
     finally:
         close_old_connections()
 

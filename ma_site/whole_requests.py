@@ -176,8 +176,13 @@ class Worker(ThreadWorker):
         asked.add_done_callback(lambda future: self.method_queue.defer(self._who_sends, conn, future))
 
     def _who_sends(self, conn: Connection, asked: "Future[bool]") -> None:
-        if asked.cancelled() or asked.exception() or not asked.result():
+        from ma_site.body_bounds import NOBODY_KNOWS
+
+        unknown = asked.cancelled() or asked.exception() is not None
+        if unknown or not asked.result():
             conn.request.headers = [pair for pair in conn.request.headers if pair[0] != "CONTENT-LENGTH"]
+            if unknown:
+                conn.request.headers.append((NOBODY_KNOWS, "1"))
             self._hand_over_unread(conn)
         elif self.large < bounds.LARGE_AT_ONCE:
             self._take_place(conn)

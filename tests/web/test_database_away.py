@@ -4,7 +4,9 @@ gunicorn and the real PostgreSQL."""
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 import requests
 
@@ -51,5 +53,39 @@ def test_pages_and_rest_say_when_to_come_again_and_come_back_by_themselves(clust
             cluster.restart()
             until(lambda: ask(site, "/", SIGNED_IN).status_code == 302)
             assert ask(site, "/api/v1/settings/", TOKEN).status_code == 401
+    finally:
+        cluster.stop()
+
+
+def test_a_large_batch_whose_sender_nobody_could_look_up_comes_again_whole(cluster: postgres.Cluster) -> None:
+    """The database fails for the head of a request and works again before its body would be read: a KMA that is told
+    400 takes its batch apart and puts records aside."""
+    url = cluster.url()
+    environ = {**os.environ, "MA_DATABASE_URL": url}
+
+    def manage(*arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True).stdout
+
+    def send(site: Site, token: str) -> requests.Response:
+        headers = HOST | {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        data = b" " * 1_100_000 + b"{}"
+        return requests.post(site.url("/api/v1/protocols/"), data=data, headers=headers, timeout=60)
+
+    try:
+        manage("migrate", "-v0")
+        token = manage("create_server", "srv-1").split()[-1]
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER DATABASE postgres SET lock_timeout = '1s'")
+        with real_site(url) as site, ThreadPoolExecutor(1) as sender:
+            assert send(site, token).json()["where"], "it is known, and what it sends is no batch"
+            with psycopg.connect(url) as locking:
+                locking.execute("LOCK TABLE agents_servertoken IN ACCESS EXCLUSIVE MODE")
+                asked = sender.submit(send, site, token)
+                until(lambda: b"database does not answer" in (site.folder / "log").read_bytes())
+            answer = asked.result()
+            assert (answer.status_code, answer.json()["error"]) == (503, "database_away"), answer.text
+            assert answer.headers["Retry-After"] == "10"
+            assert send(site, token).status_code == 400
     finally:
         cluster.stop()
