@@ -2,7 +2,7 @@
 
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -60,11 +60,22 @@ class Inbox:
 
 
 class Feed:
-    """Turns deliveries into rows. `step` is one batch; a batch that failed is tried again by the next step."""
+    """Turns deliveries into rows. `step` is one batch; a batch that failed is tried again by the next step.
+
+    `require_own(now, at_once=…)` raises where the broker is not ours any more; then nothing of a batch is stored, and
+    what was delivered goes back with the link."""
 
     def __init__(
-        self, consumer: Consumer, inbox: Inbox, management: Management, publisher: Publisher, dla: str
+        self,
+        consumer: Consumer,
+        inbox: Inbox,
+        management: Management,
+        publisher: Publisher,
+        dla: str,
+        *,
+        require_own: Callable[..., None] | None = None,
     ) -> None:
+        self._require_own = require_own
         self._consumer = consumer
         self._inbox = inbox
         self._management = management
@@ -90,10 +101,13 @@ class Feed:
         self._publisher.close()
 
     def step(self, timeout: float = 1.0) -> bool:
-        """Whether letters were stored. Never raises for the broker or the database: it says so and waits a moment."""
+        """Whether letters were stored. Never raises for the broker or the database: it says so and waits a moment.
+        Raises what `require_own` raises."""
         self._pending = self._pending or self._take(timeout)
         try:
             self._give_sign()
+            if self._require_own is not None:
+                self._require_own(timezone.now(), at_once=bool(self._pending))
             if not self._pending:
                 return False
             self._store(self._pending, timezone.now())

@@ -1,4 +1,4 @@
-"""Watches the broker and Redis, by what was measured of them.
+"""Watches the broker and Redis, by what was measured of them, and whose broker it is.
 
 A worker measures every few seconds; with Redis it goes, too. Then whoever stands in for it measures here.
 """
@@ -15,6 +15,7 @@ from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, Observe, register
 from agents.models import ComponentCondition, ComponentState, Severity
 from agents.pages.amounts import duration
+from agents.services.broker_owner import OWNER
 from ma_site.measuring import measure
 
 # An older row tells of nobody who measures.
@@ -25,6 +26,7 @@ NAMES = {"broker": gettext_lazy("broker"), "redis": "Redis"}
 def register_kinds() -> None:
     register(BROKER)
     register(REDIS)
+    register(ADOPTED)
 
 
 def _away(name: str) -> Observe:
@@ -76,4 +78,31 @@ REDIS = _kind(
         "Agents go on; replays, retention, schedules and provisioning wait, and servers hear of changes only when they "
         "ask (every 2 s). Start it: ./ma status, ./ma logs redis."
     ),
+)
+
+
+def _adopted(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
+    """Whoever noticed it has stopped, so nobody may measure it again: the row holds until somebody does."""
+    row = ComponentState.objects.filter(name=OWNER, state=ComponentCondition.DOWN).first()
+    if row is not None:
+        yield Observation("broker", 1.0, facts={"owner": row.details.get("owner", "")})
+
+
+ADOPTED = Kind(
+    name="broker_adopted",
+    label=gettext_lazy("Broker taken over"),
+    severity=Severity.BAD,
+    limits=Thresholds(1.0, 1.0, open_after=timedelta(), close_after=timedelta()),
+    unit="",
+    says=lambda facts, value: (
+        _("The broker belongs to another site now (%(owner)s): this one takes no dead letters and moves no messages.")
+        % {"owner": facts["owner"]}
+    ),
+    measure=lambda value: "",
+    what_to_do=gettext_lazy(
+        "If that was on purpose, stop this site: ./ma down. To take the broker back: ./ma down, then "
+        "./ma up --adopt-broker."
+    ),
+    url=lambda facts: reverse("admin:health"),
+    observe=_adopted,
 )

@@ -1,20 +1,23 @@
 """A worker provisions and moves messages: it never does so on another site's broker.
 
-A broker that is away does not hold the worker up, for most of its tasks need none. Then a thread asks until the broker
-answers, and ends the worker where it is foreign.
+A broker that is away does not hold the worker up, for most of its tasks need none. A thread asks until the broker
+answers, and then every few seconds whether it is this site's still. It ends the worker where it is foreign.
 """
 
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 
 import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
+from django.utils import timezone
 
 from agents.services.broker import management
-from agents.services.broker_owner import ForeignBroker, require_own_broker
+from agents.services.broker_owner import ForeignBroker, note_owner, require_own_broker
 from broker.errors import BrokerError
+from broker.port import Management
 
 log = structlog.get_logger(__name__)
 
@@ -26,18 +29,17 @@ EX_CONFIG = 78
 def stay_only_on_own_broker() -> None:
     """Raises SystemExit."""
     try:
-        if _is_own():
-            return
+        known = _is_own(require_own_broker)
     except ForeignBroker as foreign:
         print(foreign, file=sys.stderr, flush=True)
         raise SystemExit(EX_CONFIG) from foreign
-    threading.Thread(target=_ask_until_known, name="broker-owner", daemon=True).start()
+    threading.Thread(target=_keep_asking, args=(known,), name="broker-owner", daemon=True).start()
 
 
-def _is_own() -> bool:
+def _is_own(ask: Callable[[Management], object]) -> bool:
     """False where nobody can say it yet. Raises ForeignBroker."""
     try:
-        require_own_broker(management())
+        ask(management())
     except (BrokerError, OperationalError, InterfaceError) as error:
         log.warning("nobody can say whose broker it is", reason=str(error))
         return False
@@ -46,11 +48,16 @@ def _is_own() -> bool:
     return True
 
 
-def _ask_until_known(pause: float = ASK_AGAIN_SECONDS) -> None:
+def _keep_asking(known: bool, pause: float = ASK_AGAIN_SECONDS) -> None:
+    """`known`: the broker was this site's before, so whoever has it now has taken it over."""
     waiting = threading.Event()
     try:
-        while not waiting.wait(pause) and not _is_own():
-            pass
+        while not waiting.wait(pause):
+            known = _is_own(_note if known else require_own_broker) or known
     except ForeignBroker as foreign:
         log.error("the worker ends", reason=str(foreign))
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _note(management: Management) -> None:
+    note_owner(management, timezone.now())

@@ -2,23 +2,32 @@
 
 A site that began on a foreign broker would take the other's dead letters out of the feed and write them into its own
 database. Libraries do not ask: tests share brokers.
+
+A person may give the broker to another site while this one runs. The feed asks again before it stores a batch, and
+every few seconds without one; the worker every few seconds. What was being stored when the owner changed is accepted:
+the new owner finds such a letter in its dead-letter queue, by its sweep. Nothing is claimed by asking again.
 """
 
+import time
 from collections.abc import Set
+from datetime import datetime
 from enum import Enum
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 
-from agents.models import LaunchSetting, SiteIdentity
+from agents.models import ComponentCondition, LaunchSetting, SiteIdentity
 from agents.models.site import ONLY
+from agents.services.components import note_state
 from broker import site_claim
 from broker.port import Management
 
 log = structlog.get_logger(__name__)
 
 SHOWN = 3
+OWNER = "broker_owner"  # the name of the row that says whether the broker is ours still
+ASK_SECONDS = 5.0
 
 
 class Ownership(Enum):
@@ -67,6 +76,33 @@ def require_own_broker(management: Management) -> None:
             if winner != site:
                 raise ForeignBroker(_refusal(f"belongs to the site {winner}, which was faster", site))
             log.info("broker claimed", site=str(site), broker=settings.MA_BROKER_STOMP.url)
+
+
+def note_owner(management: Management, now: datetime) -> bool:
+    """Writes down whose broker it is, for alerts: whether this site has claimed it. False: nobody has for the moment.
+
+    Raises ForeignBroker where another site has taken it over, BrokerError."""
+    site, owner = site_id(), site_claim.owner(management)
+    if owner is None or owner == site:
+        note_state(OWNER, ComponentCondition.OK, now)
+        return owner is not None
+    note_state(OWNER, ComponentCondition.DOWN, now, {"owner": str(owner)})
+    raise ForeignBroker(_refusal(f"belongs to the site {owner}, which has taken it over", site))
+
+
+class OwnerWatch:
+    """For one thread, which asks before each of its steps."""
+
+    def __init__(self, management: Management) -> None:
+        self._management = management
+        self._next = 0.0
+
+    def require(self, now: datetime, *, at_once: bool) -> None:
+        """`at_once`: something is about to be taken from the broker. Else it asks every few seconds. Raises as
+        `note_owner`."""
+        if at_once or time.monotonic() >= self._next:
+            note_owner(self._management, now)
+            self._next = time.monotonic() + ASK_SECONDS
 
 
 def _refusal(why: str, site: UUID) -> str:

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.conf import settings
+from django.utils import timezone
 
 from agents.services.broker import management
+from agents.services.broker_owner import ForeignBroker, note_owner
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import AccessRefused, BrokerError
 from contract.properties import UNKNOWN, dead_letter_queue
@@ -25,7 +27,18 @@ def check(now: datetime) -> Iterator[Finding]:
         yield bad(f"{settings.MA_BROKER_STOMP.url} does not answer: {error}", "./ma status; ./ma logs artemis")
         return
     yield good(f"Artemis {version} is managed over STOMP")
+    yield _owner()
     yield _browse()
+
+
+def _owner() -> Finding:
+    try:
+        claimed = note_owner(management(), timezone.now())
+    except ForeignBroker as foreign:
+        return bad(f"the broker is another site's: {foreign}", "./ma down; or ./ma up --adopt-broker to take it back")
+    except BrokerError as error:
+        return bad(f"nobody can say whose broker it is: {error}", "./ma logs artemis")
+    return good("the broker belongs to this site" if claimed else "no site has claimed the broker yet")
 
 
 def _browse() -> Finding:

@@ -226,6 +226,49 @@ def test_a_person_takes_a_broker_over_and_the_audit_knows(first: Site, second: S
     assert "[('moved', True)]" in audit
 
 
+def consumers(stage: Stage) -> int:
+    return int(stage.management.attribute("queue.DLQ.feed", "ConsumerCount"))
+
+
+def letters_of(site: Site, key: str) -> str:
+    code = "from dlq.models import DeadLetter; print('letters', DeadLetter.objects.filter(orig_queue='%s').count())"
+    return site.python(code % key)
+
+
+ALERTS = """
+from django.utils import timezone
+from agents.alerts.evaluating import evaluate
+from agents.models import Alert
+evaluate(timezone.now())
+print([alert.kind for alert in Alert.objects.filter(state="open")])
+"""
+
+
+def test_a_running_site_whose_broker_was_taken_over_takes_no_letter_any_more_and_says_so(
+    first: Site, second: Site, stage: Stage
+) -> None:
+    first.run("claim_broker")
+    key = stage.key("late")
+    feed, worker = first.feed(), first.worker()
+    until(lambda: consumers(stage) == 1, "the feed follows")
+    second.run("claim_broker", "--adopt", "--reason", "moved")
+    kill_messages(stage, key, 1)
+    assert "the worker ends" in ended(worker)
+    until(lambda: consumers(stage) == 0, "the feed lets go")
+    assert stage.count("DLQ.feed") == 1
+    assert "has taken it over" in first.run("doctor", status=1)
+    assert "broker_adopted" in first.python(ALERTS)
+
+    feed_of_owner(second, stage)
+    until(lambda: stage.count("DLQ.feed") == 0, "the new owner's feed has it")
+    assert "letters 0" in letters_of(first, key) and "letters 1" in letters_of(second, key)
+
+    first.run("claim_broker", "--adopt")
+    until(lambda: consumers(stage) == 1, "it goes on by itself when it is given back")
+    stop(feed)
+    assert "broker_adopted" not in first.python(ALERTS).splitlines()[-1]
+
+
 DIES_BETWEEN = """
 import os, signal
 from broker import site_claim

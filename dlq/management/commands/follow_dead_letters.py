@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
 from agents.services.broker import management
-from agents.services.broker_owner import ForeignBroker, require_own_broker
+from agents.services.broker_owner import ForeignBroker, OwnerWatch, note_owner, require_own_broker
 from agents.services.standing_in import stand_in_at_broker, stand_in_for_alerts
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.errors import BrokerError
@@ -32,10 +32,21 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         self._wait_for_own_broker(stopping)
+        while not stopping.is_set():
+            try:
+                self._follow(stopping)
+            except ForeignBroker as foreign:
+                log.error("feed stands still", reason=str(foreign))
+                self._wait_until_given_back(stopping)
+        log.info("feed stopped")
+
+    def _follow(self, stopping: threading.Event) -> None:
+        """Until it is told to stop. Raises ForeignBroker: another site has taken the broker over."""
         inbox = Inbox()
         account, dla = settings.MA_BROKER_AMQP, settings.MA_DLA_ADDRESS
         consumer = AmqpConsumer(account, dla, dead_letter_queue(FEED), inbox, core=True)
-        feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla)
+        require_own = OwnerWatch(management()).require
+        feed = Feed(consumer, inbox, management(), AmqpPublisher(account), dla, require_own=require_own)
         log.info("feed starts", queue=dead_letter_queue(FEED))
         sweep = Sweep(management(), AmqpBrowser(account), dla)
         feed.start()
@@ -45,12 +56,24 @@ class Command(BaseCommand):
                 close_old_connections()
                 stored = feed.step(timeout=0.0 if more else 1.0)
                 more = sweep.step(timezone.now(), idle=not stored)
-                stand_in_at_broker(timezone.now())
-                stand_in_for_alerts(timezone.now())
+                self._stand_in()
         finally:
             sweep.stop()
             feed.stop()
-        log.info("feed stopped")
+
+    def _stand_in(self) -> None:
+        stand_in_at_broker(timezone.now())
+        stand_in_for_alerts(timezone.now())
+
+    def _wait_until_given_back(self, stopping: threading.Event) -> None:
+        """Nothing is taken from the broker meanwhile, and nothing done there; people are told."""
+        while not stopping.wait(ASK_AGAIN_SECONDS):
+            close_old_connections()
+            try:
+                note_owner(management(), timezone.now())
+                return
+            except (ForeignBroker, BrokerError, OperationalError, InterfaceError):
+                stand_in_for_alerts(timezone.now())
 
     def _wait_for_own_broker(self, stopping: threading.Event) -> None:
         """Before the first dead letter is taken: one that another site's feed should have would be lost to it."""
