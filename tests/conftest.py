@@ -3,12 +3,15 @@
 import os
 import shutil
 from collections.abc import Generator
+from pathlib import Path
+from typing import Any
 
 import django
 import pytest
+from django.db import connection
 
 from deploy import postgres as postgres_program
-from tests import environment
+from tests import environment, migrated
 from tests.costs import Meter
 from tests.services import artemis, postgres, redis_server
 
@@ -55,3 +58,30 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped: install what it needs, or delete it"
     return report
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """What lies in the place of the database is a copy that was put there; the place goes with the session."""
+    return True
+
+
+@pytest.fixture(scope="session")
+def was_migrated() -> bool:
+    """Whether the session got a copy: the migrations take longer than most sessions."""
+    settings = connection.settings_dict
+    if database is None:
+        return migrated.put_file(Path(settings["TEST"]["NAME"]))
+    return migrated.put_database(database.url(connection.creation._get_test_db_name()))
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(was_migrated: bool, django_db_setup: Any, django_db_blocker: Any) -> None:
+    if was_migrated:
+        return
+    with django_db_blocker.unblock():
+        connection.close()
+    if database is None:
+        migrated.keep_file(Path(connection.settings_dict["NAME"]))
+    else:
+        migrated.keep_database(database.url(connection.settings_dict["NAME"]))

@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 
 from broker import site_claim
-from tests import environment
+from tests import environment, migrated
 from tests.dlq.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +28,9 @@ class File:
         self.url = f"sqlite://{folder / 'db.sqlite3'}"
         self._file = folder / "db.sqlite3"
         self._content = b""
+
+    def put(self) -> None:
+        migrated.put_file(self._file)
 
     def keep(self) -> None:
         self._content = self._file.read_bytes()
@@ -45,6 +48,9 @@ class Cluster:
         self._server = os.environ["MA_DATABASE_URL"]
         self._name = ""
         self.url = self._create("template0")
+
+    def put(self) -> None:
+        migrated.put_database(self.url)
 
     def keep(self) -> None:
         self._name = self.url.rpartition("/")[2]
@@ -83,6 +89,7 @@ class Processes:
         if _migrated is None:
             made = File(folder) if os.environ["MA_DATABASE_URL"].startswith("sqlite") else Cluster()
             self.environ["MA_DATABASE_URL"] = made.url
+            made.put()
             self.manage("migrate", "--verbosity", "0")
             code = "from agents.services.broker_owner import site_id; print(site_id())"
             _site = UUID(self.python(code).splitlines()[-1])

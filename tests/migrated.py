@@ -1,0 +1,89 @@
+"""Databases that are migrated already: made once for each state of the migrations, then copied into every session.
+What is copied is migrated again, which changes nothing and takes a tenth of the time."""
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+
+from deploy import postgres
+from deploy.config import REPOSITORY
+from tests.services import cache
+
+# Of older states of the migrations: one goes back and forth between branches.
+KEPT = 8
+
+
+def place(ending: str) -> Path:
+    """Of what the migrations of this source make with the packages that are pinned."""
+    content = hashlib.sha256((REPOSITORY / "constraints.txt").read_bytes())
+    for file in sorted(REPOSITORY.glob("*/migrations/*.py")):
+        content.update(f"{file.relative_to(REPOSITORY)}\0".encode() + file.read_bytes())
+    return cache() / "migrated" / f"{content.hexdigest()[:16]}.{ending}"
+
+
+def put_file(database: Path) -> bool:
+    """Whether there was a copy. Nothing has opened the database yet."""
+    known = place("sqlite3")
+    if not known.exists():
+        return False
+    shutil.copyfile(known, database)
+    os.utime(known)
+    return True
+
+
+def keep_file(database: Path) -> None:
+    with (
+        _scratch("sqlite3") as scratch,
+        closing(sqlite3.connect(database)) as source,
+        closing(sqlite3.connect(scratch)) as target,
+    ):
+        source.backup(target)
+
+
+def put_database(url: str) -> bool:
+    """As `put_file`, into an empty database of PostgreSQL; one that is not there yet is made."""
+    known = place("dump")
+    if not known.exists():
+        return False
+    server, _, name = url.rpartition("/")
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+    _run("pg_restore", "--no-owner", "--exit-on-error", "-d", url, str(known))
+    os.utime(known)
+    return True
+
+
+def keep_database(url: str) -> None:
+    with _scratch("dump") as scratch:
+        _run("pg_dump", "-Fc", "-d", url, "-f", str(scratch))
+
+
+@contextmanager
+def _scratch(ending: str) -> Iterator[Path]:
+    """A file that becomes the copy when it is whole: stages run beside each other."""
+    known = place(ending)
+    known.parent.mkdir(parents=True, exist_ok=True)
+    scratch = known.with_suffix(f".{os.getpid()}")
+    try:
+        yield scratch
+        scratch.replace(known)
+    finally:
+        scratch.unlink(missing_ok=True)
+    by_age = sorted(known.parent.glob(f"*.{ending}"), key=lambda each: each.stat().st_mtime)
+    for old in by_age[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _run(program: str, *arguments: str) -> None:
+    programs = postgres.programs()
+    assert programs is not None, "PostgreSQL runs, so its programs are there"
+    done = subprocess.run([str(programs / program), *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
