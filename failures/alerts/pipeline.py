@@ -1,4 +1,4 @@
-"""Alerts where the pipeline fails, where what it found gets old, and where its archive is damaged."""
+"""Alerts where the pipeline fails, where it is late, and where its archive is damaged."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ from agents.pages.consoles import link
 from failures.archive.damage import damage
 from failures.insights.reading import standing
 
-FAILED, OLD_RESULTS, DAMAGED = "failed", "old", "damaged"
+FAILED, LATE, DAMAGED = "failed", "late", "damaged"
 
 
 def register_kind() -> None:
@@ -24,7 +24,7 @@ def register_kind() -> None:
 
 
 def troubles(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Nothing where it is switched off. `value`: hours since it failed, or since the last that ended well."""
+    """Nothing where it is switched off. `value`: hours since it failed, or since the last that ended well, and 1."""
     found = standing(now)
     if found.off:
         return
@@ -32,14 +32,16 @@ def troubles(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
         run = found.last
         hours = (now - (run.ended_at or now)).total_seconds() / 3600
         yield Observation(FAILED, 1.0 + hours, facts={"why": FAILED, "run": str(run.pk), "state": run.state})
-    if found.old and found.loaded is not None:
-        hours = (now - (found.loaded.ended_at or now)).total_seconds() / 3600
-        yield Observation(OLD_RESULTS, 1.0 + hours, facts={"why": OLD_RESULTS, "run": str(found.loaded.pk)})
+    if found.late_since is not None:
+        hours = (now - found.late_since).total_seconds() / 3600
+        last = str(found.last.pk) if found.last is not None else ""
+        yield Observation(LATE, 1.0 + hours, facts={"why": LATE, "run": last})
 
 
 def _says(facts: Mapping[str, Any], value: float) -> str:
-    if facts["why"] == OLD_RESULTS:
-        return _("What the pipeline found is %(time)s old.") % {"time": duration(round(3600 * (value - 1)))}
+    if facts["why"] != FAILED:
+        text = _("No run of the pipeline has ended well for %(time)s.")
+        return text % {"time": duration(round(3600 * (value - 1)))}
     if facts["state"] == "partial":
         return _("A part of the last run of the pipeline failed.")
     return _("The last run of the pipeline failed.")
@@ -47,17 +49,18 @@ def _says(facts: Mapping[str, Any], value: float) -> str:
 
 PIPELINE = Kind(
     name="pipeline_failed",
-    label=gettext_lazy("Pipeline failed or old"),
+    label=gettext_lazy("Pipeline failed or late"),
     severity=Severity.WARNING,
     limits=Thresholds(1.0, 1.0),
     unit=gettext_lazy("hours since then, and 1"),
     says=_says,
     measure=lambda value: number(value - 1, 1) if value >= 1 else "",
     what_to_do=gettext_lazy(
-        "Its page says why: a stage with its error, and the log. Mend that, then let it run anew. Nothing is lost: the "
-        "next run does what this one did not; protocols that are not archived yet are kept."
+        "The page of the run names the stage, its error and the log; the page Insights says where nothing can run "
+        "here. Fix the cause, then start a run: ./ma manage pipeline run. Nothing is lost: the next run does what this "
+        "one did not. Protocols that are not archived yet are kept, so the database grows."
     ),
-    url=lambda facts: link("pipeline_run", facts["run"]),
+    url=lambda facts: link("pipeline_run", facts["run"]) if facts["run"] else link("insights"),
     observe=troubles,
 )
 

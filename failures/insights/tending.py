@@ -1,6 +1,8 @@
 """What a worker does for the pipeline every few seconds; each step may be done twice."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import structlog
 from django.conf import settings
@@ -18,8 +20,9 @@ log = structlog.get_logger(__name__)
 
 # An installation that never ran it begins with its first night, not at its first start …
 FIRST = timedelta(hours=1)
-# … save where nobody chose the archive: then so long after its first server was made, and the demo has failed by then.
-# A range of the archive ends ten minutes ago.
+# … save where nobody chose the archive: then so long after both its first server and the archive's folder were made,
+# and the demo has failed by then. A range of the archive ends ten minutes ago. The folder counts because an upgraded
+# installation has servers for long: its first start with a pipeline is the one that makes the folder.
 AFTER_FIRST_START = timedelta(minutes=12)
 FORGOTTEN = 20
 
@@ -64,7 +67,16 @@ def _is_first_due(now: datetime) -> bool:
     if not is_default():
         return False
     first = Server.objects.aggregate(first=Min("created_at"))["first"]
-    return first is not None and now - first >= AFTER_FIRST_START
+    return first is not None and now - max(first, _archive_made_at() or first) >= AFTER_FIRST_START
+
+
+def _archive_made_at() -> datetime | None:
+    """Nothing is put into the folder before the first run, so it was changed last when it was made."""
+    try:
+        changed = Path(unquote(urlsplit(settings.MA_ARCHIVE_URL).path)).stat().st_mtime
+    except OSError:
+        return None
+    return datetime.fromtimestamp(changed, UTC)
 
 
 def forget_old(now: datetime) -> int:

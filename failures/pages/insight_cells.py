@@ -6,11 +6,13 @@ from urllib.parse import urlencode
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from agents.pages.amounts import duration, number, size
 from agents.pages.consoles import link
 from agents.pages.visible import visible
+from contract.made_up import HISTORY_KEY
 from failures.pages.protocols import protocols_url
 from failures.pages.urls_of import fingerprint_url
 
@@ -37,6 +39,8 @@ def in_day(day: Any) -> dict[str, str]:
 
 
 def setting_cell(key: str) -> SafeString:
+    if key == HISTORY_KEY:
+        return format_html('{} <span class="tag">{}</span>', linked(key, link("setting", key)), _("made up"))
     return linked(visible(key), link("setting", key)) if key and _is_key(key) else visible(key) or NOTHING
 
 

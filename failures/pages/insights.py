@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Sum
+from django.db.models import Max, Min, Sum
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -19,6 +19,7 @@ from agents.pages.amounts import number, size
 from agents.pages.consoles import link, needs, page
 from agents.pages.streams import AllPlacesTaken, Stream, begin_of, file_response
 from agents.sheets import cell, csv_line
+from contract.made_up import HISTORY_KEY
 from failures.insights.reading import computed, consistent, standing
 from failures.models import FailureDay, InsightTable, PipelineRun, RetentionPlan
 from failures.pages.charts import Bar, bar_chart
@@ -62,6 +63,7 @@ def insights_page(request: HttpRequest) -> HttpResponseBase:
         return {
             "panels": [_panel(SPECS[name], done) for name in TOLD],
             "days": _days_chart(),
+            "made_up": _made_up_days(),
             "plan": _plan_chart(),
             "done": done,
             "others": [spec for name, spec in SPECS.items() if name not in TOLD],
@@ -93,15 +95,44 @@ def _days_chart() -> SafeString | None:
     if last is None:
         return None
     first = last - timedelta(days=DAYS - 1)
-    sums = dict(FailureDay.objects.filter(day__gte=first).values_list("day").order_by("day").annotate(Sum("count")))
+    rows = FailureDay.objects.filter(day__gte=first)
+    sums = dict(rows.values_list("day").order_by("day").annotate(Sum("count")))
+    made_up = dict(
+        rows.filter(setting_key=HISTORY_KEY).values_list("day").order_by("day").annotate(Sum("count")),
+    )
     bars = []
     for offset in range(DAYS):
         day = first + timedelta(days=offset)
-        count = sums.get(day, 0)
+        count, never = sums.get(day, 0), made_up.get(day, 0)
         text = ngettext("%(day)s: %(n)s failure", "%(day)s: %(n)s failures", count)
         about = text % {"day": date_format(day, "DATE_FORMAT"), "n": number(count)}
-        bars.append(Bar(date_format(day, "j M"), count, about, protocols_url(**in_day(day)) if count else ""))
+        if never:
+            text = _("%(day)s, of which made up by the demo: %(n)s")
+            about = text % {"day": about, "n": number(never)}
+        url = protocols_url(**in_day(day)) if count else ""
+        bars.append(Bar(date_format(day, "j M"), count, about, url, never))
     return bar_chart(bars, _("Failures by day"))
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """Days of the chart on which the demo's history says that something failed. Nothing did."""
+
+    first: date
+    last: date
+    count: int
+    setting_url: str
+
+
+def _made_up_days() -> MadeUp | None:
+    last = FailureDay.objects.order_by("-day").values_list("day", flat=True).first()
+    if last is None:
+        return None
+    rows = FailureDay.objects.filter(day__gt=last - timedelta(days=DAYS), setting_key=HISTORY_KEY)
+    found = rows.aggregate(first=Min("day"), last=Max("day"), count=Sum("count"))
+    if found["first"] is None:
+        return None
+    return MadeUp(found["first"], found["last"], found["count"], link("setting", HISTORY_KEY))
 
 
 def _plan_chart() -> SafeString | None:

@@ -1,11 +1,13 @@
 """The data pipeline: off by choice, ready, or not; and how its last run went."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from failures.insights.readiness import is_default
-from failures.insights.reading import standing
+from failures.insights.reading import OLD, standing
 from ma_site.checks.finding import Finding, bad, good, register
+
+HOUR = timedelta(hours=1)
 
 
 @register("pipeline", 95)
@@ -25,7 +27,10 @@ def check(now: datetime) -> Iterator[Finding]:
         says = f"the last run is {found.last.state}: {found.last.problem[:200]}"
         yield bad(says, "./ma manage pipeline status --log")
     elif found.old:
-        yield bad("no run has ended well for more than 36 h", "./ma status; ./ma logs worker; ./ma manage pipeline run")
+        yield bad(
+            f"no run has ended well for more than {OLD // HOUR} h",
+            "./ma status; ./ma logs worker; ./ma manage pipeline run",
+        )
     elif found.loaded is not None:
         yield good(f"last run ended {found.loaded.ended_at:%Y-%m-%d %H:%M}")
     elif not found.says:

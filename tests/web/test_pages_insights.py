@@ -9,10 +9,11 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
 
 from agents.models import LaunchSetting, Pool
 from failures.insights import reading
-from failures.models import BreakerSuggestion, InsightTable, PipelineRun
+from failures.models import BreakerSuggestion, FailureDay, InsightTable, PipelineRun
 from failures.pages.insight_tables import SPECS
 from tests.web.factories import World
 from tests.web.insight_rows import found, run_row
@@ -94,6 +95,28 @@ def test_finished_it_shows_what_was_found_and_leads_to_the_protocols(world: Worl
     assert not any("style" in attrs for _tag, attrs in page.found)
     for target in {each for each in links if each.startswith(("/protocols/", "/insights/", "/settings/"))}:
         assert client.get(target).status_code == 200, target
+
+
+def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
+    client = signed_in(world, "viewer")
+    run = found()
+    assert "made up" not in look(client).text.lower()
+    newest = FailureDay.objects.order_by("-day").values_list("day", flat=True)[0]
+    for back in range(3, 10):
+        day, count = newest - timedelta(days=back), 40
+        FailureDay.objects.create(
+            run=run, setting_key="demo-history", day=day, fingerprint="f" * 40, count=count, messages=3, rank=1,
+            standing="new",
+        )  # fmt: skip
+    page = look(client)
+    days = (newest - timedelta(days=9), newest - timedelta(days=3))
+    first, last = (date_format(day, "DATE_FORMAT") for day in days)
+    assert f"Made up by the demo, from {first} to {last}: 280 failures that never happened" in page.text
+    assert "./ma manage demo_history --remove" in page.text and "/settings/demo-history/" in page.links()
+    assert sum("of which made up by the demo: 40" in attrs.get("aria-label", "") for _, attrs in page.found) == 7
+    assert "demo-history made up" in look(client, "/insights/tables/failure_days/?setting=demo-history").text
+    client.cookies["django_language"] = "ru"
+    assert "Придумано для демонстрации" in look(client).text
 
 
 def test_every_table_has_filters_sorting_pages_and_a_file(world: World) -> None:

@@ -1,5 +1,6 @@
 """What a worker does for the pipeline: nights, old runs; how alerts, health and doctor tell of it."""
 
+import os
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,19 @@ def test_where_nobody_chose_the_archive_it_begins_some_minutes_after_the_first_s
     assert not is_due(noon + timedelta(minutes=12))
 
 
+def test_an_installation_that_was_upgraded_begins_some_minutes_after_its_first_start_with_a_pipeline(
+    settings: Any, tmp_path: Path
+) -> None:
+    settings.MA_PIPELINE = "default"
+    started = NIGHT + timedelta(hours=9)
+    Server.objects.create(name="srv-1", created_at=started - timedelta(days=300))
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    os.utime(folder, (started.timestamp(), started.timestamp()))
+    assert not is_due(started + timedelta(minutes=11))
+    assert is_due(started + timedelta(minutes=12))
+
+
 def test_retention_waits_for_a_default_archive_only_once_a_run_could_begin(settings: Any) -> None:
     assert archive.is_on()
     settings.MA_PIPELINE_SUBMIT = "/nowhere/spark-submit"
@@ -134,16 +148,52 @@ def test_old_runs_go_with_their_files_and_what_they_found_stays(settings: Any) -
     assert FailureTrend.objects.get().run_id == old.pk
 
 
+def block(days: float) -> None:
+    at = timezone.now() - timedelta(days=days)
+    ArchiveBlock.objects.create(kind="protocols", number=1, day=at.date(), first=at, last=at, planned_at=at)
+
+
+def test_once_there_are_blocks_three_days_without_a_good_run_are_an_alert(settings: Any) -> None:
+    def alerts() -> list[str]:
+        return [each.subject for each in PIPELINE.observe(timezone.now(), frozenset())]
+
+    run_row("done", hours=24 * 9)
+    settings.MA_PIPELINE_SUBMIT = "/nowhere/spark-submit"
+    assert alerts() == [], "nothing was ever archived, and nothing can run"
+    block(days=2)
+    (alert,) = PIPELINE.observe(timezone.now(), frozenset())
+    text = PIPELINE.says(alert.facts, alert.value or 0)
+    said = " ".join(text.split())
+    assert said == "No run of the pipeline has ended well for 8 d 23 h.", "also where the runtime went away"
+    run_row("done", hours=1, jobs=["odd_servers"])
+    assert len(alerts()) == 1, "a run of one job does not do a night's work"
+    run_row("done", hours=1)
+    assert alerts() == []
+
+
+def test_blocks_of_which_no_run_ever_ended_well_are_late_too() -> None:
+    run_row("cancelled", hours=1)
+    block(days=2)
+    assert list(PIPELINE.observe(timezone.now(), frozenset())) == []
+    ArchiveBlock.objects.update(planned_at=timezone.now() - timedelta(days=4))
+    values = [each.value or 0 for each in PIPELINE.observe(timezone.now(), frozenset())]
+    assert len(values) == 1 and values[0] > 96
+
+
 @pytest.mark.parametrize(
     ("state", "hours", "subjects"),
     [
         ("done", 1, []), ("cancelled", 1, []), ("failed", 1, ["failed"]), ("partial", 1, ["failed"]),
-        ("dead", 1, ["failed"]), ("done", 40, ["old"]), ("partial", 40, ["failed", "old"]),
+        ("dead", 1, ["failed"]), ("done", 40, []), ("partial", 40, ["failed"]), ("done", 71, []),
+        ("cancelled", 60, ["late"]), ("done", 73, ["late"]), ("partial", 90, ["failed", "late"]),
+        ("dead", 90, ["failed", "late"]),
     ],
 )  # fmt: skip
-def test_an_alert_is_opened_where_it_failed_or_is_old(
+def test_an_alert_is_opened_where_it_failed_or_is_late(
     settings: Any, state: str, hours: int, subjects: list[str]
 ) -> None:
+    block(days=9)
+    run_row("done", hours=hours + 20)
     run = run_row(state, hours=hours)
     found = list(PIPELINE.observe(timezone.now(), frozenset()))
     assert [each.subject for each in found] == subjects
