@@ -1,14 +1,17 @@
 """The commands of ./ma and their options."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from deploy import config as configuration
-from deploy import manage, remembered
+from deploy import disk, manage, remembered
 from deploy.commands import bench, connect, demo, down, logs, status, test, up
 from deploy.config import Config
+from deploy.console import discard_output
 from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.remembered import Choice
@@ -37,8 +40,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Problem as problem:
         print(f"ma: {problem}", file=sys.stderr)
         return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        return _told_of_full_disk(error)
     except KeyboardInterrupt:
         return 130
+
+
+def _told_of_full_disk(error: OSError) -> int:
+    """Of any command; what it printed may be what the disk did not take."""
+    discard_output()
+    print(f"ma: the disk is full: {error}", file=sys.stderr)
+    with suppress(Problem, OSError):
+        layout = Layout(_config("status").data)
+        for line in disk.lines(layout, disk.file_systems(layout)):
+            print(line, file=sys.stderr)
+    return 1
 
 
 def _config(command: str) -> Config:

@@ -14,10 +14,10 @@ def say_if_heard(text: str) -> None:
     try:
         say(text)
     except OSError:
-        _fall_silent()
+        discard_output()
 
 
-def _fall_silent() -> None:
+def discard_output() -> None:
     """What the failed write left in the buffer must not fail once more at exit."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,10 +1,12 @@
 """./ma status: each process by its runner, and the site's own view of its parts."""
 
+import http.client
 import json
+import xmlrpc.client
 from dataclasses import asdict
 from typing import Any
 
-from deploy import leftovers, site_health
+from deploy import disk, leftovers, site_health
 from deploy.config import Config
 from deploy.console import duration, say, table
 from deploy.layout import Layout
@@ -12,10 +14,10 @@ from deploy.runner import ProcessState, Runner
 
 
 def run(config: Config, *, as_json: bool) -> int:
-    """0 where every process that was started runs and the site is well."""
+    """0 where every process that was started runs, the site is well and no disk is full."""
     layout = Layout(config.data)
-    runner = Runner(layout)
-    states = runner.states() if runner.alive() else []
+    states = _states(Runner(layout))
+    disks = disk.file_systems(layout)
     left = [] if states else leftovers.find(layout)
     health = site_health.ask(config) if states else None
     if as_json:
@@ -23,6 +25,7 @@ def run(config: Config, *, as_json: bool) -> int:
             "processes": [asdict(state) for state in states],
             "left_behind": [{"name": leftovers.name(pid), "pid": pid} for pid in left],
             "health": health,
+            "disks": [asdict(each) | {"problem": each.problem} for each in disks],
         }
         say(json.dumps(document, indent=2))
     elif states:
@@ -33,8 +36,19 @@ def run(config: Config, *, as_json: bool) -> int:
         say(f"the process runner was killed; these are left of it: {names}\n./ma down ends them, then ./ma up")
     else:
         say("nothing is running: ./ma up")
-    well = health is not None and health.get("status") == "ok"
+    if not as_json:
+        for line in disk.lines(layout, disks):
+            say(line)
+    well = health is not None and health.get("status") == "ok" and not any(each.problem for each in disks)
     return 0 if states and well and all(_as_wanted(state) for state in states) else 1
+
+
+def _states(runner: Runner) -> list[ProcessState]:
+    """None where the runner does not answer, or stops answering."""
+    try:
+        return runner.states() if runner.alive() else []
+    except (OSError, http.client.HTTPException, xmlrpc.client.Error):
+        return []
 
 
 def summary(health: dict[str, Any] | None) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 from django.db import DatabaseError, connection
 
 from agents.services.signs import sign_of_life
+from ma_site.checks.disk import folder_of_sqlite, problem_at
 from ma_site.checks.finding import Finding, bad, good, register
 
 # Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was told that
@@ -21,7 +22,7 @@ def check(now: datetime) -> Iterator[Finding]:
         passing = [] if vendor == "sqlite" else [name for name in LASTING if _asked(f"SHOW {name}") == "off"]
         sign_of_life("doctor", now)
     except DatabaseError as error:
-        yield bad(f"{vendor} does not do its work: {error}", "Look at MA_DATABASE_URL; then ./ma manage migrate.")
+        yield bad(f"{vendor} does not do its work: {error}", _advice(str(error)))
         return
     if vendor == "sqlite" and told != "wal":
         yield bad(
@@ -34,6 +35,15 @@ def check(now: datetime) -> Iterator[Finding]:
             f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(passing)} is off",
             "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to be stored.",
         )
+
+
+def _advice(error: str) -> str:
+    """SQLite has many words for a full disk; the disk itself has one."""
+    if connection.vendor == "sqlite" and folder_of_sqlite().exists() and problem_at(folder_of_sqlite()):
+        return "Make room on its disk: see “disk” above. The schema is not the cause."
+    if "No space left" in error:
+        return "Make room on the disk of PostgreSQL's machine; leave its data folder and pg_wal alone."
+    return "Look at MA_DATABASE_URL; then ./ma manage migrate."
 
 
 def _asked(question: str) -> str:
