@@ -20,7 +20,11 @@ from ma_site.measuring import measure
 
 # An older row tells of nobody who measures.
 FRESH = timedelta(seconds=20)
-NAMES = {"broker": gettext_lazy("broker"), "redis": "Redis"}
+# Its own sentence for each: a name that is put into a sentence begins it in small letters.
+SILENT = {
+    "broker": gettext_lazy("The broker has not answered for %(time)s."),
+    "redis": gettext_lazy("Redis has not answered for %(time)s."),
+}
 
 
 def register_kinds() -> None:
@@ -42,8 +46,7 @@ def _away(name: str) -> Observe:
 
 
 def _says(facts: Mapping[str, Any], value: float) -> str:
-    text = _("%(component)s has not answered for %(time)s.")
-    return text % {"component": NAMES[facts["component"]], "time": duration(round(value))}
+    return str(SILENT[facts["component"]]) % {"time": duration(round(value))}
 
 
 def _kind(name: str, component: str, label: Any, what_to_do: Any) -> Kind:

@@ -179,7 +179,7 @@ WITHHELD = Kind(
     limits=Thresholds(1.0, 1.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=10)),
     unit=gettext_lazy("1 while it is not sent"),
     says=_withheld,
-    measure=number,
+    measure=lambda value: "",
     what_to_do=gettext_lazy(
         "Its page says what to correct. It runs nowhere meanwhile and its messages wait; all other settings go on."
     ),
@@ -208,7 +208,7 @@ TRIP = Kind(
     limits=Thresholds(1.0, 1.0),
     unit=gettext_lazy("1 while it is off"),
     says=_tripped,
-    measure=number,
+    measure=lambda value: "",
     what_to_do=gettext_lazy(
         "Read the trip's evidence, mend the cause, then switch the setting on. Until then its messages wait."
     ),

@@ -1,22 +1,19 @@
 """What this app watches on the broker: subscriptions that nobody consumes, or that stand still though they are fed; and
-KMAs that are heard and have
-lost their broker; address settings that somebody changed there."""
+KMAs that are heard and have lost their broker; address settings that somebody changed there."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
-from agents.models import Destination, LaunchSetting, RunPhase, Server, Severity, SubscriptionState
-from agents.models import Kind as AgentKind
-from agents.models.server import lost_before
+from agents.models import Destination, LaunchSetting, Severity, SubscriptionState
 from agents.pages.amounts import duration, number
+from agents.services.broker_links import servers_without_broker
 from agents.services.policy_drift import drifting
 from agents.services.policy_drift import is_known as is_policy_known
 from agents.services.subscriptions import fresh_states, is_known
@@ -48,18 +45,9 @@ def _observe(since_of: Callable[[SubscriptionState], datetime | None]) -> Any:
 
 
 def without_broker(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """By what the KMA says itself: it is heard, runs message agents, and none of them is connected."""
-    running = Q(
-        runs__wanted=True,
-        runs__closed_at=None,
-        runs__state__in=(RunPhase.STARTING, RunPhase.RUNNING),
-        runs__activation__setting__kind=AgentKind.MESSAGE,
-    )
-    heard = Server.objects.filter(last_seen_at__gt=lost_before(now))
-    counted = heard.annotate(open=Count("runs", running), fed=Count("runs", running & Q(runs__connected=True)))
-    for server in counted.filter(open__gt=0, fed=0).prefetch_related("pools")[:MOST]:
+    for server, runs in servers_without_broker(now):
         pools = frozenset(pool.pk for pool in server.pools.all())
-        facts = {"server": server.name, "runs": server.open}
+        facts = {"server": server.name, "runs": runs}
         yield Observation(server.name, 1.0, server=server.pk, pools=pools, facts=facts)
 
 

@@ -14,14 +14,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents import panels
-from agents.kma_versions import version_advice, version_problem
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
-from agents.pages.amounts import duration
 from agents.pages.consoles import link, needs, page
 from agents.pages.runs import run_shown
 from agents.pages.server_actions import duty_buttons
+from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.pages.shown import DUTIES, RUNS, Shown, server_shown
-from agents.services.expected import expected_servers
+from agents.services.expected import expected_servers, is_expected
 
 VIEW = "agents.view_server"
 SKEW_TOLERATED_SECONDS = 5.0
@@ -44,6 +43,7 @@ class ServerRow:
     server: Server
     state: Shown
     expected: bool = True
+    note: ServerNote | None = None
     agents: Sequence[OfferedAgent] = ()
     runs: Sequence[RunLink] = ()
 
@@ -68,10 +68,15 @@ class ServerRow:
 
 
 def server_rows(now: datetime) -> list[ServerRow]:
-    """What each says of itself. Three queries."""
-    expected = set(expected_servers().values_list("pk", flat=True))
+    """What each says of itself. Four queries."""
+    expected, unfed = set(expected_servers().values_list("pk", flat=True)), runs_without_broker(now)
     servers = Server.objects.select_related("duty_by").prefetch_related("pools")
-    return [ServerRow(server, server_shown(server, now), server.pk in expected) for server in servers]
+    return [
+        ServerRow(
+            server, server_shown(server, now), server.pk in expected, note_of(server, now, unfed, server.pk in expected)
+        )
+        for server in servers
+    ]
 
 
 def with_content(rows: Collection[ServerRow]) -> list[ServerRow]:
@@ -117,16 +122,6 @@ def server_list(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _version_note(server: Server) -> tuple[str, str] | None:
-    """What is wrong with the version of its KMA, and what to do."""
-    version = server.refused_version
-    return None if version is None else (version_problem(server.name, version), version_advice(version))
-
-
-def _disobeys(server: Server, now: datetime) -> bool:
-    return server.state(now) is ServerState.ALIVE and not server.obeys(now)
-
-
 @require_safe
 @needs(VIEW)
 def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
@@ -141,8 +136,7 @@ def server_page(request: HttpRequest, name: str) -> HttpResponseBase:
     return page(
         request,
         "agents/server.html",
-        version=_version_note(server),
-        disobeying=duration(round(server.seconds_disobeying(now))) if _disobeys(server, now) else "",
+        note=note_of(server, now, runs_without_broker(now), is_expected(server)),
         title=server.name,
         section="servers",
         crumbs=[(_("Servers"), link("servers"))],

@@ -18,6 +18,7 @@ from agents.pages.rows import facts_of
 from agents.pages.runs import run_rows
 from agents.pages.scheduled import scheduled
 from agents.pages.shown import ACTIVATIONS, PROVISIONED, setting_shown, stopping_shown
+from agents.pages.subscription_notes import stopping_note, subscription_alerts
 from agents.pages.withheld import withheld_note
 from agents.services.groups import group_of
 from agents.services.open_runs import open_runs
@@ -65,6 +66,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         schedule=scheduled(setting, now),
         pending=pending_reason(current),
         withheld=withheld_note(setting),
+        stopping=stopping_note(setting, figures.consumers),
+        alerts=subscription_alerts(setting),
         trip=setting.trips.filter(ended_at=None).first() if not setting.enabled else None,
         live_panels=panels.render("setting_live", request, setting),
         whole_panels=panels.render("setting_whole", request, setting),

@@ -34,13 +34,15 @@ class Shown:
 class Facts:
     """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`: its
     breaker switched it off and nobody has switched it on again. `member`: a group starts it. `with_group`: a trip
-    of a member switched its group off. `scheduled`: it has a schedule of its own."""
+    of a member switched its group off. `scheduled`: it has a schedule of its own. `withheld`: it is enabled, and its
+    servers are not sent it."""
 
     started: bool = True
     tripped: bool = False
     member: bool = False
     with_group: bool = False
     scheduled: bool = False
+    withheld: bool = False
 
 
 def stopping_shown(setting: LaunchSetting, consumers: int | None) -> Shown | None:
@@ -57,6 +59,8 @@ def setting_shown(setting: LaunchSetting, open_runs: list[OpenRun], now: datetim
         return Shown(_("not on the broker"), "bad", "warn")
     if not setting.enabled:
         return Shown(_("off by breaker"), "bad", "off") if facts.tripped else Shown(_("off"), "off", "off")
+    if facts.withheld:
+        return Shown(_("not sent to its servers"), "bad", "warn")
     if not facts.started:
         return _not_started(setting, facts)
     wanted = [run for run in open_runs if run.wanted]

@@ -72,7 +72,7 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
     letters = list(DeadLetter.objects.filter(**same)[:BOUND]) if key else [letter] if letter else []
     protocols = list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
     moves = ReplayItem.objects.filter(letter__in=letters).exclude(state=ItemState.PLANNED)
-    items = list(moves.select_related("job__by", "slice").order_by("-pk")[:BOUND])
+    items = list(moves.select_related("job__by", "slice", "letter").order_by("-pk")[:BOUND])
     recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND]) if key else []
     reports = list(LetterReport.objects.filter(**same, result="handled")[:BOUND]) if key else []
     remarks = _remarks(same, letters) if key else []

@@ -23,6 +23,8 @@ from dlq.models import (
     Outcome,
     ReplayItem,
 )
+from dlq.pages.replay_words import is_back
+from dlq.preflight.words import reason
 from dlq.replay.counting import LEFT
 from failures.models import FailureProtocol, RecoveredMessage
 
@@ -118,9 +120,11 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
         ItemState.CANCELLED: _("Cancelled before it was moved (%(action)s)"),
     }
     state = ItemState(item.state)
+    if is_back(item):
+        words[state] = _("Not moved (%(action)s): another consumer had it and let go of it; it is in its queue")
     what = words[state] % {"action": job.get_action_display()} if state in words else _done(item)
     by = job.by.get_username() if job.by else _("unknown person")
-    said = [by, job.reason, item.why if state in words else ""]
+    said = [by, job.reason, reason(item.why) if state in words else ""]
     if state in LEFT and item.outcome and job.action != Action.DISCARD:
         said.append(str(Outcome(item.outcome).label))
     changes = diff_of(edit, hidden) if edit else ()

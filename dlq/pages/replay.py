@@ -87,6 +87,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         steps=steps_of(job, counts),
         problem=words.problem(job),
         why_paused=words.why_paused(job) if job.state == JobState.PAUSED else "",
+        stopping=words.waits_for_consumers(job),
         pace=goes,
         a_second=_a_second(goes),
         waits=words.why_it_waits(job, now),
@@ -99,7 +100,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,
         items=[
-            (item, masks.head_of_body(item.letter), words.item_shown(job, item.state), _outcome(item), reason(item.why))
+            (item, masks.head_of_body(item.letter), _moved(item), _outcome(item), _why(item))
             for item in listed.rows
         ],
         show=show if show in (PLANNED, *SHOWS) else "",
@@ -140,6 +141,14 @@ def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
     items = items.select_related("letter__content", "died_as")
     items = items.defer("letter__content__encoded", "letter__content__properties", "letter__content__annotations")
     return items.filter(SHOWS[show]) if show in SHOWS else items
+
+
+def _moved(item: ReplayItem) -> Shown:
+    return words.BACK if words.is_back(item) else words.item_shown(item.job, item.state)
+
+
+def _why(item: ReplayItem) -> str:
+    return _("another consumer had it and let go of it") if words.is_back(item) else reason(item.why)
 
 
 def _outcome(item: ReplayItem) -> Shown | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Count
 from django.utils.formats import time_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from agents.pages.amounts import number
 from agents.pages.consoles import Text
@@ -17,7 +17,7 @@ from agents.pages.shown import Shown
 from agents.pages.visible import visible
 from dlq.editing.rules import rule_of, told
 from dlq.masking import Masks
-from dlq.models import Action, ItemState, Outcome, ReplayItem, ReplayJob
+from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob
 from dlq.pages.edit_rule_form import WORDS
 from dlq.pages.shown import ITEMS
 from dlq.preflight import judgement
@@ -25,7 +25,7 @@ from dlq.preflight.words import reason
 from dlq.replay.activity import WALKING, reason_to_wait
 from dlq.replay.counting import waiting_of
 from dlq.replay.ladder import step_size
-from dlq.replay.stopping import CONSUMERS_OPEN
+from dlq.replay.stopping import CONSUMERS_OPEN, STOPPING
 
 # What goes before an agent again, so that something becomes of it.
 WITH_OUTCOMES = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
@@ -89,6 +89,14 @@ def moved_word(job: ReplayJob) -> str:
         Action.PUT_BACK: _("put back"),
         Action.EDIT: _("edited and given back"),
     }[Action(job.action)]
+
+
+BACK = Shown(gettext_lazy("not moved, in its queue again"), "warn", "letter")
+
+
+def is_back(item: ReplayItem) -> bool:
+    """Another consumer had the letter and let go of it: nobody took it, it is in its queue."""
+    return item.state == ItemState.TAKEN_ELSEWHERE and item.letter.state == LetterState.DEAD
 
 
 def item_shown(job: ReplayJob, state: str) -> Shown:
@@ -204,6 +212,13 @@ def why_paused(job: ReplayJob) -> str:
     return f"{text % {'n': number(count)}} {servers}"
 
 
+def waits_for_consumers(job: ReplayJob) -> bool:
+    """Its setting is disabled and not stopped: nobody may say that what it moves waits there."""
+    if job.state == JobState.PAUSED:
+        return bool(job.pause_reason.get("code") == CONSUMERS_OPEN)
+    return job.state in OPEN_JOBS and job.wait_reason.partition(":")[0] == STOPPING
+
+
 def problem(job: ReplayJob) -> str:
     """What the engine wrote down, in words; what is the broker's stays as it is."""
     if job.problem in STOPS:
@@ -215,8 +230,9 @@ def problem(job: ReplayJob) -> str:
     if match := _HELD.fullmatch(job.problem):
         count = int(match[1])
         text = ngettext(
-            "%(n)s message is in delivery to another consumer of %(queue)s.",
-            "%(n)s messages are in delivery to another consumer of %(queue)s.",
+            "%(n)s message is in delivery to another consumer of %(queue)s. Close that consumer, then replay it again.",
+            "%(n)s messages are in delivery to another consumer of %(queue)s. Close that consumer, then replay them "
+            "again.",
             count,
         )
         return text % {"n": number(count), "queue": match[2]}

@@ -13,7 +13,7 @@ from dlq.preflight.judgement import Warning
 
 
 def reason(code: str) -> str:
-    """Why letters are left out."""
+    """Why letters are left out, could not be moved, or came into a job later (`ReplayItem.why`)."""
     words = {
         skipping.GONE: _("not in the queue any more"),
         skipping.HELD: _("in delivery to another consumer"),
@@ -25,6 +25,9 @@ def reason(code: str) -> str:
         skipping.NO_ID: _("somebody sent them to the dead-letter queue: they never were in a subscription"),
         skipping.OTHER_BROKER: _("they died at another broker"),
         skipping.NO_SUBSCRIPTION: _("the subscription that should get them is not there"),
+        "stuck": _("the broker left it in its queue at each try"),
+        "refused": _("the broker refused the move"),
+        "late": _("dead-lettered while the job was moving its neighbours"),
     }
     return words.get(code) or reason_of_edit(code) or code
 

@@ -109,14 +109,8 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
         if server.last_seen_at is None:
             why = _("was never heard: start a KMA with its token, or delete the server")
             found.append(Need("warn", "new", server.name, why, url, look))
-        elif server.state(now) is ServerState.SILENT:
-            why = _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)}
-            found.append(Need("bad", "silent", server.name, why, url, look))
-        elif not server.obeys(now):
-            why = _("heard, but has not taken the desired state for %(time)s") % {
-                "time": duration(round(server.seconds_disobeying(now)))
-            }
-            found.append(Need("bad", "silent", server.name, why, url, look))
+        elif row.note:
+            found.append(Need("bad", "silent", server.name, row.note.says, url, look))
         elif server.duty != Duty.ACTIVE:
             found.append(_on_other_duty(server, url, now))
         elif server.spool_full:

@@ -14,11 +14,11 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
-from agents.kma_versions import version_advice, version_problem
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
-from agents.pages.amounts import coarse, duration, number
+from agents.pages.amounts import coarse, number
 from agents.pages.consoles import link, needs, page
 from agents.pages.figures import broker_away_since, message_count
+from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.services.broker import management
 from agents.services.expected import expected_servers
 from agents.services.patience import bounded
@@ -58,7 +58,8 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
         _unknown(),
         *_unreadable(),
         *_undelivered(),
-        _provisioning(now),
+        _provisioning(),
+        *_changed_addresses(now),
         *_records(now),
         _retention(now),
         pipeline_part(now),
@@ -248,20 +249,27 @@ def _undelivered() -> list[Part]:
     return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
 
 
-def _provisioning(now: datetime) -> Part:
+def _provisioning() -> Part:
     failed = list(LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True))
     name = _("Settings on the broker")
     if failed:
         says = _("could not be made: %(keys)s") % {"keys": ", ".join(failed[:10])}
         return Part(name, DEGRADED, says, _("Each setting's page says why."), url=link("settings") + "?state=problem")
-    if rows := drifting(now):
-        says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
-        todo = _(
-            "Somebody changed address settings on the broker. Open the destination to write the wanted values or to "
-            "adopt the found ones; for an address of the MA itself: ./ma manage provision."
-        )
-        return Part(name, DEGRADED, says, todo, rows[0].differs_since, link("agents_destination_changelist"))
     return Part(name, OK, _("as wanted"), url=link("settings"))
+
+
+def _changed_addresses(now: datetime) -> list[Part]:
+    """Nothing while there is none. Beside settings that could not be made: one does not hide the other."""
+    rows = drifting(now)
+    if not rows:
+        return []
+    says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
+    todo = _(
+        "Somebody changed address settings on the broker. Open the destination to write the wanted values or to "
+        "adopt the found ones; for an address of the MA itself: ./ma manage provision."
+    )
+    url = link("agents_destination_changelist")
+    return [Part(_("Address settings on the broker"), DEGRADED, says, todo, rows[0].differs_since, url)]
 
 
 def _records(now: datetime) -> list[Part]:
@@ -316,18 +324,17 @@ def _alerts(now: datetime) -> Part:
 
 
 def _servers(now: datetime) -> list[Part]:
-    expected = set(expected_servers().values_list("pk", flat=True))
-    return [_server(server, server.pk in expected, now) for server in Server.objects.all()]
+    expected, unfed = set(expected_servers().values_list("pk", flat=True)), runs_without_broker(now)
+    return [
+        _server(server, server.pk in expected, note_of(server, now, unfed, server.pk in expected), now)
+        for server in Server.objects.all()
+    ]
 
 
-def _server(server: Server, expected: bool, now: datetime) -> Part:
+def _server(server: Server, expected: bool, note: ServerNote | None, now: datetime) -> Part:
     url, state = link("server", server.name), server.state(now)
-    if state is ServerState.ALIVE and not server.obeys(now):
-        says = _("heard, but has not taken the desired state for %(time)s") % {
-            "time": duration(round(server.seconds_disobeying(now)))
-        }
-        todo = _("What is enabled or disabled has no effect there. The logs of the site and of its KMA say why.")
-        return Part(server.name, DOWN, says, todo, server.last_seen_at, url)
+    if note:
+        return Part(server.name, DOWN, note.says, note.what_to_do, server.last_seen_at, url)
     if state is ServerState.ALIVE:
         records = ngettext("%(n)s record in its spool", "%(n)s records in its spool", server.spool_rows)
         says = records % {"n": number(server.spool_rows)}
@@ -336,14 +343,5 @@ def _server(server: Server, expected: bool, now: datetime) -> Part:
     if not expected:
         todo = _("It is in no pool and has no valid token. Delete it if it is gone for good.")
         return Part(server.name, UNUSED, state.label, todo, server.last_seen_at, url)
-    if server.refused_version is not None:
-        says, todo = version_problem(server.name, server.refused_version), version_advice(server.refused_version)
-        return Part(server.name, DOWN, says, todo, server.last_seen_at, url)
-    if state is ServerState.SILENT:
-        todo = _(
-            "Is its KMA running? It keeps its records and goes on with its runs while it cannot reach us. "
-            "If it is gone for good, delete the server."
-        )
-        return Part(server.name, DOWN, state.label, todo, server.last_seen_at, url)
     todo = _("Start a KMA with its token, or delete the server.")
     return Part(server.name, DEGRADED, state.label, todo, url=url)

@@ -10,7 +10,7 @@ from agents.models import LaunchSetting, RunPhase, ServerState
 from agents.pages.consoles import link
 from agents.pages.figures import Figures, figures_for
 from agents.pages.rows import facts_of
-from agents.pages.shown import Facts, Shown, at_work, setting_shown
+from agents.pages.shown import Facts, Shown, at_work, setting_shown, stopping_shown
 from agents.services.open_runs import OpenRun, open_runs
 from agents.services.partial import is_partial
 from contract.properties import DEAD_LETTER_PREFIX
@@ -110,7 +110,8 @@ def _row(setting: LaunchSetting, runs: list[OpenRun], facts: Facts, figures: Fig
         dotted.sort(key=lambda pair: TONES.index(pair[0]))
     return SettingRow(
         setting=setting,
-        state=setting_shown(setting, runs, now, facts),
+        state=stopping_shown(setting, None if figures.stale else figures.consumers)
+        or setting_shown(setting, runs, now, facts),
         facts=facts,
         partial=is_partial(runs, now),
         dots=[Dot(tone, _label(run, now)) for tone, run in dotted[:MOST_DOTS]],

@@ -10,10 +10,10 @@
         try { return localStorage.getItem(PAUSED) === "1"; } catch { return false; }
     }
 
-    // As ma_site.formats: `21 Nov 2026, 14:35:16`, with the zone where the time is long.
-    function written(instant, time) {
+    // As ma_site.formats: `21 Nov 2026, 14:35:16 UTC`. A time that people read to each other has its zone.
+    function written(instant) {
         const month = instant.toLocaleString(language, {month: "short"}).slice(0, 3);
-        const clock = instant.toLocaleString(language, {timeStyle: time});
+        const clock = instant.toLocaleString(language, {timeStyle: "long"});
         return instant.getDate() + " " + month + " " + instant.getFullYear() + ", " + clock;
     }
 
@@ -21,8 +21,8 @@
         scope.querySelectorAll("time[datetime]").forEach(function (element) {
             const instant = new Date(element.dateTime);
             if (!isNaN(instant)) {
-                element.title = written(instant, "long");
-                if (element.dataset.show === "local") element.textContent = written(instant, "medium");
+                element.title = written(instant);
+                if (element.dataset.show === "local") element.textContent = element.title;
             }
         });
     }

@@ -102,6 +102,12 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         self._call("POST", f"{self._session}/window/rect", {"width": width, "height": height})
 
+    def narrow(self, width: int, height: int) -> None:
+        """The page as wide as that: a window is never narrower than 500 px, a phone is."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
+        self._call("POST", f"{self._session}/goog/cdp/execute", command)
+
     def log(self) -> list[dict[str, Any]]:
         """What the console of the browser says since the last call; violations of the CSP among it."""
         entries: list[dict[str, Any]] = self._call("POST", f"{self._session}/se/log", {"type": "browser"})

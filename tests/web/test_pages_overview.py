@@ -303,6 +303,8 @@ def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pyte
 
     silent.last_seen_at = timezone.now()
     silent.save()
+    assert "Health degraded" in looked_at(client, "/health/").text, "heard, and without the broker"
+    silent.runs.update(connected=True)
     assert "Health ok" in looked_at(client, "/health/").text
 
     Pool.objects.get(name="main").servers.add(Server.objects.get(name="srv-5"))

@@ -1,0 +1,136 @@
+"""What pages say of trouble: each state of tests/web/trouble_rows.py is told where people look, with what to do."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from agents.models import Server
+from tests.web.factories import World
+from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
+from tests.web.trouble_rows import make_trouble
+
+RUSSIAN = {"accept-language": "ru"}
+
+
+@pytest.fixture
+def pages(world: World, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    broker_answers(monkeypatch, broker_figures(consumers=2))
+    return make_trouble(world)
+
+
+@pytest.fixture
+def client(world: World, pages: dict[str, str]) -> Client:
+    heard = Server.objects.filter(last_seen_at__gt=timezone.now() - timedelta(minutes=1))
+    heard.update(last_seen_at=timezone.now() + timedelta(minutes=5))
+    return signed_in(world, "chief")
+
+
+def test_a_server_that_lost_the_broker_says_so_wherever_it_is_shown(client: Client, pages: dict[str, str]) -> None:
+    lost = "ot connected to the broker: 1 instance gets no messages"
+    for path in (pages["server kma-without-broker"], "/servers/", "/health/", "/"):
+        assert lost in looked_at(client, path).text, path
+    assert "KMA_AMQP_URL" in looked_at(client, pages["server kma-without-broker"]).text
+
+
+def test_a_kma_of_another_version_is_told_on_every_page_that_calls_it_silent(
+    client: Client, pages: dict[str, str]
+) -> None:
+    for path in (pages["server kma-too-old"], "/servers/", "/health/", "/"):
+        assert "The KMA of kma-too-old is too old for this site" in looked_at(client, path).text, path
+
+
+def test_a_silent_server_s_page_says_what_to_do(client: Client) -> None:
+    assert "Is its KMA running?" in looked_at(client, "/servers/srv-4/").text
+
+
+def test_a_setting_that_is_not_sent_is_never_called_running(
+    client: Client, pages: dict[str, str], world: World
+) -> None:
+    """Its runs of before are reported as running until their servers have ended them."""
+    world.runs["mail-send", "srv-1"].withheld_because = "parameters_too_deep"
+    world.runs["mail-send", "srv-1"].save()
+
+    text = looked_at(client, pages["setting that is withheld"]).text
+    assert text.index("not sent to its servers") < text.index("Not sent to its servers.")
+    attention = looked_at(client, "/").text.partition("Needs you")[2].partition("Settings")[0]
+    assert "mail-send not sent to its servers" in attention
+
+
+def test_the_page_of_a_setting_tells_what_an_alert_of_its_subscription_tells(
+    client: Client, pages: dict[str, str]
+) -> None:
+    stalled = looked_at(client, pages["setting whose subscription stalled"]).text
+    unfed = looked_at(client, pages["setting that nobody consumes"]).text
+    assert "nothing was acknowledged for 17 min" in stalled and "disable and enable the setting" in stalled
+    assert "has had no consumer for 17 min" in unfed and "Its messages wait and are not lost." in unfed
+
+
+def test_a_disabled_setting_says_who_may_still_process_its_messages(client: Client, pages: dict[str, str]) -> None:
+    text = looked_at(client, pages["setting that is stopping"]).text
+    assert "2 consumers of its subscription are still open and may process messages" in text
+    listed = looked_at(client, "/settings/").text
+    assert "stock-sync stopping, 2 consumers open" in listed
+
+
+def test_what_was_changed_on_the_broker_is_told_beside_what_could_not_be_made(client: Client) -> None:
+    text = looked_at(client, "/health/").text
+    assert "could not be made: prices-import" in text
+    assert "not in sync: shop.orders" in text
+
+
+def test_the_page_of_retention_promises_nothing_that_it_deletes(client: Client) -> None:
+    text = looked_at(client, "/retention/").text
+    assert "Counts of failures and dead letters stay." not in text
+    assert "Dead letters that are still in their queues stay whole" in text
+
+
+def test_an_alert_shows_no_number_that_says_nothing(client: Client, pages: dict[str, str]) -> None:
+    assert "Value" not in looked_at(client, pages["alert setting_withheld"]).text
+    assert "Value 5 min" in looked_at(client, pages["alert broker_away"]).text
+
+
+def test_a_sentence_of_an_alert_begins_as_a_sentence(
+    client: Client, pages: dict[str, str], world: World
+) -> None:
+    russian = signed_in(world, "chief", headers=RUSSIAN)
+    for path in (path for name, path in pages.items() if name.startswith("alert ")):
+        for reader in (client, russian):
+            crumbs = looked_at(reader, path).text
+            says = crumbs.partition("› Alerts › ")[2] or crumbs.partition("› Тревоги › ")[2]
+            first = says.strip("“«")[0]
+            assert first.isupper() or says.startswith(("“", "«", "srv-")), (path, says[:60])
+
+
+def test_a_job_that_waits_for_consumers_never_promises_that_messages_wait(
+    client: Client, pages: dict[str, str]
+) -> None:
+    promise = "waits in its subscription until it is switched on"
+    for name in ("paused by consumers", "waiting for consumers"):
+        text = looked_at(client, pages[f"job {name}"]).text
+        assert promise not in text, name
+    assert promise in looked_at(client, pages["job failed on what others hold"]).text
+
+
+def test_a_job_that_others_hold_up_says_what_to_do(client: Client, pages: dict[str, str]) -> None:
+    text = looked_at(client, pages["job failed on what others hold"]).text
+    assert "Close that consumer, then replay them again." in text
+
+
+def test_a_letter_that_is_in_its_queue_again_is_not_told_as_taken(client: Client, pages: dict[str, str]) -> None:
+    row = pages["job of every end, taken_elsewhere"]
+    listed = looked_at(client, row).text.partition("Letter by letter")[2]
+    assert listed.count("taken elsewhere") == 1
+    assert "not moved, in its queue again" in listed and "another consumer had it and let go of it" in listed
+
+    case = looked_at(client, pages["letter that came back"]).text
+    assert "another consumer had it and let go of it; it is in its queue" in case
+    assert "Taken by another consumer" not in case
+
+
+def test_why_a_letter_stayed_is_told_in_words(client: Client, pages: dict[str, str]) -> None:
+    listed = looked_at(client, pages["job of every end"]).text
+    assert "the broker left it in its queue at each try" in listed and "stuck" not in listed
+    case = looked_at(client, pages["letter that stayed"]).text
+    assert "the broker left it in its queue at each try" in case and "stuck" not in case
