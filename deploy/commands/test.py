@@ -1,4 +1,5 @@
-"""./ma test: installs what the tests need and runs every stage, also after one has failed."""
+"""./ma test: installs what the tests need and runs every stage, also after one has failed. --night runs what a change
+breaks less often, --long the campaigns of hours."""
 
 import os
 import subprocess
@@ -50,6 +51,8 @@ CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_ki
 # Folders with a stage of their own, so that the lanes end at about the same time.
 APART = ("tests/pipeline", "tests/acceptance", "tests/dlq", "tests/kma")
 
+POSTGRESQL = {"MA_TEST_DATABASE": "postgresql"}
+
 EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
     Stage("mypy", ("mypy",)),
@@ -57,8 +60,8 @@ EVERYTHING = (
     Stage("tests", ("pytest", "tests", *(f"--ignore={folder}" for folder in APART))),
     Stage(
         "tests, PostgreSQL",
-        (*PYTEST, "tests/web", "tests/pipeline/test_archive_of_the_ma.py"),
-        {"MA_TEST_DATABASE": "postgresql"},
+        (*PYTEST, "tests/web", "tests/pipeline/test_archive_of_the_ma.py", "-m", "both_databases"),
+        POSTGRESQL,
         lane=1,
     ),
     Stage("tests, pipeline", (*PYTEST, "tests/pipeline"), lane=1),
@@ -68,10 +71,17 @@ EVERYTHING = (
     Stage("tests, KMA", (*PYTEST, "tests/kma"), lane=2),
 )
 
+NIGHT = (
+    Stage("pages and services, PostgreSQL", (*PYTEST, "tests/web", "tests/browser"), POSTGRESQL),
+    Stage("dead letters, PostgreSQL", (*PYTEST, "tests/dlq"), POSTGRESQL, lane=1),
+)
+
 
 def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
-    """Everything; with arguments only pytest with these; campaigns of hours with --long."""
-    given = tuple(argument for argument in arguments if argument != "--long")
+    """Everything; with arguments only pytest with these; --night and --long as the module says."""
+    given = tuple(argument for argument in arguments if argument not in ("--long", "--night"))
+    if "--night" in arguments:
+        return NIGHT if not given else (Stage("tests", ("pytest", *given), POSTGRESQL),)
     if "--long" in arguments:
         command = ("pytest", "--timeout=0", *(given or CAMPAIGNS))
         return (Stage("campaigns", command, {"MA_TEST_LONG": "1"}),)

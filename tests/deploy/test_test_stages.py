@@ -6,7 +6,7 @@ import pytest
 from deploy import config as configuration
 from deploy import distribution
 from deploy.commands import test as commands
-from deploy.commands.test import EVERYTHING, Result, Stage, stages
+from deploy.commands.test import EVERYTHING, POSTGRESQL, Result, Stage, stages
 from tests.services import pictures
 
 
@@ -63,6 +63,13 @@ def test_arguments_go_to_pytest_alone() -> None:
     (stage,) = stages(("tests/unit", "-k", "breaker"))
     assert stage.command == ("pytest", "tests/unit", "-k", "breaker")
     assert stage.settings == {}
+
+
+def test_what_runs_on_one_database_only_runs_on_the_other_one_at_night() -> None:
+    by_day = [stage for stage in EVERYTHING if stage.settings == POSTGRESQL]
+    assert [stage.command[-2:] for stage in by_day] == [("-m", "both_databases")]
+    at_night = [word for stage in stages(("--night",)) for word in stage.command if stage.settings == POSTGRESQL]
+    assert {"tests/web", "tests/browser", "tests/dlq"} <= set(at_night) and "-m" not in at_night
 
 
 def test_long_campaigns_have_no_time_limit() -> None:

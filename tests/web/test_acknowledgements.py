@@ -33,6 +33,8 @@ from failures.retention.aged import AGED, ANSWERS
 from tests.web.rows import api_client, heartbeat, make_alive, make_person, make_setting
 from tests.web.teams import teammate
 
+pytestmark = pytest.mark.both_databases
+
 URL = "/api/v1/acknowledgements/"
 JMS = "ID:1-2-3"
 

@@ -20,6 +20,8 @@ from failures.retention.aged import AGED, ANSWERS
 from kma import open_deliveries, open_recovery
 from tests.web.rows import api_client, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 ENDED, OPEN = 20_000, 200
 
 

@@ -22,7 +22,7 @@ from tests.web.rows import heartbeat
 from tests.web.test_acknowledgements import House
 from tests.web.test_failures_intake_at_once import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 TRANSACTIONS = ("BEGIN", "SAVEPOINT", "RELEASE", "ROLLBACK")
 

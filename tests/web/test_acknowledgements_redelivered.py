@@ -15,6 +15,8 @@ from contract.acknowledging import EndState
 from tests.web.rows import api_client, make_alive
 from tests.web.test_acknowledgements import House, post, row
 
+pytestmark = pytest.mark.both_databases
+
 SILENT = timedelta(hours=1)
 
 

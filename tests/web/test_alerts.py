@@ -28,7 +28,7 @@ from tests.web.rows import NOW
 from tests.web.test_failures_intake_at_once import at_once
 from tests.web.test_notices import target_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 MINUTE = timedelta(minutes=1)
 AT_ONCE = Thresholds(80.0, 60.0)
 

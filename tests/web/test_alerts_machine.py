@@ -29,6 +29,8 @@ from agents.services.webhook import Undelivered
 from tests.web.alerts import LIMITS, heat
 from tests.web.rows import NOW
 
+pytestmark = pytest.mark.both_databases
+
 SUBJECTS = ("oven", "stove")
 SECOND = timedelta(seconds=1)
 subjects = st.sampled_from(SUBJECTS)

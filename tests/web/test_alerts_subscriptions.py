@@ -28,7 +28,7 @@ from tests.broker.houses import Owner
 from tests.services import ArtemisService
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 

@@ -16,7 +16,7 @@ from agents.services.settings import Refused, enable_setting
 from agents.services.starting import run_now
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_person, make_setting
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 AGENTS = ("shop.prices", "shop.report", "demo.scripted")
 

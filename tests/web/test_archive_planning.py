@@ -24,7 +24,7 @@ from failures.retention.keepers import Picked
 from tests.web import retention_rows as rows
 from tests.web.insight_rows import run_row
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

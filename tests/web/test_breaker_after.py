@@ -37,7 +37,7 @@ from tests.web.reports import Spool
 from tests.web.rows import NOW, heartbeat, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 LATER = NOW + timedelta(seconds=10)
 
 

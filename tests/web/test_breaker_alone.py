@@ -11,7 +11,7 @@ from agents.services.tending import tend
 from tests.web.rows import NOW, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

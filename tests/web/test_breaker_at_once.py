@@ -17,7 +17,7 @@ from tests.web.rows import NOW, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
 from tests.web.test_failures_intake_at_once import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 ROUNDS = range(3)
 
 

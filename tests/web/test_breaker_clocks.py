@@ -17,7 +17,7 @@ from tests.web.reports import Spool
 from tests.web.rows import NOW, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 AHEAD = NOW + timedelta(hours=1)
 
 

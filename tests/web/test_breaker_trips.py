@@ -27,7 +27,7 @@ from tests.web import reports
 from tests.web.reports import Spool
 from tests.web.rows import NOW, heartbeat, make_alive, make_setting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

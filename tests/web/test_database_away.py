@@ -13,6 +13,8 @@ import requests
 from deploy import postgres
 from tests.web.real_site import PATIENCE, ROOT, Site, real_site, until
 
+pytestmark = pytest.mark.both_databases
+
 HOST = {"Host": "testserver"}
 # A session or a token sends the site to its database; the session need not exist.
 SIGNED_IN = HOST | {"Cookie": f"sessionid={'a' * 32}"}

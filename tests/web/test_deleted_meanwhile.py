@@ -15,7 +15,7 @@ from agents.services.settings import group_of as real_group_of
 from tests.web.launching import enabled, group_of
 from tests.web.rows import api_client, make_setting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ from tests.services import ArtemisService
 from tests.web.pages import looked_at
 from tests.web.rows import NOW, api_client, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:

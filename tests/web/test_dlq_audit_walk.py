@@ -19,7 +19,7 @@ from dlq.models.waiting import WaitingAction
 from dlq.pages.audit_words import ACTIONS
 from tests.web import letters, reports
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 # What changes nothing of letters: a look before, and the filters that somebody keeps for themselves.
 NO_ACTION = frozenset(
     {

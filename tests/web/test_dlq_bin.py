@@ -18,7 +18,7 @@ from dlq.letter_queues import LetterQueues
 from dlq.models import AuditEntry, DeadLetter, ItemState, JobState, LetterState, ReplayItem, ReplayJob
 from tests.web import letters, reports
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 class Broker:

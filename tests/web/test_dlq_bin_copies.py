@@ -13,7 +13,7 @@ from dlq.models import AuditEntry, DeadLetter, LetterEdit, ReplayItem, ReplayJob
 from tests.web import letters, reports
 from tests.web.test_dlq_jobs_command import told
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 CODE = "edited_copy_sent"
 PUT_BACK = {"setting": "orders", "action": "put_back"}
 

@@ -15,7 +15,7 @@ from failures.intake import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ from failures.unresolved import unresolved
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 NAME, SECRET, KEY = "customer", "Änne-Müller-4711", "ID:Änne-Müller-4711/1"
 OTHER = "ID:other"
 

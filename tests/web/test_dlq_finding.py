@@ -15,7 +15,7 @@ from tests.web import letters, reports
 from tests.web.rows import api_client, make_person, make_setting
 from tests.web.teams import teammate
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from django.db import connection
 from dlq.given_rows import INSTANT, QUEUE, WHOLE, given_rows, type_of
 from dlq.models import DeadLetter
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 def rows(columns: dict[str, str], given: list[tuple[object, ...]]) -> list[tuple[object, ...]]:

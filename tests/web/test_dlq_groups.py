@@ -22,7 +22,7 @@ from tests.web.pages import looked_at, signed_in
 from tests.web.rows import api_client, make_setting
 from tests.web.teams import teammate
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 KEY = "orders-export"
 FAULT, OTHER = "v1:aaaa", "v1:bbbb"
 

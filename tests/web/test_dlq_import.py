@@ -23,7 +23,7 @@ from tests.web import letters, reports
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.test_pages_edit_letter import fields
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 LINE = '{"body": {"text": "{\\"sum\\": 1}"}, "message": {"properties": [{"name": "n", "type": "short", "value": 3}]}}'
 MAY = ("dlq.view_deadletter", "dlq.import_letters")

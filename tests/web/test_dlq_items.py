@@ -11,7 +11,7 @@ from dlq.replay.item_rows import write_items
 from dlq.replay.planned import planned_of
 from tests.web import letters
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 RELEASED = {state for state in ItemState.values if state not in ("planned", "given_back")}
 
 

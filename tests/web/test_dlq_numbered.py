@@ -6,7 +6,7 @@ from dlq.models import LetterState
 from dlq.numbered import letters_numbered
 from tests.web import letters
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 def test_letters_are_found_by_their_numbers_in_one_queue_of_one_broker() -> None:

@@ -11,7 +11,7 @@ from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 from tests.web.test_failures_intake_at_once import at_once
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.web.pages import looked_at, signed_in
 from tests.web.reports import AT
 from tests.web.test_dlq_outcomes import outcomes, report
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 MOVED = AT + timedelta(minutes=5)
 
 

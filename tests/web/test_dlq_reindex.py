@@ -17,7 +17,7 @@ from dlq.search.storing import catch_up
 from tests.web.reports import setting as make_orders
 from tests.web.test_dlq_words_lost import EMPTY, found, letter, manage, run_sql
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from dlq.replay.scopes import frozen
 from dlq.replay.steps import run_step
 from tests.web import letters, reports
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
 @pytest.fixture

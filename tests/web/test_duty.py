@@ -11,6 +11,8 @@ from agents.services.planning import plan_open_activations
 from agents.services.settings import Refused, disable_setting, enable_setting
 from tests.web.rows import NOW, make_alive, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 HOUR = timedelta(hours=1)
 
 

@@ -17,6 +17,8 @@ from failures.intake import accept_batch
 from tests.web.reports import AT, Spool, closing, message, protocol, recovered, run_of
 from tests.web.rows import NOW, make_alive, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 LATER = NOW + timedelta(seconds=1)
 
 

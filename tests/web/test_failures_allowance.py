@@ -17,6 +17,8 @@ from failures.models import FailureProtocol, IntakeDebt, SpoolMark
 from tests.web import reports
 from tests.web.reports import Spool
 
+pytestmark = pytest.mark.both_databases
+
 URL = "/api/v1/protocols/"
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LIMITS = Limits(rows=60, bytes=6000)

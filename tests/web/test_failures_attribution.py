@@ -18,7 +18,7 @@ from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 from tests.web.test_failures_intake import post
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 PAGES = "failures.view_failureprotocol"
 
 

@@ -11,7 +11,7 @@ from failures.models import FailureDelta, FailureProtocol
 from failures.tallies.noting import deltas
 from tests.web.factories import HOSTILE, World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 ODD = {"text": "a\tb\\N\\.\n\r'\"; \u2028 é 😀", "none": None, "list": [1, 2.5, True, {"x": []}], "": ""}
 
 

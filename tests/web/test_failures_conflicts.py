@@ -19,7 +19,7 @@ from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.reports import AT, Spool
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture

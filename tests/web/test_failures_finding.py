@@ -22,7 +22,7 @@ from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.reports import AT
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 ACTIVATIONS = [UUID(int=n + 1) for n in range(3)]
 Row = FailureProtocol
 

@@ -19,7 +19,7 @@ from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, Sp
 from tests.web import reports
 from tests.web.reports import AT, Spool
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 URL = "/api/v1/protocols/"
 
 

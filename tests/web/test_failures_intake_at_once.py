@@ -18,7 +18,7 @@ from failures.models import FailureProtocol, RecoveredMessage, SpoolMark
 from tests.web import reports
 from tests.web.reports import AT, Spool
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 def at_once(*tasks: Callable[[], Any]) -> list[Any]:

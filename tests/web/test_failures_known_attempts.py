@@ -12,7 +12,7 @@ from failures.intake import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture

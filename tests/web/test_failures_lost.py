@@ -23,7 +23,7 @@ from tests.web.pages import looked_at, signed_in
 from tests.web.reports import AT, Spool
 from tests.web.rows import heartbeat
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from failures.models import FailureDelta, FailureGroup, FailureProtocol, Fingerp
 from failures.tallies import folding, noting, reading
 from tests.web import reports
 
+pytestmark = pytest.mark.both_databases
+
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 OTHER = "v1:fedcba9876543210"
 

@@ -21,7 +21,7 @@ from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rows import api_client, make_person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 KIND = "v1:0123456789abcdef"
 

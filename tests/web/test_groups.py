@@ -18,7 +18,7 @@ from agents.services.switching import Refused
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_setting
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 LATER = NOW + timedelta(minutes=1)
 

@@ -20,7 +20,7 @@ from agents.services.settings import disable_setting, enable_setting
 from ma_site.checks.finding import Finding, run_checks
 from tests.web.rows import heartbeat, make_setting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 SECONDS = timedelta(seconds=1)
 
 

@@ -25,6 +25,8 @@ from agents.services.tending import keep_up
 from tests.web.launch_world import Kma, key_of
 from tests.web.rows import NOW, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 SERVERS = ("srv-1", "srv-2", "srv-3")
 ANY, MANY, LONE = "any", "many", "lone"
 STEP = 4  # seconds between two heartbeats of a server: less than a third of what makes it lost

@@ -15,7 +15,7 @@ from dlq.models.content import with_heads
 from dlq.reading import letter_row
 from tests.web.letters import AT, NODE
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 BODIES = [f'{{"order": {number}}}' for number in range(5)]
 

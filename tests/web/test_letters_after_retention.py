@@ -19,7 +19,7 @@ from failures.retention.turns import work
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 TEXT = "no price for <b>article 4711</b>"
 
 

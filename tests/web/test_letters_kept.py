@@ -34,7 +34,7 @@ from tests.web import letters, reports
 from tests.web.rows import api_client
 from tests.web.test_dlq_words_lost import manage
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 SECRET = "parcel secret"
 LEFT = (LetterState.GONE, LetterState.GIVEN_BACK, LetterState.DISCARDED)
 

@@ -17,6 +17,8 @@ from agents.services.settings import enable_setting
 from agents.services.tending import tend
 from tests.web.rows import NOW, api_client, heartbeat, make_alive, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 
 def ended(
     setting: LaunchSetting,

@@ -22,6 +22,8 @@ from agents.services.tripping import evaluate_open
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.rows import api_client, heartbeat, make_alive, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 PAGES = ("/", "/settings/", "/settings/s-0/", "/servers/", "/servers/srv-1/", "/activations/", "/trips/", "/groups/")
 REST = ("settings", "activations", "servers", "groups", "trips")
 

@@ -13,6 +13,8 @@ import pytest
 from deploy.postgres import Cluster
 from tests.web.test_retention_at_once import ROOT
 
+pytestmark = pytest.mark.both_databases
+
 FILL = """
 import django
 django.setup()

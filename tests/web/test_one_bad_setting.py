@@ -15,7 +15,7 @@ from agents.services.settings import Refused, disable_setting, enable_setting
 from failures.api.parsing import DEEPEST_BATCH
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 def nested(levels: int) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from contract.outcomes import AfterLast
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.rows import api_client, make_alive, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 FIELDS = {"ordered": True, "concurrency": 1, "mode": "AUTO", "blocked_seconds": 2.0}
 
 

@@ -9,6 +9,8 @@ from django.conf import settings
 from tests.web.factories import HOSTILE, World
 from tests.web.pages import every_page, looked_at, signed_in
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_no_page_has_anything_inline(world: World, language: str) -> None:

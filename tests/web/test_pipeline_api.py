@@ -12,7 +12,7 @@ from failures.models import PipelineRun
 from tests.web.insight_rows import found, run_row
 from tests.web.pipeline import use
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 RUNS = "/api/v1/pipeline-runs/"
 

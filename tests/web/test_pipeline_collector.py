@@ -9,6 +9,8 @@ from failures.insights.places import RunFolder
 from failures.insights.submitting import _configuration
 from failures.models import PipelineRun
 
+pytestmark = pytest.mark.both_databases
+
 OURS = ("spark.driver.defaultJavaOptions", "-XX:+UseParallelGC")
 
 

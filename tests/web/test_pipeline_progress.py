@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from failures.insights.progress import Progress
 from failures.models import PipelineRun
+
+pytestmark = pytest.mark.both_databases
 
 
 def write(path: Path, *lines: Any) -> None:

@@ -22,7 +22,7 @@ from ma_site.checks.pipeline import check
 from tests.web.insight_rows import run_row
 from tests.web.pipeline import use
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 NIGHT = datetime(2026, 11, 22, 2, 30, tzinfo=UTC)
 

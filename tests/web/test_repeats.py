@@ -13,6 +13,8 @@ from agents.services.desired import desired_state
 from tests.web.rows import api_client, make_alive, make_setting
 from tests.web.test_agents_admin import form
 
+pytestmark = pytest.mark.both_databases
+
 SETTINGS = "/api/v1/settings/"
 WRONG = ["id", "KEY", "property:", "pointer:", "pointer:a", "pointer:/a~2b", "property", "key:x", "<b>key</b>"]
 RIGHT = ["", "key", "property:order", "property:with space", "pointer:/order/id", "pointer:/a~1b/0"]

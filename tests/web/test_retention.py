@@ -22,7 +22,7 @@ from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, left, protocols, recoveries, run_of
 from tests.web.rows import make_setting
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 AT_ONCE = timedelta(0)
 
 

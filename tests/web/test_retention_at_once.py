@@ -27,7 +27,7 @@ from tests.web import reports
 from tests.web.retention_rows import activation, protocols, run_of
 from tests.web.test_failures_intake_at_once import at_once, insistent
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 ROOT = Path(__file__).resolve().parents[2]
 ALWAYS = timedelta(0)

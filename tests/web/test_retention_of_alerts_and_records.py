@@ -18,7 +18,7 @@ from failures.retention.turns import work
 from tests.web.retention_rows import DAY, NOW, of_today
 from tests.web.rows import make_person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)

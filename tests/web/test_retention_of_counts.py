@@ -21,7 +21,7 @@ from tests.web import reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, recoveries
 from tests.web.rows import make_person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 OLD = NOW - 150 * DAY
 

@@ -17,7 +17,7 @@ from failures.retention.turns import work
 from tests.web import letters, reports
 from tests.web.retention_rows import DAY, NOW, activation, protocols, run_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from failures.retention.turns import work
 from tests.web.retention_rows import DAY, NOW, activation, after_the_first, house, protocols, recoveries, told
 from tests.web.rows import make_setting
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 AT_ONCE = timedelta(0)
 
 

@@ -12,7 +12,7 @@ from failures.retention import chunks, lying, pace, running, sweeping, turns
 from failures.retention.turns import work
 from tests.web.retention_rows import NOW, after_the_first, house, told
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 AT_ONCE = timedelta(0)
 
 

@@ -24,7 +24,7 @@ from failures.pages.urls_of import fingerprint_url
 from failures.tallies.folding import fold_all
 from tests.web import reports
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 KIND, OTHER = "v1:0123456789abcdef", "v1:fedcba9876543210"
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 

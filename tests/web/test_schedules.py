@@ -18,7 +18,7 @@ from ma_site.celery import app
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 # NOW is 2026-03-01 12:00 UTC; the next 02:30 in Berlin is 01:30 UTC of the day after.
 DUE = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)

@@ -13,7 +13,7 @@ from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_alive
 from tests.web.test_failures_intake_at_once import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 SOON = datetime(2026, 3, 2, 1, 30, 3, tzinfo=UTC)
 

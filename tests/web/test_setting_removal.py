@@ -23,6 +23,8 @@ from contract.typed import Typed
 from failures.models import FailureProtocol
 from tests.web.rows import NOW, api_client, make_person, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:

@@ -24,7 +24,7 @@ from tests.web import reports
 from tests.web.retention_rows import NOW, activation, protocols, run_of
 from tests.web.rows import make_setting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 SOME = 20
 MANY = 130

@@ -7,7 +7,7 @@ from bench.sizes_measuring import measure
 from bench.sizes_rows import delete_bodies, make_places, replay, store_letters
 from bench.sizes_tables import bytes_by_table, pack
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 def test_every_kind_has_a_size_and_a_letter_without_its_body_is_smaller() -> None:

@@ -15,6 +15,8 @@ from tests.web.pipeline import until
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive
 from tests.web.test_notices import target_of
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -32,6 +32,8 @@ from contract.messages import AgentKind, RunState
 from tests.web.reports import closing, run_of
 from tests.web.rows import NOW, make_alive, make_setting
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def delayed(pool: Pool, server: Server) -> LaunchSetting:

@@ -16,7 +16,7 @@ from agents.services.settings import Refused
 from agents.services.starting import run_now
 from tests.web.rows import NOW, make_alive, make_setting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 def at_once(*acts: Callable[[], Any]) -> list[Any]:

@@ -29,7 +29,7 @@ from tests.web.reports import setting as make_orders
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive, make_setting
 from tests.web.test_dlq_words_lost import letter
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 SECOND = timedelta(seconds=1)
 
 

@@ -13,7 +13,7 @@ from contract.messages import BreakerCounts
 from tests.web.rows import NOW, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, started
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 LATER = NOW + timedelta(seconds=10)
 
 

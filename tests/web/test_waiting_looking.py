@@ -22,7 +22,7 @@ from tests.web import reports
 from tests.web.teams import teammate
 from tests.web.waiting import WaitingHouse, failed
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 MASKS = Masks({"orders": frozenset({"card"})})
 
 
