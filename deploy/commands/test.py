@@ -65,9 +65,9 @@ EVERYTHING = (
         lane=1,
     ),
     Stage("tests, pipeline", (*PYTEST, "tests/pipeline"), lane=1),
+    Stage("tests, dead letters", (*PYTEST, "tests/dlq"), lane=1),
     # It mostly waits.
     Stage("tests, whole product", (*PYTEST, "tests/acceptance"), lane=2),
-    Stage("tests, dead letters", (*PYTEST, "tests/dlq"), lane=2),
     Stage("tests, KMA", (*PYTEST, "tests/kma"), lane=2),
 )
 
