@@ -50,6 +50,7 @@ def place_of(address: str) -> str:
 def begin_attempt(address: str, account: str, now: datetime) -> None:
     """Counts a failure ahead. Raises TooManyFailures, and then counts nothing."""
     place, hashed = place_of(address), _hash(account)
+    # The locks of two attempts come in one order: account, address, pair.
     with transaction.atomic():
         guessed = _add(f"account:{hashed}", now, None) > GUESSED
         _add(f"address:{place}", now, FREE_OF_ADDRESS)
@@ -57,15 +58,19 @@ def begin_attempt(address: str, account: str, now: datetime) -> None:
 
 
 def end_well(address: str, account: str) -> None:
-    """The password was right: this attempt was no failure."""
+    """The password was right: this attempt was no failure. One row after the other, in the order of `begin_attempt`:
+    nobody has one of them and waits for another. A kill in between leaves a failure too many, as one before it."""
     place, hashed = place_of(address), _hash(account)
+    for key in (f"account:{hashed}", f"address:{place}"):
+        row = SignInCounter.objects.filter(key=key, failures__gt=0)
+        row.update(failures=F("failures") - 1, blocked_until=None)
     SignInCounter.objects.filter(key=f"pair:{place}:{hashed}").delete()
-    others = SignInCounter.objects.filter(key__in=(f"address:{place}", f"account:{hashed}"), failures__gt=0)
-    others.update(failures=F("failures") - 1, blocked_until=None)
 
 
+@transaction.atomic
 def forget_old_counters(now: datetime) -> None:
-    old = SignInCounter.objects.filter(last_at__lt=now - FORGOTTEN_AFTER)
+    """Those that somebody has at this moment stay: they are not old any more."""
+    old = SignInCounter.objects.filter(last_at__lt=now - FORGOTTEN_AFTER).select_for_update(skip_locked=True)
     SignInCounter.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_DELETED])).delete()
 
 

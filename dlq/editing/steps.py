@@ -109,6 +109,7 @@ def _portions(job: ReplayJob, piece: ReplaySlice) -> Iterator[list[int]]:
 def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> None:
     """Writes the copies of those that have none yet. Of two workers at the same item one writes its copy: the other's
     is ignored, so there is one duplicate id for each letter."""
+    counting.lock([job.pk])
     masks, locks = everybodys_masks(), masks_for(job.by) if job.by else everybodys_masks()
     edits: list[LetterEdit] = []
     left_out: dict[int, str] = {}
@@ -166,6 +167,7 @@ def destination_of(job: ReplayJob) -> str:
 def _fail(job: ReplayJob, edits: Sequence[LetterEdit], problem: str, now: datetime) -> None:
     """Nothing was sent, so the letters stay where they are."""
     log.warning("copies have no queue to go to", replay=str(job.pk), reason=problem)
+    counting.lock([job.pk])
     ids = [edit.pk for edit in edits]
     failed = LetterEdit.objects.filter(pk__in=ids, state=EditState.PLANNED)
     failed.update(state=EditState.FAILED, problem=problem, done_at=now, encoded=b"")

@@ -7,9 +7,10 @@ again.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Max, Min, Value
+from django.db.models import F, Max, Min, QuerySet, Value
 from django.utils import timezone
 
 from broker.errors import BrokerUnavailable
@@ -47,6 +48,7 @@ def to_be_walked(
     """A walk has to look what left; `left`: how many did by the figures, `moved_exactly`: how many the last try took,
     None where nobody knows. `whole` are ids that certainly went."""
     with transaction.atomic():
+        counting.lock([job.pk])
         unchecked = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
         more = Value(None) if moved_exactly is None else F("moved_exactly") + moved_exactly
         if not unchecked.update(state=SliceState.MOVED, left=left, moved=piece.moved, moved_exactly=more):
@@ -123,6 +125,7 @@ def _present(job: ReplayJob, queues: LetterQueues) -> agreement.Found | None:
 def _judge(job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: datetime, *, complete: bool) -> int:
     """How many letters of it are to be looked for later."""
     waiting = piece.items.filter(state=ItemState.PLANNED)
+    locked = _lock(job, piece, waiting)
     items = list(waiting.order_by("pk").values_list("pk", "letter__orig_message_id"))
     patient = job.state in OPEN_JOBS and piece.moved_at is not None and now - piece.moved_at < HELD_PATIENCE
     verdict = planning.judge(items, found, found.held, piece.tries, patient=patient)
@@ -143,8 +146,17 @@ def _judge(job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: date
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     if not unclear:
         movers.conclude(job, piece.pk, now)
-    joining.settle(joining.cases_of([*verdict.gone, *late]), now)
+    joining.settle(joining.cases_of([*verdict.gone, *late]), now, locked=locked)
     return len(verdict.held)
+
+
+def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None = None) -> frozenset[UUID]:
+    """The job, and others that had the same messages: what is found out of these items and of late letters is joined
+    with what is known of theirs."""
+    cases: set[joining.Case] = set() if items is None else joining.cases_of(list(items.values_list("pk", flat=True)))
+    if piece.by_range:
+        cases |= joining.cases_of_letters(job, _died_in_range(job, piece))
+    return joining.lock(cases, job)
 
 
 def _split(items: Sequence[tuple[int, int]], stuck: Sequence[int], held: frozenset[int]) -> tuple[list[int], list[int]]:
@@ -156,13 +168,7 @@ def _split(items: Sequence[tuple[int, int]], stuck: Sequence[int], held: frozens
 def strangers(job: ReplayJob, piece: ReplaySlice, present: planning.Present, now: datetime) -> list[int]:
     """Letters that died after the planning with ids inside of a range, and that are gone: its move took them along, or
     others did. They get an item that says so. Call it in a transaction; the items."""
-    late = DeadLetter.objects.filter(
-        queue=job.source_queue,
-        state__in=marking.LEAVING,
-        pk__gt=job.letters_up_to or 0,
-        orig_message_id__range=(piece.first_number, piece.last_number),
-    )
-    rows = list(late.exclude(replays__job=job).values_list("pk", "orig_message_id"))
+    rows = list(_died_in_range(job, piece).exclude(replays__job=job).values_list("pk", "orig_message_id"))
     taken = [pk for pk, number in rows if number not in present]
     made = [ReplayItem(job=job, letter_id=pk, slice=piece, state_at=now, why="late") for pk in taken]
     ReplayItem.objects.bulk_create(made, ignore_conflicts=True)
@@ -172,6 +178,15 @@ def strangers(job: ReplayJob, piece: ReplaySlice, present: planning.Present, now
         marking.unconfirmed(job, items, now, "late")
         ReplayJob.objects.filter(pk=job.pk).update(total=F("total") + len(items))
     return items
+
+
+def _died_in_range(job: ReplayJob, piece: ReplaySlice) -> QuerySet[DeadLetter]:
+    return DeadLetter.objects.filter(
+        queue=job.source_queue,
+        state__in=marking.LEAVING,
+        pk__gt=job.letters_up_to or 0,
+        orig_message_id__range=(piece.first_number, piece.last_number),
+    )
 
 
 # -- ranges, at the end ---------------------------------------------------------------------------------------------
@@ -217,6 +232,7 @@ def ranges_told(job: ReplayJob, queues: LetterQueues) -> bool | None:
     open_ = job.slices.filter(state=SliceState.CHECKED, by_range=True, items__state=ItemState.UNCONFIRMED)
     for piece in open_.distinct().order_by("number").iterator(100):
         with transaction.atomic():
+            counting.lock([job.pk])
             movers.conclude(job, piece.pk, timezone.now())
     # What dies from now on was not there when they moved: nothing of them is asked again.
     job.slices.filter(state=SliceState.CHECKED, by_range=True).update(by_range=False)
@@ -237,6 +253,7 @@ def walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> None
 def _look_again(
     job: ReplayJob, piece: ReplaySlice, present: planning.Present, now: datetime, *, complete: bool
 ) -> None:
+    locked = _lock(job, piece)
     late = strangers(job, piece, present, now)
     items = piece.items.filter(state=ItemState.GIVEN_BACK).values_list("pk", "letter", "letter__orig_message_id")
     stayed = [(item, letter) for item, letter, number in items if number in present]
@@ -250,4 +267,4 @@ def _look_again(
         counting.add(job.pk, {ItemState.PLANNED: number, ItemState.GIVEN_BACK: -number})
     ReplaySlice.objects.filter(pk=piece.pk).update(**changes)
     movers.conclude(job, piece.pk, now)
-    joining.settle(joining.cases_of(late), now)
+    joining.settle(joining.cases_of(late), now, locked=locked)

@@ -1,11 +1,14 @@
 """`ReplayJob.counts` and `skipped`: kept by whoever changes a letter of the job, in the same transaction, so that no
 page counts a million items.
 
+Locks are taken in one order, so that nobody waits in a circle: jobs by their key, all at once and before anything of
+theirs is locked or changed (`lock`), then slices, items, letters. Whoever changes items therefore begins with the jobs.
+
 `counts` has a number for each state of items (`planned`, `given_back`, …) and for each outcome (`handled`,
 `failed_again`, `dead_again`, `unknown`); what was given back or is unconfirmed and has none of these waits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from django.db.models import Count
@@ -17,11 +20,17 @@ OUTCOMES = (Outcome.HANDLED, Outcome.FAILED_AGAIN, Outcome.DEAD_AGAIN, Outcome.U
 LEFT = (ItemState.GIVEN_BACK, ItemState.UNCONFIRMED)
 
 
+def lock(jobs: Iterable[UUID]) -> None:
+    """Until the commit. Call it once, first in a transaction that changes items, with every job that it may concern."""
+    rows = ReplayJob.objects.select_for_update(no_key=True).filter(pk__in=list(jobs)).order_by("pk")
+    list(rows.values_list("pk", flat=True))
+
+
 def add(job: UUID, more: Mapping[str, int], skipped: Mapping[str, int] | None = None) -> None:
-    """Call it last in the transaction that changes the items: it locks the job until the commit."""
+    """Call it in a transaction that has locked the job."""
     if not any(more.values()) and not any((skipped or {}).values()):
         return
-    row = ReplayJob.objects.select_for_update().only("counts", "skipped").get(pk=job)
+    row = ReplayJob.objects.select_for_update(no_key=True).only("counts", "skipped").get(pk=job)
     _add(row.counts, more)
     _add(row.skipped, skipped or {})
     row.save(update_fields=["counts", "skipped"])

@@ -115,6 +115,7 @@ def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
 def _each_planned(job: ReplayJob, do: Callable[[list[int]], None]) -> None:
     while items := list(planned_of(job).values_list("pk", flat=True)[:AT_ONCE]):
         with transaction.atomic():
+            counting.lock([job.pk])
             do(items)
         if not hold(job, timezone.now()):
             return

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
-from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem, ReplaySlice, SliceState
+from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
 from dlq.models.replay import DELIVERING
 from dlq.replay import counting, marking, movers
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
@@ -45,12 +45,15 @@ def settle(
     *,
     seen: Mapping[Case, Sequence[Report]] | None = None,
     actions: Sequence[str] = DELIVERING,
+    locked: Collection[UUID] | None = None,
 ) -> None:
     """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a fact.
 
     `seen` are letters that were found where a move brought them: a fact of this moment, kept by what it confirms.
-    `actions`: of jobs that brought nothing before an agent there are no other facts."""
-    given = _given(cases, actions)
+    `actions`: of jobs that brought nothing before an agent there are no other facts. `locked`: the jobs, where the
+    transaction has locked them already (`lock`)."""
+    jobs = lock(cases) if locked is None else locked
+    given = _given(cases, actions, jobs)
     if not given:
         return
     concerned = set(given) if tuple(actions) == DELIVERING else set[Case]()
@@ -65,7 +68,6 @@ def settle(
     # A death that turns out to be another's is free before that one gets it.
     if wrong := [item.pk for item, fate in changed if item.died_as_id not in (None, fate.died_as)]:
         ReplayItem.objects.filter(pk__in=wrong).update(died_as=None)
-    # In one order, so that two transactions never wait for each other in a circle.
     told: dict[UUID, Counter[str]] = defaultdict(Counter)
     for item, fate in sorted(changed, key=lambda pair: pair[0].pk):
         outcome = fate.outcome or (Outcome.UNKNOWN.value if item.job.outcomes_ended_at else "")
@@ -99,13 +101,27 @@ def _number(piece: ReplaySlice) -> int:
     return int(piece.pk)
 
 
-def _given(cases: Collection[Case], actions: Sequence[str]) -> dict[Case, list[ReplayItem]]:
+def lock(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:
+    """Locks the jobs that had messages of these cases, and these; call it first in a transaction.
+
+    A job that begins to move such a message a moment later is not among them: nothing that is told now can be about
+    its move."""
+    items = ReplayItem.objects.filter(letter__message_key__among={key for _, key in cases}) if cases else None
+    had = set(items.order_by().values_list("job", flat=True).distinct()) if items is not None else set[UUID]()
+    jobs = frozenset(had | {job.pk for job in more})
+    if jobs:
+        counting.lock(jobs)
+    return jobs
+
+
+def _given(cases: Collection[Case], actions: Sequence[str], jobs: Collection[UUID]) -> dict[Case, list[ReplayItem]]:
     """Items whose letter left its queue, or may have: from the moment before the move on.
 
-    They are locked before the facts are read: of two facts that are stored at once, the second sees the first.
+    They are locked before the facts are read: of two facts that are stored at once, the second sees the first. So do
+    their jobs, which come first in the order of locks (`counting`).
     """
     left = Q(state__in=counting.LEFT) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
-    items = ReplayItem.objects.filter(left, job__action__in=actions)
+    items = ReplayItem.objects.filter(left, job__in=list(jobs), job__action__in=actions)
     items = items.filter(letter__message_key__among={key for _, key in cases})
     found: dict[Case, list[ReplayItem]] = defaultdict(list)
     locked = items.select_for_update(of=("self",)).order_by("pk")
@@ -119,6 +135,12 @@ def _given(cases: Collection[Case], actions: Sequence[str]) -> dict[Case, list[R
 def _case_of(item: ReplayItem) -> Case:
     """Under which it is heard of: a redirected letter goes on as one of the setting that got it."""
     return item.job.target_key or item.letter.setting_key, item.letter.message_key
+
+
+def cases_of_letters(job: ReplayJob, letters: QuerySet[DeadLetter]) -> set[Case]:
+    """Under which they are heard of once the job has moved them."""
+    rows = letters.exclude(message_key="").values_list("setting_key", "message_key")
+    return {(job.target_key or setting, key) for setting, key in rows}
 
 
 def cases_of(items: Collection[int]) -> set[Case]:

@@ -1,7 +1,8 @@
 """Writing down what became of the letters of a slice: item, letter and counts in one transaction, each once.
 
 Everything is conditional: of two workers that tell the same slice one changes its rows. A kill before the commit leaves
-the slice as it was, and the figures or a walk tell it again.
+the slice as it was, and the figures or a walk tell it again. Whoever calls one of these in a transaction of its own has
+locked the job first (`counting.lock`).
 """
 
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ COPY_SENT = "copy_sent"
 def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
     """By our moves, as the broker answered and the figures say."""
     with transaction.atomic():
+        counting.lock([job.pk])
         if not _check(piece, now):
             return
         planned = ReplayItem.objects.filter(slice=piece, state=ItemState.PLANNED)
@@ -45,6 +47,7 @@ def all_left(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
 def all_unconfirmed(job: ReplayJob, piece: ReplaySlice, now: datetime) -> None:
     """They left, and the answer that would say by whom was lost."""
     with transaction.atomic():
+        counting.lock([job.pk])
         if _check(piece, now):
             items = ReplayItem.objects.filter(slice=piece, state=ItemState.PLANNED)
             unconfirmed(job, list(items.values_list("pk", flat=True)), now)

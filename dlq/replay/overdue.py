@@ -39,6 +39,7 @@ def _end_some(job: ReplayJob, now: datetime) -> bool:
     moved = Q(slice__moved_at__lte=before) | Q(slice__moved_at=None, state_at__lte=before)
     overdue = ReplayItem.objects.filter(silent, moved, job=job, outcome=Outcome.WAITING)
     with transaction.atomic():
+        counting.lock([job.pk])
         found = overdue.select_for_update(of=("self",)).order_by("pk").values_list("pk", "state", "letter__state")
         rows = list(found[:AT_ONCE])
         # It lies in its queue again: whoever had it let go of it.

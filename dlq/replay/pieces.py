@@ -40,7 +40,7 @@ class Planner:
     def step(self, now: datetime) -> bool:
         """Writes the next piece down; whether there was one. At the end the job is planned."""
         with transaction.atomic():
-            row = ReplayJob.objects.select_for_update().get(pk=self._job.pk)
+            row = ReplayJob.objects.select_for_update(no_key=True).get(pk=self._job.pk)
             if row.planned_at is not None:
                 return False
             more = self._listed(row, now) if row.scope in LISTED else self._found(row, now)
