@@ -9,12 +9,25 @@ from operator import attrgetter
 from typing import Any
 
 from broker.port import Message
-from contract.properties import DUPLICATE_ID
+from contract.properties import (
+    ANNOTATED_ORIG_ADDRESS,
+    ANNOTATED_ORIG_MESSAGE_ID,
+    ANNOTATED_ORIG_QUEUE,
+    DUPLICATE_ID,
+    ORIG_ADDRESS,
+    ORIG_MESSAGE_ID,
+    ORIG_QUEUE,
+)
 from contract.text import storable
 from contract.typed import Typed
 
 _TEXTS = ("to", "subject", "reply_to", "content_type", "content_encoding", "group_id", "reply_to_group_id")
 _texts_of = attrgetter(*_TEXTS)
+_ANNOTATIONS = {
+    ORIG_ADDRESS: ANNOTATED_ORIG_ADDRESS,
+    ORIG_QUEUE: ANNOTATED_ORIG_QUEUE,
+    ORIG_MESSAGE_ID: ANNOTATED_ORIG_MESSAGE_ID,
+}
 _PLAIN, _NESTED = frozenset({"string", "symbol"}), frozenset({"list", "array", "described", "map"})
 
 
@@ -35,9 +48,19 @@ def has_bad_text(message: Message) -> bool:
 
 
 def copy_of(message: Message, unique: str) -> Message:
-    """What is sent. The broker drops a second one with the same `unique`: it may be sent again after a crash."""
+    """What is sent. The broker drops a second one with the same `unique`: it may be sent again after a crash.
+
+    Where a Core client's letter died stands in its properties, and the queue of the unknown takes no message that has
+    them: in the copy it stands in annotations, as an AMQP client's letter has it.
+    """
     copy = mended(message)
-    return replace(copy, properties={**copy.properties, DUPLICATE_ID: Typed("string", unique)})
+    said = {_ANNOTATIONS[name]: item for name, item in copy.properties.items() if name in _ANNOTATIONS}
+    rest = {name: item for name, item in copy.properties.items() if name not in _ANNOTATIONS}
+    return replace(
+        copy,
+        properties={**rest, DUPLICATE_ID: Typed("string", unique)},
+        annotations={**copy.annotations, **said},
+    )
 
 
 def _is_bad(text: str) -> bool:

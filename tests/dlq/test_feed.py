@@ -148,6 +148,21 @@ def test_a_letter_whose_own_queue_is_missing_is_sent_to_the_catch_all_with_its_t
     assert stage.feed_is_empty()
 
 
+def test_a_letter_of_a_stomp_client_whose_own_queue_is_missing_is_in_the_catch_all_too(stage: Stage) -> None:
+    """Such a letter says in properties where it died, and so does that of a Core client."""
+    key = stage.key()
+    stage.management.call("broker", "destroyQueue", f"DLQ.{key}")
+    before = stage.count("DLQ.unknown")
+    stage.stomp.publish([Outgoing(f"t.{key}", Message(body=Typed("string", f"only copy of {key}")))])
+    stage.consume(key, 1, Settle.REJECT)
+    stage.follow(lambda: bool(rows(key)))
+    assert [row.queue for row in rows(key)] == ["DLQ.unknown"]
+    assert stage.feed_is_empty()
+    assert stage.count("DLQ.unknown") == before + 1
+    browsed = [each.message for each in stage.queues.browser.browse("MA.DLA", "DLQ.unknown", limit=1000)]
+    assert [found.body.value for found in browsed if found and key in str(found.body.value)] == [f"only copy of {key}"]
+
+
 def test_what_nobody_knows_is_left_where_the_catch_all_put_it(stage: Stage) -> None:
     """Somebody sends to the dead-letter address itself: no origin, no id."""
     before = stage.count("DLQ.unknown")
