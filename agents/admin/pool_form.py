@@ -29,7 +29,7 @@ class PoolForm(forms.ModelForm):
         label=gettext_lazy("Allowed agents"),
         required=False,
         max_length=LONGEST_TEXT,
-        widget=forms.Textarea(attrs={"rows": 6, "cols": 60, "spellcheck": "false"}),
+        widget=forms.Textarea(attrs={"rows": 8, "cols": 60, "spellcheck": "false"}),
         help_text=gettext_lazy(
             "One name on each line, as the agents are registered. Without any name nothing may run in this pool."
         ),

@@ -36,6 +36,11 @@ class Written(Agent):
             _write(folder, context, "end", message)
 
 
+@agent("test.also-written", version="1")
+class AlsoWritten(Written):
+    """The same under another name, for pools that allow only one of the two."""
+
+
 @agent("test.beating", version="1")
 class Beating(StandaloneAgent):
     """A standalone agent that is at work: ten signs of life a second until it is stopped, whatever happens around."""
