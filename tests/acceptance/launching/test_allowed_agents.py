@@ -1,6 +1,7 @@
 """A pool's list of agents is narrowed while KMAs are at work: what may not run stops, without losing a message."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -66,15 +67,13 @@ def test_the_list_may_be_narrowed_and_widened_while_messages_come(narrow: Hall) 
     with hall.trickle(address) as published:
         for _turn in range(4):
             allow(hall, [])
-            total = published()
-            hall.until("messages came meanwhile", lambda wanted=total + 10: published() > wanted)  # type: ignore[misc]
+            hall.until("messages came meanwhile", partial(_more_than, published, published() + 10))
             allow(hall, None)
-            total = published()
-            hall.until("it goes on", lambda wanted=total: max(numbers(hall.begun("narrowed-often"))) > wanted)  # type: ignore[misc]
-        total = published()
+            hall.until("it goes on", partial(_more_than, lambda: _newest(hall, "narrowed-often"), published()))
+    total = published()
     hall.empty("narrowed-often")
     hall.until("all were handled", lambda: hall.handled("narrowed-often") >= set(range(total)))
-    assert sorted(numbers(hall.begun("narrowed-often"))) == sorted(set(numbers(hall.begun("narrowed-often")))), "once"
+    assert sorted(numbers(hall.begun("narrowed-often"))) == list(range(total)), "each message once"
     assert hall.count(dead_letter_queue("narrowed-often")) == [0]
 
 
@@ -91,6 +90,14 @@ def test_a_standalone_agent_stops_and_does_not_pass_for_done(narrow: Hall) -> No
     assert len(truth.read(hall.truth_folder, "narrowed-alone", "beat")) == beats
     refused = hall.call("POST", "settings/narrowed-alone/run/", status=409)
     assert refused["error"] == "agent_not_allowed"
+
+
+def _more_than(count: Callable[[], int], number: int) -> bool:
+    return count() > number
+
+
+def _newest(hall: Hall, key: str) -> int:
+    return max(numbers(hall.begun(key)), default=-1)
 
 
 def _alerted(hall: Hall) -> set[str]:
