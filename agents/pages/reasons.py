@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.models import ActivationState, Trigger
 from agents.services.endings import REASONS
+from agents.services.planning import NOT_PLANNED
 from agents.services.pools import NOT_ALLOWED_ANY_MORE
 
 # What is stored, and how it is said. A group named `state` is the value of an activation's state, one named `reason`
@@ -43,6 +44,7 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         r"Every live server of the pool “(?P<pool>[^”]*)” is heard but does not take what it is sent\.",
         _("Every live server of the pool “%(pool)s” is heard but does not take what it is sent."),
     ),
+    (re.escape(NOT_PLANNED), _("It cannot be planned; the log of the site says why.")),
     (r"The run before is still stopping\.", _("The run before is still stopping.")),
     *((trigger.value, trigger.label) for trigger in Trigger),
     *((re.escape(text), ending.label) for ending, text in REASONS.items()),

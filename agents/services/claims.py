@@ -5,15 +5,19 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+import structlog
+from django.db import InterfaceError, OperationalError, transaction
 
 from agents.models import Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.interruptions import mark_interrupted, note_interrupted
+from agents.services.isolating import isolated
 from agents.services.trial import end_trial
 from contract.breaker import MARK_LENGTH, MOST_MARKS
 from contract.messages import BreakerCounts, RunReport, RunState
 from contract.text import storable
+
+log = structlog.get_logger(__name__)
 
 BIGGEST = 2**31 - 1
 BIGGEST_TOTAL = 2**63 - 1
@@ -21,18 +25,52 @@ COUNTED = ("same_type", "same_count", "any_count", "counted_marks")
 
 
 def accept_claims(server: Server, reports: Sequence[RunReport], now: datetime) -> None:
-    """Writes only what changed. A claim about a run that is unknown, lost, or not the newest here is left aside."""
+    """Writes only what changed. A claim about a run that is unknown, lost, or not the newest here is left aside; one
+    that cannot be stored keeps neither the others nor the answer from their server."""
+    news = _news(server, reports)
+    if not news:
+        return
+    try:
+        with transaction.atomic():
+            for run, report in news:
+                _accept(run, report, now)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.warning("claims are stored one by one", server=server.name, reason=repr(error))
+        # Read anew: what was noted in these rows is taken back.
+        for run, report in _news(server, reports):
+            with isolated("claims of a run", activation=run.activation_id, run=run.pk), transaction.atomic():
+                _accept(run, report, now)
+
+
+def _news(server: Server, reports: Sequence[RunReport]) -> list[tuple[Run, RunReport]]:
+    """In the order of the rows' keys, as the intake locks them."""
     named = Run.objects.filter(server=server, activation__in={report.activation for report in reports})
     runs = _newest(named.select_related("activation__setting", "server"))
     known = [(run, report) for report in reports if (run := runs.get(report.activation)) is not None]
-    # In the order of the rows' keys, as the intake locks them.
+    news = []
     for run, report in sorted(known, key=lambda pair: pair[0].pk):
-        if run.epoch == report.epoch and run.state != RunPhase.LOST:
-            _accept(run, report, now)
+        with isolated("claims of a run", activation=run.activation_id, run=run.pk):
+            if run.epoch == report.epoch and run.state != RunPhase.LOST and _is_news(run, report):
+                news.append((run, report))
+    return news
+
+
+def _is_news(run: Run, report: RunReport) -> bool:
+    """Whether `_accept` would do anything: most reports of most heartbeats cost nothing."""
+    draining = not run.wanted and run.closed_at is None
+    moved = run.closed_at is None and run.state not in (report.state.value, RunPhase.INTERRUPTED)
+    tried = bool(report.handled and run.activation.trial)
+    return draining or moved or tried or run.reported_at is None or bool(_changed(run, report))
+
+
+def _changed(run: Run, report: RunReport) -> dict[str, Any]:
+    return {name: value for name, value in _claimed(report).items() if getattr(run, name) != value}
 
 
 def _accept(run: Run, report: RunReport, now: datetime) -> None:
-    changed = {name: value for name, value in _claimed(report).items() if getattr(run, name) != value}
+    changed = _changed(run, report)
     # While it drains, each report counts as a sign of life, also one without news.
     draining = not run.wanted and run.closed_at is None
     if changed or draining or run.reported_at is None:

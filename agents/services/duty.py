@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import Duty, Server
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.planning import plan_open_activations
 from agents.services.switching import Refused
 
@@ -38,7 +39,11 @@ def back(server: Server, by: Any, now: datetime) -> bool:
 def expire_duties(now: datetime) -> int:
     """Takes servers back whose time is over; how many."""
     over = Server.objects.filter(duty_until__lte=now).exclude(duty=Duty.ACTIVE)
-    return sum(_set(server, Duty.ACTIVE, None, EXPIRED, None, now) for server in over)
+    back_now = 0
+    for server in list(over):
+        with isolated("duties", server=server.name):
+            back_now += _set(server, Duty.ACTIVE, None, EXPIRED, None, now)
+    return back_now
 
 
 def _change(server: Server, duty: Duty, by: Any, reason: str, until: datetime | None, now: datetime) -> bool:

@@ -21,6 +21,7 @@ from agents.services import followers
 from agents.services.final_states import RunFact, final_state, finished_well, own_ending
 from agents.services.hearing import silence_counts
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.looking import look_after_commit
 
 # Stored with the activation and in the history; agents.pages.reasons says them in the reader's language.
@@ -41,10 +42,15 @@ def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int
     unended = Activation.objects.filter(ended_at=None).order_by()
     if among is not None:
         unended = unended.filter(pk__in=among)
-    for activation in _run_out(unended):
-        _note_own_ending(activation, now)
+    for activation in list(_run_out(unended)):
+        with isolated("own endings", activation=activation.pk):
+            _note_own_ending(activation, now)
     over = unended.filter(~Q(state__in=OPEN_ACTIVATIONS) | ~Q(ending=""), ~Exists(_incomplete_runs()))
-    return sum(_end(activation.pk, now) for activation in over)
+    ended = 0
+    for pk in list(over.values_list("pk", flat=True)):
+        with isolated("endings", activation=pk):
+            ended += _end(pk, now)
+    return ended
 
 
 def set_ending(activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: str = "") -> bool:

@@ -25,6 +25,7 @@ from agents.services.endings import end_activations
 from agents.services.followers import register
 from agents.services.group_steps import MEMBER_ENDED, advance, start_group
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.switching import Refused, refusal, switch_off, switch_on
 from agents.services.wake_ups import drop_wake_up, follow_owner
 
@@ -105,7 +106,11 @@ def delete_group(group: ScheduledGroup, by: Any, now: datetime) -> None:
 def advance_groups(now: datetime) -> int:
     """Moves every pass that can go on: what a kill between two members left, too."""
     running = GroupActivation.objects.filter(state=GroupActivationState.RUNNING).values_list("pk", flat=True)
-    return sum(advance(pk, now) for pk in running)
+    moved = 0
+    for pk in list(running):
+        with isolated("groups", group_activation=str(pk)):
+            moved += advance(pk, now)
+    return moved
 
 
 def group_of(setting: LaunchSetting) -> ScheduledGroup | None:

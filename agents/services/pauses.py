@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import BreakerTrip, GroupMember, LaunchSetting
+from agents.services.isolating import isolated
 from agents.services.settings import enable_setting
 from agents.services.switching import Refused
 
@@ -20,7 +21,11 @@ def end_pauses(now: datetime) -> int:
     """How many were enabled. What cannot be enabled now is tried again; its page says what keeps it off.
 
     Never after a trip, and never a member of a group alone: it is enabled with its group."""
-    return sum(_end(pk, now) for pk in _over(now).values_list("pk", flat=True))
+    ended = 0
+    for pk, key in list(_over(now).values_list("pk", "key")):
+        with isolated("pauses", setting=key):
+            ended += _end(pk, now)
+    return ended
 
 
 def _over(now: datetime) -> QuerySet[LaunchSetting]:

@@ -1,5 +1,7 @@
 """Turns an open activation into wanted runs: on enabling, when a server appears, and every few seconds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,6 +13,7 @@ from agents.models import Activation, ActivationState, Run, RunPhase, Server, Sp
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.choosing import Plan, Waiting, plan_any, plan_many
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.looking import look_after_commit
 from agents.services.planning_facts import PlanningFacts, read_facts
 
@@ -22,6 +25,7 @@ WAITING_FOR = {
     Waiting.DISOBEYING: "Every live server of the pool “{pool}” is heard but does not take what it is sent.",
     Waiting.STOPPING: "The run before is still stopping.",
 }
+NOT_PLANNED = "It cannot be planned; the log of the site says why."
 
 
 def plan_runs(activation_id: UUID, now: datetime) -> bool:
@@ -37,7 +41,8 @@ def plan_runs(activation_id: UUID, now: datetime) -> bool:
 
 
 def plan_open_activations(now: datetime, server: Server | None = None) -> int:
-    """Plans every open activation, or those whose pool holds `server`; answers how many changed.
+    """Plans every open activation, or those whose pool holds `server`; answers how many changed. One that cannot be
+    planned stops no other.
 
     All are looked at with facts that are read once. What is to change is then planned by itself with new ones: each
     start is load that the next choice goes by."""
@@ -50,12 +55,28 @@ def plan_open_activations(now: datetime, server: Server | None = None) -> int:
     facts = read_facts(looked_at, now)
     changing = []
     for activation in looked_at:
-        plan = _plan(activation, facts)
-        if plan.changes:
-            changing.append(activation.pk)
-        else:
-            _say_what_it_waits_for(activation, plan.waiting)
-    return sum(plan_runs(pk, now) for pk in changing)
+        with _left_to_itself(activation):
+            plan = _plan(activation, facts)
+            if plan.changes:
+                changing.append(activation)
+            else:
+                _say_what_it_waits_for(activation, plan.waiting)
+    changed = 0
+    for activation in changing:
+        with _left_to_itself(activation):
+            changed += plan_runs(activation.pk, now)
+    return changed
+
+
+@contextmanager
+def _left_to_itself(activation: Activation) -> Iterator[None]:
+    """What cannot be planned says so on its pages until it can; the others are planned."""
+    planned = False
+    with isolated("planning", activation=activation.pk):
+        yield
+        planned = True
+    if not planned and activation.reason != NOT_PLANNED:
+        Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS).update(reason=NOT_PLANNED)
 
 
 def plan_what_follows(closed: UUID, now: datetime) -> None:

@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from agents.alerts.evaluating import evaluate
 from agents.services.drains import watch_drains
@@ -31,8 +31,8 @@ _next_question = 0.0
 
 
 def stand_in_at_broker(now: datetime) -> bool:
-    """Whether it was done now. Never raises for the broker or the database. Each step may run twice, also beside a
-    worker that comes back at this moment."""
+    """Whether it was done now. Never raises for the broker or the database, nor for a row that a person deletes at
+    this moment. Each step may run twice, also beside a worker that comes back."""
     try:
         if not beat_is_away(now) or not once_per("keep up at the broker", EVERY, now):
             return False
@@ -40,7 +40,7 @@ def stand_in_at_broker(now: datetime) -> bool:
         provision_due(now)
         if once_per("watch subscriptions", ALERTS_EVERY, now):
             watch_subscriptions(now)
-    except (OperationalError, InterfaceError) as error:
+    except (DatabaseError, InterfaceError) as error:
         log.warning("standing in waits", reason=str(error))
         return False
     return True
@@ -56,7 +56,7 @@ def stand_in_for_alerts(now: datetime) -> threading.Thread | None:
     try:
         if not beat_is_away(now) or not once_per("alerts", ALERTS_EVERY, now):
             return None
-    except (OperationalError, InterfaceError) as error:
+    except (DatabaseError, InterfaceError) as error:
         log.warning("standing in waits", reason=str(error))
         return None
     thread = threading.Thread(target=_look_at_alerts, args=(now,), name="alerts", daemon=True)

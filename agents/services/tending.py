@@ -1,5 +1,6 @@
 """Every few seconds: what time alone changes. Each part may run twice and in any process."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
@@ -8,6 +9,7 @@ from agents.services.closing import lose_unreachable_runs
 from agents.services.duty import expire_duties
 from agents.services.endings import end_activations
 from agents.services.groups import advance_groups
+from agents.services.isolating import isolated
 from agents.services.leases import once_per
 from agents.services.notices import ask_if_due
 from agents.services.pauses import end_pauses
@@ -25,6 +27,19 @@ log = structlog.get_logger(__name__)
 EVERY = timedelta(seconds=5)
 # It gives its sign every five.
 BEAT_AWAY_SECONDS = 15.0
+# In this order. Trips before anything is planned: what is given up must not be taken up elsewhere.
+STEPS: tuple[tuple[str, Callable[[datetime], int]], ...] = (
+    ("tripped", evaluate_open),
+    ("duties", expire_duties),
+    ("pauses", end_pauses),
+    ("changed", plan_open_activations),
+    ("lost", lose_unreachable_runs),
+    ("ended", end_activations),
+    ("redelivered", lose_redelivered),
+    ("groups", advance_groups),
+    ("schedules", tend_schedules),
+)
+TOLD = ("tripped", "changed", "lost", "ended", "redelivered")
 
 
 def tend(now: datetime) -> None:
@@ -54,16 +69,12 @@ def beat_is_away(now: datetime) -> bool:
 
 
 def keep_up(now: datetime) -> None:
-    """What follows from the rows and the time alone."""
-    # Before anything is planned: what is given up must not be taken up elsewhere.
-    tripped = evaluate_open(now)
-    expire_duties(now)
-    end_pauses(now)
-    changed = plan_open_activations(now)
-    lost = lose_unreachable_runs(now)
-    ended = end_activations(now)
-    redelivered = lose_redelivered(now)
-    if tripped or changed or lost or ended or redelivered:
-        log.info("tended", tripped=tripped, changed=changed, lost=lost, ended=ended, redelivered=redelivered)
-    advance_groups(now)
-    tend_schedules(now)
+    """What follows from the rows and the time alone. Also within heartbeats: nothing that lies in the rows of one
+    setting may keep the others of a server from their answer, nor one step the steps after it."""
+    done: dict[str, int] = {}
+    for name, step in STEPS:
+        with isolated(name):
+            done[name] = step(now)
+    told = {name: done[name] for name in TOLD if done.get(name)}
+    if told:
+        log.info("tended", **told)

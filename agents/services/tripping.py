@@ -26,6 +26,7 @@ from agents.services.endings import end_activations
 from agents.services.groups import disable_group
 from agents.services.hearing import heard_for
 from agents.services.interrupted import interrupted_now
+from agents.services.isolating import isolated
 from agents.services.notices import create_notices
 from agents.services.quorum import ALONE_AFTER, Facts, Quorum, decide, live
 from agents.services.quorum_facts import given_up_at, others_of
@@ -64,7 +65,11 @@ def evaluate_open(now: datetime) -> int:
     going_on = list(Activation.objects.filter(state__in=OPEN_ACTIVATIONS).order_by().values_list("pk", flat=True))
     interrupted = Run.objects.filter(activation__in=going_on, state=RunPhase.INTERRUPTED).order_by()
     found = list(interrupted.values_list("activation", flat=True).distinct())
-    return sum(evaluate(pk, now) is not None for pk in found)
+    tripped = 0
+    for pk in found:
+        with isolated("trips", activation=pk):
+            tripped += evaluate(pk, now) is not None
+    return tripped
 
 
 def quorum_of(activation: Activation, now: datetime) -> Quorum:
