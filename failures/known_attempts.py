@@ -33,11 +33,11 @@ def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, i
     Weak keys are left out: equal messages share one, and none may pay for another. The number is the largest of all
     protocols of the message, not only of those: the broker's count stays behind by one for each death of a KMA, also
     in every attempt that follows. Asked with every heartbeat: mostly one look at an index that is empty.
+
+    What is not verified counts no attempt and ends none: a server's token can make it up for a run that it never had.
     """
     since = timezone.now() - LOOK_BACK
-    died = FailureProtocol.objects.filter(
-        outcome=Outcome.KMA_DIED.value, occurred_at__gte=since, message_key_weak=False
-    ).exclude(message_key="")
+    died = _believed().filter(outcome=Outcome.KMA_DIED.value, occurred_at__gte=since).exclude(message_key="")
     ordered = {setting.key for setting in settings if setting.ordered}
     wanted = {setting.key for setting in settings} - ordered
     struck = wanted.intersection(died.order_by().values_list("setting_key", flat=True).distinct())
@@ -45,10 +45,15 @@ def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, i
     return found | {key: made for key in ordered if (made := _attempts_in_order(key))}
 
 
+def _believed() -> QuerySet[FailureProtocol]:
+    """Of one message each, from runs that this site knows."""
+    return FailureProtocol.objects.filter(message_key_weak=False, verified=True)
+
+
 def _attempts_in_order(setting_key: str) -> dict[str, int]:
     """Of the message that blocks an ordered subscription: the broker counts none of its attempts, so each protocol
     tells. It may block for long, and what failed before it has ended."""
-    failed = FailureProtocol.objects.filter(setting_key=setting_key, message_key_weak=False).exclude(message_key="")
+    failed = _believed().filter(setting_key=setting_key).exclude(message_key="")
     newest = failed.order_by("-occurred_at", "-id").values_list("message_key", "attempt", "occurred_at", "received_at")
     most: dict[str, int] = {}
     latest: dict[str, datetime] = {}
@@ -64,7 +69,9 @@ def _attempts(setting_key: str, died: QuerySet[FailureProtocol], since: datetime
     ended = _ended(setting_key, keys)
     most: dict[str, int] = {}
     deaths: set[str] = set()
-    protocols = FailureProtocol.objects.filter(setting_key=setting_key, message_key__in=keys, occurred_at__gte=since)
+    protocols = FailureProtocol.objects.filter(
+        setting_key=setting_key, message_key__in=keys, occurred_at__gte=since, verified=True
+    )
     fields = ("message_key", "attempt", "outcome", "occurred_at", "received_at")
     for key, attempt, outcome, occurred_at, received_at in protocols.order_by().values_list(*fields):
         # A KMA's clock that is ahead must not let a death outlive the end that followed it.
@@ -78,8 +85,9 @@ def _attempts(setting_key: str, died: QuerySet[FailureProtocol], since: datetime
 
 def _ended(setting_key: str, keys: Collection[str]) -> dict[str, datetime]:
     ended: dict[str, datetime] = {}
-    recovered = RecoveredMessage.objects.filter(setting_key=setting_key, message_key__in=keys)
-    exhausted = FailureProtocol.objects.filter(setting_key=setting_key, message_key__in=keys, last_attempt=True)
+    of_these = {"setting_key": setting_key, "message_key__in": keys, "verified": True}
+    recovered = RecoveredMessage.objects.filter(**of_these)
+    exhausted = FailureProtocol.objects.filter(**of_these, last_attempt=True)
     found = [
         dict(recovered.order_by().values_list("message_key").annotate(Max("occurred_at"))),
         dict(exhausted.order_by().values_list("message_key").annotate(Max("occurred_at"))),

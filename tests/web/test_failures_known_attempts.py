@@ -1,14 +1,17 @@
 """Attempts that killed their KMA count on every server, until the message ended."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from agents import known_attempts as provided
-from agents.models import Run
+from agents.models import LaunchSetting, Run
 from failures import known_attempts
 from failures.intake import accept_batch
+from failures.models import FailureProtocol
 from tests.web import reports
 from tests.web.reports import Spool
 
@@ -78,6 +81,24 @@ def test_a_higher_app_says_when_messages_ended(run: Run, now: datetime, monkeypa
     store(run, now, "ID:killer", 2, 5, "kma_died")
     store(run, now, "ID:other", 1, 5, "kma_died")
     assert provided.of(run.activation.setting) == {"ID:other": 1}
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_attempts_of_a_run_that_the_site_does_not_know_are_not_told(run: Run, now: datetime, ordered: bool) -> None:
+    LaunchSetting.objects.update(ordered=ordered)
+    unknown = replace(reports.run_of(run), activation=uuid4())
+    died = reports.protocol(unknown, reports.message("ID:victim", 9), outcome="kma_died", occurred_at=now)
+    accept_batch(run.server, Spool().batch(died), now)
+    assert FailureProtocol.objects.count() == 1, "it is stored"
+    assert provided.of(LaunchSetting.objects.get()) == {}
+
+
+def test_what_an_unknown_run_says_of_its_end_ends_nothing(run: Run, now: datetime) -> None:
+    store(run, now, "ID:killer", 2, 5, "kma_died")
+    unknown = replace(reports.run_of(run), activation=uuid4())
+    said = reports.recovered(unknown, reports.message("ID:killer", 3), occurred_at=now)
+    accept_batch(run.server, Spool().batch(said), now)
+    assert provided.of(run.activation.setting) == {"ID:killer": 2}
 
 
 def test_what_was_long_ago_is_forgotten(run: Run, now: datetime) -> None:
