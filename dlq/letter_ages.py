@@ -39,7 +39,7 @@ from dlq.models.replay import DELIVERING
 from dlq.search import forgetting
 from dlq.search.rebuild import pending
 from dlq.search.storing import put
-from failures.retention.aged import COUNTED, Going
+from failures.retention.aged import Going
 from failures.retention.aging import before, some_at_a_time
 from failures.retention.applying import TurnOver
 from failures.retention.chunks import Chunks
@@ -293,15 +293,15 @@ def _raw_delete(rows: QuerySet[Any]) -> None:
 # -- foreseeing -------------------------------------------------------------------------------------------------------
 
 
-def foresee(now: datetime) -> Iterator[Going]:
-    """What would go of each setting, and what would be held; looked at up to COUNTED letters of each kind."""
+def foresee(now: datetime, most: int) -> Iterator[Going]:
+    """What would go of each setting, and what would be held; looked at up to `most` letters of each kind."""
     going_rows: set[Any] = set()
     if (older := rows_before(now)) is not None:
-        yield from _foreseen(ROWS, older, _letters(left_before(older)), partial(held_rows, now=now), going_rows)
+        yield from _foreseen(ROWS, older, _letters(left_before(older)), partial(held_rows, now=now), going_rows, most)
     if (older := bodies_before(now)) is not None:
         bodies = ([each for each in some if each.id not in going_rows] for some in _letters(with_bodies_before(older)))
-        yield from _foreseen(BODIES, older, bodies, partial(held, now=now), set())
-        yield from _foreseen(EDITS, older, _copies(copies_before(older)), lambda _copies: {}, set())
+        yield from _foreseen(BODIES, older, bodies, partial(held, now=now), set(), most)
+        yield from _foreseen(EDITS, older, _copies(copies_before(older)), lambda _copies: {}, set(), most)
 
 
 def _foreseen(
@@ -310,12 +310,13 @@ def _foreseen(
     parts: Iterator[list[Old]],
     held_of: Callable[[Sequence[Old]], Mapping[Any, str]],
     going: set[Any],
+    most: int,
 ) -> Iterator[Going]:
     counts: Counter[str] = Counter()
     kept: dict[str, Counter[str]] = {}
     looked_at, cut = 0, False
     for some in parts:
-        if looked_at >= COUNTED:
+        if looked_at >= most:
             cut = True
             break
         looked_at += len(some)

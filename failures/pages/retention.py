@@ -25,6 +25,8 @@ from failures.retention.rule import Range, Rule, none_finished
 
 VIEW = "failures.view_retentionrun"
 RUNS_SHOWN = 10
+# Of dead letters that have left, for what goes next: a page that counts more holds up a request for seconds.
+LOOKED_AT = 1000
 AFTER = "after"
 # What is counted by setting.
 LETTERS = ("dead_letters", "letter_bodies", "edited_bodies")
@@ -69,7 +71,7 @@ def retention_page(request: HttpRequest) -> HttpResponseBase:
     found = list(LaunchSetting.objects.filter(key__gt=after).order_by("key")[: PAGE + 1])
     listed = found[:PAGE]
     going: dict[str, list[Going]] = {}
-    for each in foresee_of_settings(now):
+    for each in foresee_of_settings(now, LOOKED_AT):
         going.setdefault(each.setting_key, []).append(each)
     return page(
         request,
@@ -82,6 +84,7 @@ def retention_page(request: HttpRequest) -> HttpResponseBase:
         rows=[_row(setting, now, going.get(setting.key, ())) for setting in listed],
         nobodys=_did(RetentionFigure.objects.filter(setting_key="", what__in=OF_SETTINGS)),
         nobodys_letters=_letters_go(going.get("", ())),
+        cut_at=LOOKED_AT if any(each.cut for some in going.values() for each in some) else 0,
         after=after,
         following=listed[-1].key if len(found) > PAGE else "",
         runs=_last_runs(now),

@@ -106,8 +106,8 @@ AGED = (
 )
 
 
-# What apps above keep for times of their own.
-Foreseer = Callable[[datetime], Iterable[Going]]
+# What apps above keep for times of their own: at `now`, of at most so many rows of each kind that are looked at.
+Foreseer = Callable[[datetime, int], Iterable[Going]]
 _foreseers: list[Foreseer] = []
 
 
@@ -117,13 +117,13 @@ def register_foreseer(foreseer: Foreseer) -> None:
 
 
 def foresee(now: datetime) -> Iterator[Going]:
-    yield from foresee_of_settings(now)
+    yield from foresee_of_settings(now, COUNTED)
     for each in AGED:
         if (going := each.foresee(now)) is not None:
             yield going
 
 
-def foresee_of_settings(now: datetime) -> Iterator[Going]:
-    """What is counted by setting."""
+def foresee_of_settings(now: datetime, most: int) -> Iterator[Going]:
+    """What is counted by setting, of the `most` that are over first, whichever settings have them."""
     for foreseer in _foreseers:
-        yield from foreseer(now)
+        yield from foreseer(now, most)

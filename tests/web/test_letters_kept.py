@@ -288,6 +288,23 @@ def test_the_page_says_how_long_what_goes_next_and_what_went(orders: LaunchSetti
     assert "bodies of dead letters: 2" in text and "dead letters: 1" in text
 
 
+def test_the_page_counts_a_thousand_and_says_that_there_are_more(
+    orders: LaunchSetting, root: User, client: Client
+) -> None:
+    first = letter(0, 200)
+    fields = [field.attname for field in DeadLetter._meta.concrete_fields if not field.primary_key]
+    same = {name: getattr(DeadLetter.objects.get(pk=first.pk), name) for name in fields}
+    DeadLetter.objects.bulk_create(
+        [DeadLetter(**same | {"orig_message_id": 10_000 + number}) for number in range(2100)], batch_size=500
+    )
+    client.force_login(root)
+    text = " ".join(client.get("/retention/").content.decode().split())
+    assert "1,000+ dead letters that left their queues before" in text
+    assert "Of dead letters the first 1,000 of each kind were counted, over all settings; there are more." in text
+    # Whoever wants to know it exactly asks in a terminal.
+    assert dry_run()["dead_letters", "orders"]["would_go"] == 2101
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "at",
