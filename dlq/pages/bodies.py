@@ -128,10 +128,13 @@ def indented_xml(text: str) -> str | None:
     stripped = text.strip()
     if not (stripped.startswith("<") and stripped.endswith(">")) or _unclosed(stripped):
         return None
+    tokens = _XML_TOKEN.findall(stripped)
+    if sum(map(len, tokens)) != len(stripped):
+        return None  # a lone "<" belongs to no token: what is shown would be less than what was sent
     lines: list[str] = []
     depth = 0
     opened = False
-    for token in _XML_TOKEN.findall(stripped):
+    for token in tokens:
         content = token.strip()
         if not content:
             continue
