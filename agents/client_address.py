@@ -24,6 +24,18 @@ def client_address(request: HttpRequest) -> str:
     return address
 
 
+def unknown_proxy(request: HttpRequest) -> str:
+    """The address from which a request comes that names another one by X-Forwarded-For, where nobody believes it."""
+    address = str(request.META.get("REMOTE_ADDR", ""))
+    if "HTTP_X_FORWARDED_FOR" not in request.META or not _is_address(address) or is_trusted(address):
+        return ""
+    return address
+
+
+def is_trusted(address: str) -> bool:
+    return _is_one_of(address, settings.MA_TRUSTED_PROXIES)
+
+
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

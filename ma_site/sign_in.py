@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 
 from agents.client_address import client_address
 from agents.pages.amounts import number
+from agents.services.proxies import note_unknown_proxy
 from agents.services.sign_ins import TooManyFailures, begin_attempt, end_well
 from contract.text import storable
 from dlq.auditing import record
@@ -27,6 +28,7 @@ LONGEST_NAME, LONGEST_CLIENT = 150, 200
 
 def throttled(request: HttpRequest, sign_in: Callable[[], HttpResponseBase]) -> HttpResponseBase:
     """`sign_in` answers the form; 429 where it is too early for another attempt, whatever the password is."""
+    note_unknown_proxy(request)
     address, account = client_address(request), request.POST.get("username", "")[:LONGEST_NAME]
     try:
         begin_attempt(address, account, timezone.now())
