@@ -41,6 +41,7 @@ class Environment:
     log_level: str
     dla_address: str
     trusted_proxies: tuple[Network, ...]
+    schema_signed_in: bool
     email: Email | None
     second_person_above: int
     given_back_often: int
@@ -135,6 +136,7 @@ def read(environ: Mapping[str, str]) -> Environment:
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
         email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
         trusted_proxies=reader.parsed("MA_TRUSTED_PROXIES", reader.text("MA_TRUSTED_PROXIES", ""), _networks, ()),
+        schema_signed_in=reader.parsed("MA_SCHEMA_SIGNED_IN", reader.text("MA_SCHEMA_SIGNED_IN", "0"), _switch, False),
         second_person_above=reader.parsed(
             "MA_SECOND_PERSON_ABOVE", reader.text("MA_SECOND_PERSON_ABOVE", "0"), _whole(0, 2_000_000_000), 0
         ),

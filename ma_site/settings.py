@@ -223,8 +223,18 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PUBLIC": True,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [
+        "rest_framework.permissions.IsAuthenticated"
+        if ENVIRONMENT.schema_signed_in
+        else "rest_framework.permissions.AllowAny"
+    ],
+    # A browser reads the description with its session; everything else of REST takes tokens only.
+    "SERVE_AUTHENTICATION": [
+        "agents.api.authentication.PersonTokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ]
+    if ENVIRONMENT.schema_signed_in
+    else [],
     "SCHEMA_PATH_PREFIX": "/api/v1/",
     "COMPONENT_SPLIT_REQUEST": True,
     "SWAGGER_UI_DIST": "SIDECAR",
