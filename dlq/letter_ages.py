@@ -239,22 +239,24 @@ def _delete_bodies(older: datetime, now: datetime, olds: Sequence[Old]) -> Count
 
 
 def _empty_contents(letters: Sequence[DeadLetter]) -> None:
-    """SQLite joins the pages of rows that are deleted; one that an UPDATE has made smaller keeps its page for itself,
-    and what is stored later does not fit in between. So the rows are deleted there, and written anew without body."""
     contents = LetterContent.objects.filter(pk__in=[letter.pk for letter in letters])
+    known = [LetterContent(letter_id=x.pk, properties=x.properties, annotations=x.annotations) for x in letters]
+    _empty(contents, known, encoded=b"", body_text="")
+
+
+def _empty(rows: QuerySet[Any], known: Sequence[Any], **values: Any) -> None:
+    """`known`: what the same rows hold besides. SQLite joins the pages of rows that are deleted; one that an UPDATE has
+    made smaller keeps its page for itself: what is stored later does not fit in. So there they are written anew."""
     rewritten = connection.vendor == "sqlite"
     if rewritten:
-        _raw_delete(contents)
+        _raw_delete(rows)
     crash.point("letter ages: contents taken out")
     if not rewritten:
-        contents.update(encoded=b"", body_text="")
+        rows.update(**values)
         return
-    LetterContent.objects.bulk_create(
-        [
-            LetterContent(letter_id=each.pk, encoded=b"", properties=each.properties, annotations=each.annotations)
-            for each in letters
-        ]
-    )
+    for each in known:
+        vars(each).update(values)
+    rows.model._default_manager.bulk_create(known)
 
 
 def _put_words(letters: Sequence[DeadLetter]) -> None:
@@ -264,8 +266,9 @@ def _put_words(letters: Sequence[DeadLetter]) -> None:
 
 
 def _delete_copies(older: datetime, now: datetime, olds: Sequence[Old]) -> Counter[str]:
-    numbers = set(copies_before(older).filter(pk__in=[each.id for each in olds]).values_list("pk", flat=True))
-    LetterEdit.objects.filter(pk__in=numbers).update(encoded=b"", diff=[], body_deleted_at=now)
+    known = list(copies_before(older).filter(pk__in=[each.id for each in olds]).defer("encoded", "diff"))
+    numbers = {edit.pk for edit in known}
+    _empty(LetterEdit.objects.filter(pk__in=numbers), known, encoded=b"", diff=[], body_deleted_at=now)
     return _counted(olds, numbers)
 
 

@@ -2,12 +2,17 @@
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from bench.sizes_measuring import measure
-from bench.sizes_rows import delete_bodies, make_places, replay, store_letters
+from bench.sizes_rows import LEFT_AGO, delete_bodies, make_places, replay, store_letters
 from bench.sizes_tables import bytes_by_table, pack
+from dlq.models import LetterEdit, ReplayItem
+from dlq.models.edit import EditState
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+
+KEPT_OF_EDITS = ("pk", "item", "state", "planned_at", "sent_at", "done_at", "problem")
 
 
 def test_every_kind_has_a_size_and_a_letter_without_its_body_is_smaller() -> None:
@@ -30,3 +35,25 @@ def test_small_bodies_that_retention_deletes_leave_their_room() -> None:
         pack()  # its room stays in the table, where other rows take it
 
     assert bytes_by_table()["dlq_lettercontent"] < whole / 2
+
+
+def test_small_copies_of_edits_that_retention_deletes_leave_their_room() -> None:
+    places = make_places()
+    letters = store_letters(places, 200, 1024)
+    replay(places, letters)
+    left = timezone.now() - LEFT_AGO
+    edits = [
+        LetterEdit(item=item, encoded=b"e" * 1024, diff=[{"what": "body", "before": "b" * 200, "after": "a" * 200}])
+        for item in ReplayItem.objects.all()
+    ]
+    LetterEdit.objects.bulk_create(edits)
+    LetterEdit.objects.update(state=EditState.DONE, planned_at=left, sent_at=left, done_at=left)
+    whole, before = bytes_by_table()["dlq_letteredit"], LetterEdit.objects.order_by("pk").values_list(*KEPT_OF_EDITS)
+    kept = list(before)
+    delete_bodies()
+    if connection.vendor == "postgresql":
+        pack()
+
+    assert not LetterEdit.objects.filter(body_deleted_at=None).exists()
+    assert list(before.all()) == kept, "all but the copy stays"
+    assert bytes_by_table()["dlq_letteredit"] < whole / 2
