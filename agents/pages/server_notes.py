@@ -55,9 +55,7 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
 def _silent(server: Server, now: datetime) -> ServerNote:
     assert server.last_seen_at is not None
     if server.refused_version is not None:
-        return ServerNote(
-            version_problem(server.name, server.refused_version), version_advice(server.refused_version)
-        )
+        return ServerNote(version_problem(server.name, server.refused_version), version_advice(server.refused_version))
     return ServerNote(
         _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)},
         _(

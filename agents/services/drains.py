@@ -9,6 +9,7 @@ from agents.models import Activation, ActivationState, Ending, Kind, LaunchSetti
 from agents.services.broker import management
 from agents.services.draining import Look, Patience, Progress, follow, time_is_up, verdict
 from agents.services.endings import end_activations, set_ending
+from agents.services.isolating import isolated
 from agents.services.leases import lease
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.letters import queue_figures
@@ -29,7 +30,8 @@ def watch_drains(now: datetime) -> int:
         return 0
     done = [activation for activation in open_ones if _is_up(activation, now)]
     for activation in done:
-        set_ending(activation, Ending.LIMIT, now)
+        with isolated("drains", activation=activation.pk):
+            set_ending(activation, Ending.LIMIT, now)
     rest = [activation for activation in open_ones if activation not in done]
     with lease("drains", LEASE) as free:
         ended = _look_at(rest, now) if free else []
@@ -62,16 +64,17 @@ def _look_at(activations: Iterable[Activation], now: datetime) -> list[Activatio
     """Those that are done."""
     ended = []
     for activation in activations:
-        try:
-            look = _look(activation)
-        except BrokerUnavailable as error:
-            log.info("broker away, no drain is decided", reason=str(error))
-            break
-        except BrokerError as error:
-            log.warning("subscription not seen", setting=activation.setting.key, reason=str(error))
-            continue
-        if _decide(activation, look, now):
-            ended.append(activation)
+        with isolated("drains", activation=activation.pk):
+            try:
+                look = _look(activation)
+            except BrokerUnavailable as error:
+                log.info("broker away, no drain is decided", reason=str(error))
+                break
+            except BrokerError as error:
+                log.warning("subscription not seen", setting=activation.setting.key, reason=str(error))
+                continue
+            if _decide(activation, look, now):
+                ended.append(activation)
     return ended
 
 

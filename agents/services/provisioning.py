@@ -11,6 +11,7 @@ from django.utils import timezone
 from agents.models import LaunchSetting, ProvisionState
 from agents.services.broker import management
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.leases import lease, once_per
 from agents.services.wishes import REMOVING, wanted_hash
 from broker.errors import BrokerError, BrokerTimeout, BrokerUnavailable
@@ -88,22 +89,23 @@ def topology_differences(setting: LaunchSetting | None = None) -> list[Differenc
 def _provision(rows: QuerySet[LaunchSetting]) -> None:
     base_done = False
     for setting in rows.exclude(wanted_hash=REMOVING).select_related("destination"):
-        try:
-            if not base_done:
-                apply(management(), base_topology(settings.MA_DLA_ADDRESS))
-                base_done = True
-            changed = apply(management(), steps_of(setting))
-        except BrokerUnavailable as error:
-            # Nothing is wrong with the wish: it stays pending, with the reason.
-            LaunchSetting.objects.filter(pk=setting.pk).exclude(provision_state=ProvisionState.READY).update(
-                provision_problem=str(error)[:LONGEST_PROBLEM]
-            )
-            log.warning("broker away, provisioning waits", setting=setting.key, reason=str(error))
-            return
-        except BrokerError as error:
-            _failed(setting, str(error))
-        else:
-            _ready(setting, changed)
+        with isolated("provisioning", setting=setting.key):
+            try:
+                if not base_done:
+                    apply(management(), base_topology(settings.MA_DLA_ADDRESS))
+                    base_done = True
+                changed = apply(management(), steps_of(setting))
+            except BrokerUnavailable as error:
+                # Nothing is wrong with the wish: it stays pending, with the reason.
+                LaunchSetting.objects.filter(pk=setting.pk).exclude(provision_state=ProvisionState.READY).update(
+                    provision_problem=str(error)[:LONGEST_PROBLEM]
+                )
+                log.warning("broker away, provisioning waits", setting=setting.key, reason=str(error))
+                return
+            except BrokerError as error:
+                _failed(setting, str(error))
+            else:
+                _ready(setting, changed)
 
 
 def _ready(setting: LaunchSetting, changed: list[Difference]) -> None:

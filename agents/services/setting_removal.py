@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from agents.models import Activation, LaunchSetting, ProvisionState, Schedule
 from agents.services.broker import management
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.leases import lease
 from agents.services.provisioning import LEASE
 from agents.services.schedules import delete_schedule
@@ -91,7 +92,11 @@ def finish_removals(now: datetime) -> int:
         return 0
     until = time.monotonic() + TURN_SECONDS
     with lease("provision", LEASE) as free:
-        return sum(_finished(pk, now, until) for pk in keys) if free else 0
+        gone = 0
+        for pk in keys if free else ():
+            with isolated("removals", setting=pk):
+                gone += _finished(pk, now, until)
+        return gone
 
 
 def _finished(setting_id: int, now: datetime, until: float) -> bool:

@@ -47,10 +47,15 @@ def tend(now: datetime) -> None:
     # beat asked for this and a worker does it: both are alive.
     sign_of_life("beat", now)
     keep_up(now)
-    ask_if_due(now)
-    forget_old_windows(now)
-    finish_removals(now)
-    provision_due(now)
+    rest: tuple[tuple[str, Callable[[datetime], object]], ...] = (
+        ("notices", ask_if_due),
+        ("old windows", forget_old_windows),
+        ("removals", finish_removals),
+        ("provisioning", provision_due),
+    )
+    for name, step in rest:
+        with isolated(name):
+            step(now)
 
 
 def stand_in(now: datetime) -> bool:

@@ -100,8 +100,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,
         items=[
-            (item, masks.head_of_body(item.letter), _moved(item), _outcome(item), _why(item))
-            for item in listed.rows
+            (item, masks.head_of_body(item.letter), _moved(item), _outcome(item), _why(item)) for item in listed.rows
         ],
         show=show if show in (PLANNED, *SHOWS) else "",
         why=reason(why) if why else "",

@@ -322,6 +322,31 @@ def test_a_form_that_was_checked_before_the_list_changed_leads_to_nothing_that_r
         prices.clean()
 
 
+def test_a_change_whose_audit_cannot_be_written_is_no_change(
+    house: Pool, chief: User, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a kill between the two: row, audit and ends are one transaction."""
+    from agents import auditing
+
+    def dies(*_: Any, **__: Any) -> None:
+        raise KeyError("killed here")
+
+    monkeypatch.setattr(auditing, "record", dies)
+    assert allow(chief, "shop.prices").status_code == 500
+    assert Pool.objects.get(pk=house.pk).allowed_agents is None
+    assert desired_of(server) == ["prices", "scripted"]
+
+
+def test_a_run_that_was_given_up_is_not_resumed_with_an_agent_that_is_not_allowed(
+    house: Pool, chief: User, server: Server, scripted: LaunchSetting
+) -> None:
+    run = Run.objects.get(activation__setting=scripted, server=server)
+    Run.objects.filter(pk=run.pk).update(state="interrupted", wanted=False, closed_at=timezone.now())
+    allow(chief, "shop.prices")
+    answer = api_client(chief).post("/api/v1/settings/scripted/resume/", {"server": server.name}, "json")
+    assert answer.status_code == 409 and answer.json()["error"] == "agent_not_allowed", answer.json()
+
+
 def _started(setting: LaunchSetting) -> Activation:
     from agents.models import Trigger
     from agents.services.starting import start_activation

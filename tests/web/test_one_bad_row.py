@@ -9,7 +9,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from agents.models import Activation, Interruption, LaunchSetting, Pool, Run, RunPhase, Server
-from agents.services import claims, closing, endings, pauses, planning
+from agents.services import claims, closing, drains, endings, pauses, planning, provisioning, tending
 from agents.services.opening import open_activation
 from agents.services.settings import enable_setting
 from agents.services.signs import sign_of_life
@@ -174,3 +174,65 @@ def test_who_stands_in_outlives_a_setting_that_is_deleted_at_this_moment(
         pytest.fail(f"the process that follows the dead letters died: {error}")
     assert not done
     assert stand_in_at_broker(timezone.now() + timedelta(seconds=30)), "the next look finds it gone"
+
+
+@pytest.mark.django_db
+def test_a_setting_that_cannot_be_provisioned_for_any_reason_stops_no_other(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in (BAD, GOOD):
+        make_setting(pool, key, provision_state="pending", provisioned_hash="")
+    before = provisioning.steps_of
+
+    def steps(setting: LaunchSetting) -> Any:
+        if setting.key == BAD:
+            raise KeyError("what nobody thought of")
+        return before(setting)
+
+    monkeypatch.setattr(provisioning, "steps_of", steps)
+    monkeypatch.setattr(provisioning, "apply", lambda *_: [])
+    monkeypatch.setattr(provisioning, "management", lambda: None)
+    try:
+        provisioning.provision_due(timezone.now())
+    except KeyError as error:
+        pytest.fail(f"one setting kept all others from being made on the broker: {error}")
+    assert LaunchSetting.objects.get(key=GOOD).provision_state == "ready"
+    assert LaunchSetting.objects.get(key=BAD).provision_state == "pending", "tried again with the next look"
+
+
+@pytest.mark.django_db
+def test_a_drain_that_cannot_be_looked_at_keeps_no_other_from_its_end(
+    live: Server, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = (pending(pool, key, timing="DELAYED", drain_wait_seconds=0.0) for key in (BAD, GOOD))
+    Activation.objects.update(state="running", added_at_start=0)
+    nothing = QueueFigures(**dict.fromkeys(QueueFigures.__dataclass_fields__, 0))
+    monkeypatch.setattr(drains, "management", lambda: None)
+    monkeypatch.setattr(drains, "queue_figures", lambda *_: nothing)
+    fails_for(BAD, monkeypatch, drains, "_look")
+    now = timezone.now()
+    try:
+        for second in (0, 30, 60):
+            drains.watch_drains(now + timedelta(seconds=second))
+    except KeyError as error:
+        pytest.fail(f"one activation kept all others from being drained: {error}")
+    good.refresh_from_db()
+    bad.refresh_from_db()
+    assert (good.ending, bad.ending) == ("drained", "")
+
+
+@pytest.mark.django_db
+def test_a_step_of_the_worker_that_breaks_keeps_no_later_one_from_being_done(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(_now: Any) -> None:
+        raise KeyError("what nobody thought of")
+
+    done: list[str] = []
+    monkeypatch.setattr(tending, "finish_removals", breaks)
+    monkeypatch.setattr(tending, "provision_due", lambda _now: done.append("provisioning"))
+    try:
+        tending.tend(timezone.now())
+    except KeyError as error:
+        pytest.fail(f"nothing is made on the broker any more: {error}")
+    assert done == ["provisioning"]

@@ -91,9 +91,7 @@ def test_an_alert_shows_no_number_that_says_nothing(client: Client, pages: dict[
     assert "Value 5 min" in looked_at(client, pages["alert broker_away"]).text
 
 
-def test_a_sentence_of_an_alert_begins_as_a_sentence(
-    client: Client, pages: dict[str, str], world: World
-) -> None:
+def test_a_sentence_of_an_alert_begins_as_a_sentence(client: Client, pages: dict[str, str], world: World) -> None:
     russian = signed_in(world, "chief", headers=RUSSIAN)
     for path in (path for name, path in pages.items() if name.startswith("alert ")):
         for reader in (client, russian):
