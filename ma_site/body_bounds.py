@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from agents.api.errors import body
 from agents.body_limits import SMALL, limit_of
 from agents.client_address import client_address
+from agents.pages.amounts import size
 from agents.services import tokens
 from ma_site.away import database_away
 from ma_site.plain_page import plain_page
@@ -63,8 +64,13 @@ def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: 
     if request.path_info.startswith("/api/"):
         return JsonResponse(problem, status=code)
     limit = problem.get("limit")
-    lines = [_("This page takes at most %(n)s bytes.") % {"n": limit}] if limit else []
-    return plain_page(title, [*lines, _("Nothing was done. Go back, and send less at once.")], status=code)
+    if not isinstance(limit, int):
+        return plain_page(title, [_("Nothing was done.")], status=code)
+    lines = [
+        _("This page takes at most %(size)s.") % {"size": size(limit)},
+        _("Nothing was done. Go back, and send less at once."),
+    ]
+    return plain_page(title, lines, status=code)
 
 
 def is_known_sender(headers: Mapping[str, str]) -> bool:

@@ -9,12 +9,12 @@ from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_logged_out, user_login_failed
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponseBase
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from agents.client_address import client_address
-from agents.pages.amounts import number
+from agents.pages.amounts import duration
 from agents.services.proxies import note_unknown_proxy
 from agents.services.sign_ins import TooManyFailures, begin_attempt, end_well
 from contract.text import storable
@@ -43,8 +43,12 @@ def throttled(request: HttpRequest, sign_in: Callable[[], HttpResponseBase]) -> 
 
 def _too_early(refused: TooManyFailures) -> HttpResponseBase:
     seconds = math.ceil(refused.wait.total_seconds())
-    wait = ngettext("Try again in %(n)s second.", "Try again in %(n)s seconds.", seconds) % {"n": number(seconds)}
-    answer = plain_page(_("Too many attempts to sign in"), [wait], status=429)
+    lines = [
+        _("Try again in %(time)s.") % {"time": duration(seconds)},
+        _("Attempts are counted by account and by address; nothing is locked for good."),
+    ]
+    form = (reverse("admin:login"), _("Back to signing in"))
+    answer = plain_page(_("Too many attempts to sign in"), lines, status=429, onwards=form)
     answer.headers["Retry-After"] = str(seconds)
     return answer
 

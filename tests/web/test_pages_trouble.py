@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 import pytest
-from django.test import Client
-from django.utils import timezone
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.utils import timezone, translation
 
 from agents.models import Server
+from agents.services.sign_ins import TooManyFailures
+from ma_site import body_bounds, sign_in
 from tests.web.factories import World
-from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
+from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 from tests.web.trouble_rows import make_trouble
 
 RUSSIAN = {"accept-language": "ru"}
@@ -132,3 +135,23 @@ def test_why_a_letter_stayed_is_told_in_words(client: Client, pages: dict[str, s
     assert "the broker left it in its queue at each try" in listed and "stuck" not in listed
     case = looked_at(client, pages["letter that stayed"]).text
     assert "the broker left it in its queue at each try" in case and "stuck" not in case
+
+
+def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_early(*_args: object) -> None:
+        raise TooManyFailures(timedelta(minutes=15))
+
+    monkeypatch.setattr(sign_in, "begin_attempt", too_early)
+    for language, wait, back in (
+        ("en", "Try again in 15 min.", "Back to signing in"),
+        ("ru", "Повторите через 15 мин.", "Вернуться ко входу"),
+    ):
+        answer = Client().post("/login/", {"username": "anna"}, headers={"accept-language": language})
+        page = Elements(answer.content.decode())
+        assert answer.status_code == 429 and answer.headers["Retry-After"] == "900"
+        assert wait in page.text.replace("\xa0", " ") and back in page.text and "/login/" in page.links()
+
+    with translation.override("en"):
+        too_large = body_bounds.refusal(RequestFactory().post("/login/", {}, CONTENT_LENGTH="9000000"))
+    assert isinstance(too_large, HttpResponse) and too_large.status_code == 413
+    assert "This page takes at most 1 MiB." in Elements(too_large.content.decode()).text.replace("\xa0", " ")
