@@ -80,7 +80,7 @@ def message_count(queue: str) -> int | None:
     try:
         return int(bounded(lambda: management().attribute(f"queue.{queue}", "MessageCount")))
     except BrokerUnavailable:
-        _note_away(timezone.now())
+        note_away(timezone.now())
     except BrokerError as error:
         log.info("no count of a queue", queue=queue, reason=str(error))
     return None
@@ -116,7 +116,8 @@ def _known_of(key: str) -> Figures:
     return known
 
 
-def _note_away(now: datetime) -> None:
+def note_away(now: datetime) -> None:
+    """Whoever found that it does not answer spares the next questions their wait."""
     global _away_until, _away_since
     with _lock:
         _away_until, _away_since = time.monotonic() + PAUSE_SECONDS, _away_since or now
@@ -127,7 +128,7 @@ def _ask_for_all(settings: list[LaunchSetting], now: datetime) -> None:
     try:
         found = bounded(lambda: figures_of_all(settings, now))
     except BrokerUnavailable as error:
-        _note_away(now)
+        note_away(now)
         log.info("broker does not answer a page", reason=str(error))
     except BrokerError as error:
         log.info("broker does not list its queues", reason=str(error))
@@ -142,7 +143,7 @@ def _ask(setting: LaunchSetting, now: datetime) -> None:
     try:
         found = bounded(lambda: queue_figures(setting, now))
     except BrokerUnavailable as error:
-        _note_away(now)
+        note_away(now)
         log.info("broker does not answer a page", reason=str(error))
     except BrokerError as error:
         with _lock:

@@ -17,13 +17,13 @@ from agents.alerts.evaluating import late_kinds
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
 from agents.pages.amounts import coarse, number
 from agents.pages.consoles import link, needs, page
-from agents.pages.figures import broker_away_since, message_count
+from agents.pages.figures import broker_away_since, message_count, note_away
 from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
 from agents.services.broker import management
 from agents.services.expected import expected_servers
 from agents.services.patience import bounded
 from agents.services.policy_drift import drifting
-from broker.errors import BrokerError
+from broker.errors import BrokerError, BrokerUnavailable
 from broker.wanted import UNREADABLE
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
 from dlq.undelivered import by_queue
@@ -140,6 +140,8 @@ def _broker() -> Part:
     try:
         version, memory, disk = bounded(_broker_says)
     except BrokerError as error:
+        if isinstance(error, BrokerUnavailable):
+            note_away(timezone.now())
         says = _("does not answer: %(problem)s") % {"problem": error}
         todo = _(
             "Nothing is lost: messages are on its disk. Start it: ./ma status, ./ma logs artemis. "

@@ -5,6 +5,7 @@ import threading
 import time
 import uuid
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -356,3 +357,20 @@ def test_many_settings_come_in_pages_and_many_servers_as_a_few_dots(
     assert "+30" in first.text  # 42 of them
     overview = looked_at(client, "/")
     assert "k-49" in overview.text and "/settings/?page=2" in overview.links() and "1 of 60 on" in overview.text
+
+
+def test_the_page_health_waits_once_for_a_broker_that_does_not_answer(
+    client: Client, viewer: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[str] = []
+
+    def wait(call: Any) -> Any:
+        waits.append("waited")
+        raise BrokerTimeout("no answer within 1.5 s")
+
+    for module in (health, figures):
+        monkeypatch.setattr(module, "bounded", wait)
+    client.force_login(viewer)
+    page = client.get("/health/").content.decode()
+    assert "does not answer: no answer within 1.5 s" in page
+    assert waits == ["waited"], "every further question would hold the page as long again"
