@@ -39,7 +39,7 @@ from proton import Collector, Connection, Data, Delivery, Endpoint, Link, Proton
 
 from broker.core_tunnel import offering
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
-from broker.port import Account
+from broker.port import Account, Settle
 
 # Seconds. The broker must be heard within IDLE; it asks us for a sign of life by its own `amqpIdleTimeout`.
 CONNECT, IDLE = 5.0, 20.0
@@ -312,6 +312,18 @@ def forget_state(delivery: Delivery) -> None:
     """Before it gets another state with data: Proton adds that to the last one's, and the broker closes the
     connection over it."""
     Data(pn_disposition_data(delivery.local._impl)).clear()
+
+
+def settle_delivery(delivery: Delivery, settle: Settle, failed: int) -> None:
+    """`failed`: Proton's outcome for FAIL, `MODIFIED` or `RELEASED`."""
+    if settle is Settle.ACCEPT:
+        delivery.update(Delivery.ACCEPTED)
+    elif settle is Settle.REJECT:
+        delivery.update(Delivery.REJECTED)
+    else:
+        delivery.local.failed = failed == Delivery.MODIFIED
+        delivery.update(failed)
+    delivery.settle()
 
 
 def refusal(condition: Any, otherwise: str) -> BrokerError:

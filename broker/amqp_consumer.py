@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from proton import Delivery as ProtonDelivery
 from proton import Receiver
 
-from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal
+from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal, settle_delivery
 from broker.amqp_credit import PART_SECONDS, Credit
 from broker.amqp_transaction import ROLLBACK, Transactions
-from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout
+from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.outgoing import outgoing_bytes
 from broker.port import Account, ConsumerEvents, Delivery, Outgoing, Settle
 
@@ -70,6 +70,9 @@ class AmqpConsumer:
     def grant(self, credit: int) -> None:
         self._window = credit
         self._post(lambda link: link.top_up(force=True))
+
+    def reconnect(self, reason: str) -> None:
+        self._post(lambda link: link.end(reason))
 
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         self._post(lambda link: link.settle(settlements))
@@ -206,6 +209,9 @@ class _Link:
     def close(self) -> None:
         self._receiver.close()
 
+    def end(self, reason: str) -> None:
+        raise BrokerUnavailable(reason)
+
     @property
     def transactions_idle(self) -> bool:
         return self._transactions.idle
@@ -295,12 +301,12 @@ class _Link:
                 self._counted.discard(tag)
                 self._rolling_back.append((time.monotonic() + ROLLBACK, delivery, settle))
             else:
-                _settled(delivery, settle, ProtonDelivery.MODIFIED)
+                settle_delivery(delivery, settle, ProtonDelivery.MODIFIED)
 
     def go_on_after_rollbacks(self) -> None:
         while self._rolling_back and self._rolling_back[0][0] <= time.monotonic():
             _, delivery, settle = self._rolling_back.pop(0)
-            _settled(delivery, settle, ProtonDelivery.RELEASED)
+            settle_delivery(delivery, settle, ProtonDelivery.RELEASED)
         if self._transactions.pausing:
             self._transactions.advance()
 
@@ -327,17 +333,6 @@ class _Link:
             if delivery is not None:
                 delivery.settle()
         _told(self._events.settled, tag, None if problem is None else str(problem))
-
-
-def _settled(delivery: ProtonDelivery, settle: Settle, failed: int) -> None:
-    if settle is Settle.ACCEPT:
-        delivery.update(ProtonDelivery.ACCEPTED)
-    elif settle is Settle.REJECT:
-        delivery.update(ProtonDelivery.REJECTED)
-    else:
-        delivery.local.failed = failed == ProtonDelivery.MODIFIED
-        delivery.update(failed)
-    delivery.settle()
 
 
 def _told(callback: Callable[..., None], *arguments: object) -> None:

@@ -160,6 +160,12 @@ class MemoryConsumer:
             self._window = credit
             self._feed()
 
+    def reconnect(self, reason: str) -> None:
+        with self._store.changed:
+            references = list(self._outstanding.values())
+            self.dropped(reason)
+            self._store.give_back(references)
+
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         with self._store.changed:
             for tag, settle in settlements:

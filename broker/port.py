@@ -125,6 +125,10 @@ class Consumer(Protocol):
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         """Settles deliveries; tags of before a reconnect are ignored. Not confirmed: at-least-once."""
 
+    def reconnect(self, reason: str) -> None:
+        """Ends the link and opens another one, as after a loss: for an owner who knows that the broker has dropped it
+        without a word. `events.lost` is told the reason."""
+
     def settle_with_sends(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
         """One transaction: send all, accept the delivery, commit. `events.settled` says how it ended.
 

@@ -44,12 +44,15 @@ class Inbox:
     def __init__(self) -> None:
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.openings = 0
+        self.is_open = False
 
     def opened(self) -> None:
         self.openings += 1
+        self.is_open = True
         log.info("feed is open")
 
     def lost(self, reason: str, permanent: bool) -> None:
+        self.is_open = False
         log.warning("feed waits for the broker", reason=reason, permanent=permanent)
 
     def delivered(self, delivery: Delivery) -> None:
@@ -90,6 +93,7 @@ class Feed:
         self._draining = False
         self._forgot_at_opening = 0
         self._deaths: list[undelivered.FurtherDeath] = []
+        self._stopped_at = -1
 
     def start(self) -> None:
         self._consumer.start()
@@ -161,8 +165,12 @@ class Feed:
 
     def _look_at_backlog(self, now: datetime) -> None:
         """Too many: that all queues are to be walked is written down before the first letter is passed over."""
+        opening = self._inbox.openings
         try:
-            backlog = int(self._management.attribute(f"queue.{FEED_QUEUE}", "MessageCount"))
+            figures = self._management.attributes(f"queue.{FEED_QUEUE}", "MessageCount", "ConsumerCount")
+            backlog, consumers = map(int, figures)
+            if backlog and not consumers and self._inbox.is_open and opening == self._inbox.openings:
+                self._begin_again(now)
         except BrokerError as error:
             log.info("nobody says how many letters are in the feed", reason=str(error))
             return
@@ -172,13 +180,36 @@ class Feed:
             log.warning("feed is drained, queues will be walked", letters=backlog)
         self._draining = backlog > (MOST_UNREAD // 10 if self._draining else MOST_UNREAD)
 
-    @uncollected
-    def _store(self, deliveries: Sequence[Delivery], now: datetime) -> None:
+    def _begin_again(self, now: datetime) -> None:
+        """The broker has dropped this consumer over the letter at the head, and tells it nothing: docs/broker.md. A
+        head that stops a second link is stored without its body, or it would hide all behind it for ever."""
+        head = undelivered.clear_head_of_feed(self._management, self._know_node())
+        if head is not None and head.letter_id == self._stopped_at:
+            self._store_without_body(head, now)
+        self._stopped_at = head.letter_id if head is not None else -1
+        self._consumer.reconnect("the broker has dropped the consumer of the feed")
+
+    def _store_without_body(self, head: undelivered.Head, now: datetime) -> None:
+        row, message = read_letter(head.letter(), self._know_node(), now)
+        row.queue = self._queue_of(row, message)
+        index.store_safely([row], now)
+        if death := undelivered.death_of(row, message):
+            undelivered.keep_one_letter(self._management, [death], now)
+        crash.point("feed: head stored")
+        undelivered.drop_head_of_feed(self._management, head)
+        log.warning("letter stored without its body: the broker cannot read it", queue=row.queue, letter=head.letter_id)
+
+    def _know_node(self) -> str:
+        """Another broker may have taken over: its ids name other messages."""
         if self._node_of_opening != self._inbox.openings:
-            # Another broker may have taken over: its ids name other messages.
             opening = self._inbox.openings
             self._node_id = str(self._management.attribute("broker", "NodeID"))
             self._node_of_opening = opening
+        return self._node_id
+
+    @uncollected
+    def _store(self, deliveries: Sequence[Delivery], now: datetime) -> None:
+        self._know_node()
         self._deaths = []
         rows = [row for delivery in deliveries if (row := self._row(delivery.encoded, now)) is not None]
         new = index.store_safely(rows, now)

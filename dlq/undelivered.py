@@ -8,17 +8,31 @@ Killed before a row is written: the letter comes again, as it is not accepted. K
 the same, and the row says which letter stays. A removal names one message of one queue, so it may be repeated.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.db.models import Count, F, Sum
+from django.utils import timezone
 
+from broker.amqp_codec import encode
 from broker.errors import ManagementFailed
-from broker.port import Management, Message
+from broker.port import BodyKind, Management, Message
 from broker.rows import find
-from contract.properties import BROKER_ID, BYTES_IN_STREAM, MALFORMED_BODY, NOT_CONVERTIBLE
+from contract.properties import (
+    BROKER_ID,
+    BYTES_IN_STREAM,
+    FEED,
+    MALFORMED_BODY,
+    NOT_CONVERTIBLE,
+    ORIG_MESSAGE_ID,
+    ORIG_QUEUE,
+    dead_letter_queue,
+)
+from contract.typed import Typed
 from dlq import crash
 from dlq.models import DeadLetter, UndeliveredMessage
 
@@ -27,6 +41,7 @@ log = structlog.get_logger(__name__)
 # Queues that are asked at a time, and messages of one that are taken out: a few milliseconds each.
 MOST_QUEUES, MOST_MESSAGES = 20, 50
 MOST_TOLD = 100
+FEED_QUEUE = dead_letter_queue(FEED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +54,61 @@ class FurtherDeath:
     letter_queue: str
     letter_id: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first message of the feed by the broker's management, which tells everything but its body."""
+
+    queue: str
+    message_id: int
+    letter_id: int
+    facts: Mapping[str, Any]
+
+    def letter(self) -> bytes:
+        """The message without its body, marked as one that the broker could not deliver."""
+        properties = {name: typed for name, value in self.facts.items() if (typed := _typed(name, value)) is not None}
+        annotations = {
+            NOT_CONVERTIBLE: Typed("string", MALFORMED_BODY),
+            BROKER_ID: Typed("long", self.letter_id),
+        }
+        user_id = str(self.facts.get("userID") or "")
+        return encode(
+            Message(
+                body=Typed("binary", b""),
+                body_kind=BodyKind.DATA,
+                properties=properties,
+                annotations=annotations,
+                message_id=Typed("string", user_id) if user_id else None,
+                durable=bool(self.facts.get("durable", True)),
+            )
+        )
+
+
+# What the broker's management says of each message beside its properties.
+_OF_THE_MESSAGE = frozenset(
+    {"address", "messageID", "type", "priority", "userID", "durable", "expiration", "timestamp", "largeMessage"}
+)
+
+
+def _typed(name: str, value: object) -> Typed | None:
+    if name in _OF_THE_MESSAGE or not _is_text(name):
+        return None
+    if isinstance(value, bool):
+        return Typed("boolean", value)
+    if isinstance(value, int):
+        return Typed("long", value) if -(2**63) <= value < 2**63 else None
+    if isinstance(value, float):
+        return Typed("double", value)
+    return Typed("string", value) if isinstance(value, str) and _is_text(value) else None
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def death_of(row: DeadLetter, message: Message | None) -> FurtherDeath | None:
@@ -68,6 +138,46 @@ def keep_one_letter(management: Management, deaths: Iterable[FurtherDeath], now:
         elif known.letter_id != death.letter_id and _remove(management, death.letter_queue, death.letter_id):
             rows = UndeliveredMessage.objects.filter(pk=known.pk)
             rows.update(deaths=F("deaths") + 1, last_at=now, taken_out_at=None)
+
+
+def clear_head_of_feed(management: Management, node_id: str) -> Head | None:
+    """Takes further letters of known messages from the head of the feed, which has no consumer. A large one has lost
+    its body: the broker drops whoever should get it, without a word, and keeps it at the head.
+
+    Answers with the head where it is of a message that is not known. Raises BrokerError.
+    """
+    for _ in range(MOST_MESSAGES):
+        head = _head_of_feed(management)
+        if head is None:
+            return None
+        known = UndeliveredMessage.objects.filter(node_id=node_id, queue=head.queue, message_id=head.message_id).first()
+        if known is None:
+            return head
+        # First where it lies, then in the feed: killed in between, it is found here again.
+        if head.letter_id != known.letter_id and _remove(management, dead_letter_queue(head.queue), head.letter_id):
+            rows = UndeliveredMessage.objects.filter(pk=known.pk)
+            rows.update(deaths=F("deaths") + 1, last_at=timezone.now(), taken_out_at=None)
+        crash.point("undelivered: head removed where it lies")
+        _remove(management, FEED_QUEUE, head.letter_id)
+    return None
+
+
+def drop_head_of_feed(management: Management, head: Head) -> None:
+    """Its row is stored. Raises BrokerError."""
+    _remove(management, FEED_QUEUE, head.letter_id)
+
+
+def _head_of_feed(management: Management) -> Head | None:
+    found = json.loads(management.call(f"queue.{FEED_QUEUE}", "peekFirstMessageAsJSON") or "null")
+    if not found:
+        return None
+    origin = found.get(ORIG_MESSAGE_ID)
+    return Head(
+        queue=str(found.get(ORIG_QUEUE, "")),
+        message_id=origin if isinstance(origin, int) else -1,
+        letter_id=int(found["messageID"]),
+        facts=found,
+    )
 
 
 def take_out(management: Management) -> Sequence[UndeliveredMessage]:

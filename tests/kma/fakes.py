@@ -56,6 +56,10 @@ class FakeLink:
         self.events.opened()
         self._pump()
 
+    def reconnect(self, reason: str) -> None:
+        self.events.lost(reason, False)
+        self.events.opened()
+
     def grant(self, credit: int) -> None:
         self.credit = credit
         self._pump()
