@@ -5,6 +5,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from broker.amqp_quick import Decoded, quick
@@ -146,12 +147,12 @@ def encode(message: Message) -> bytes:
     """The bytes of the message. Raises ValueError when a value is none of its AMQP type."""
     parts = [_section(HEADER, _list(_header_fields(message)))]
     if message.annotations:
-        parts.append(_section(ANNOTATIONS, _map("symbol", message.annotations)))
+        parts.append(_section_of_names(ANNOTATIONS, "symbol", message.annotations))
     properties = _list(_property_fields(message))
     if properties.value:
         parts.append(_section(PROPERTIES, properties))
     if message.properties:
-        parts.append(_section(APPLICATION, _map("string", message.properties)))
+        parts.append(_section_of_names(APPLICATION, "string", message.properties))
     parts.append(_section(_BODY_CODES[message.body_kind], message.body))
     return b"".join(parts)
 
@@ -172,8 +173,22 @@ def _list(fields: list[Typed]) -> Typed:
     return Typed("list", tuple(fields))
 
 
-def _map(keys: str, items: Mapping[str, Typed]) -> Typed:
-    return Typed("map", tuple((Typed(keys, name), item) for name, item in items.items()))
+def _section_of_names(code: int, keys: str, items: Mapping[str, Typed]) -> bytes:
+    """A map section; messages of one kind have the same names, so what was written of a short one is kept."""
+    parts = []
+    for name, item in items.items():
+        parts.append(_known_name(keys, name) if len(name) <= _KNOWN_NAME else write(Typed(keys, name), 1))
+        parts.append(write(item, 1))
+    content = len(parts).to_bytes(4, "big") + b"".join(parts)
+    return b"\x00\x53" + bytes((code, 0xD1)) + len(content).to_bytes(4, "big") + content
+
+
+_KNOWN_NAME, _KNOWN_NAMES = 64, 1024  # characters of a name that is kept, and how many
+
+
+@lru_cache(_KNOWN_NAMES)
+def _known_name(keys: str, name: str) -> bytes:
+    return write(Typed(keys, name), 1)
 
 
 def _header_fields(message: Message) -> list[Typed]:

@@ -233,17 +233,33 @@ def write(item: Typed, depth: int = 0) -> bytes:
     """The encoding of one value. Raises ValueError when the value is none of its type or could not be read again."""
     if depth > DEEPEST:
         raise ValueError(f"nested deeper than {DEEPEST}")
-    if item.type == "described":
+    kind = item.type
+    if kind in ("string", "symbol"):  # most of what there is
+        return _written_text(item)
+    if kind == "null":
+        return b"\x40"
+    if kind == "described":
         descriptor, value = item.value
         return b"\x00" + write(descriptor, depth + 1) + write(value, depth + 1)
-    if item.type == "null":
-        return b"\x40"
-    if item.type == "boolean":
+    if kind == "boolean":
         return b"\x41" if item.value else b"\x42"
     code, content = _write_content(item, depth + 1)
-    if code in (0xB0, 0xB1, 0xB3) and len(content) < 256 + 4:
+    if code == 0xB0 and len(content) < 256 + 4:
         return bytes((code - 0x10, len(content) - 4)) + content[4:]
     return bytes((code,)) + content
+
+
+def _written_text(item: Typed) -> bytes:
+    try:
+        content = raw_text(item.value)
+    except (TypeError, AttributeError) as error:
+        raise _none_of_its_type(item, error) from error
+    code, size = _WIDE[item.type], len(content)
+    return bytes((code - 0x10, size)) + content if size < 256 else bytes((code,)) + _with_length(content)
+
+
+def _none_of_its_type(item: Typed, error: Exception) -> ValueError:
+    return ValueError(f"{item.value!r:.80} is no {item.type}: {error}")
 
 
 def _write_content(item: Typed, depth: int) -> tuple[int, bytes]:
@@ -264,7 +280,7 @@ def _write_content(item: Typed, depth: int) -> tuple[int, bytes]:
         if kind == "uuid":
             return 0x98, UUID(value).bytes
     except (struct.error, TypeError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{value!r:.80} is no {kind}: {error}") from error
+        raise _none_of_its_type(item, error) from error
     raise ValueError(f"unknown AMQP type {kind!r}")
 
 

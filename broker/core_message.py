@@ -48,6 +48,7 @@ _LEFT_OF_AMQP = (
     *(f"{_AMQP}{rest}" for rest in ("HEADER", "PROPERTIES", "NATIVE", "ORIGINAL_ENCODING", "FirstAcquirer")),
     *(f"{_AMQP}{rest}" for rest in ("DA_", "FT_", "ENCODED_")),
 )
+_NO_APPLICATION = (*_HIDDEN, *_LEFT_OF_AMQP)
 # Properties that are fields of an AMQP message.
 _AS_FIELDS = frozenset(
     {"_AMQ_GROUP_ID", "_AMQ_GROUP_SEQUENCE", "_AMQ_VALIDATED_USER", "_AMQ_ROUTING_TYPE", "_AMQ_SCHED_DELIVERY"}
@@ -160,7 +161,7 @@ def _application(properties: dict[str, Typed]) -> dict[str, Typed]:
         name: item
         for name, item in properties.items()
         if name not in _AS_FIELDS
-        and not name.startswith((*_HIDDEN, *_LEFT_OF_AMQP))
+        and not name.startswith(_NO_APPLICATION)
         and (not name.startswith("JMS") or name.startswith(("JMSX", "JMS_")))
     }
     kept["JMSXDeliveryCount"] = kept.get("JMSXDeliveryCount", NULL)

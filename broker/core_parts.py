@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from broker.port import NULL
@@ -13,6 +14,14 @@ DATA = b"\x00\x53\x75\xb0"
 _PACKET = 13
 _NUMBERS = {2: ("boolean", ">?"), 3: ("byte", ">b"), 5: ("short", ">h"), 6: ("int", ">i"), 7: ("long", ">q")}
 _NUMBERS |= {8: ("float", ">f"), 9: ("double", ">d")}
+_FORMS = {
+    form: (packed.size, packed.unpack_from)
+    for form in (">?", ">b", ">h", ">H", ">i", ">q", ">f", ">d")
+    for packed in (struct.Struct(form),)
+}
+_INT = struct.Struct(">i").unpack_from
+_FIXED = {kind: (name, *_FORMS[form]) for kind, (name, form) in _NUMBERS.items()}
+_KNOWN_NAME, _KNOWN_NAMES = 128, 1024  # bytes of a name that is kept, and how many
 _NULL, _BYTE_ARRAY, _STRING, _CHAR = 0, 4, 10, 11
 # What values of producers can make of reading and encoding.
 UNREADABLE = (ValueError, TypeError, OverflowError, IndexError, struct.error)
@@ -71,16 +80,25 @@ class Reader:
         self.at = 0
 
     def take(self, size: int) -> bytes:
-        if size < 0 or self.at + size > len(self.data):
+        end = self.at + size
+        if size < 0 or end > len(self.data):
             raise Malformed("it is cut")
-        self.at += size
-        return self.data[self.at - size : self.at]
+        taken = self.data[self.at : end]
+        self.at = end
+        return taken
 
     def number(self, form: str) -> Any:
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
+        """`form` is one of `_FORMS`."""
+        size, unpack = _FORMS[form]
+        end = self.at + size
+        if end > len(self.data):
+            raise Malformed("it is cut")
+        (value,) = unpack(self.data, self.at)
+        self.at = end
+        return value
 
     def text(self) -> str:
-        return self.take(self.number(">i")).decode("utf-16-le", "surrogatepass")
+        return _text(self.take(self.number(">i")))
 
     def optional_text(self) -> str | None:
         return self.text() if self.number(">b") else None
@@ -112,14 +130,40 @@ class Reader:
         return Typed(name, self.number(form))
 
     def names(self) -> dict[str, Typed]:
+        """Without a call for each number: there are many, and every dead letter is read here."""
         if not self.number(">b"):
             return {}
-        number = self.number(">i")
-        return {self.text(): self.value(self.number(">b"), self.text) for _ in range(number)}
+        found = {}
+        data = self.data
+        for _ in range(self.number(">i")):
+            start = self.at + 4
+            self.at = end = start + _INT(data, self.at)[0]
+            if not start <= end < len(data):
+                raise Malformed("it is cut")
+            name = _known_name(data[start:end]) if end - start <= _KNOWN_NAME else _text(data[start:end])
+            kind = data[end]
+            self.at = at = end + 1
+            if kind in _FIXED:
+                type_name, size, unpack = _FIXED[kind]
+                found[name] = Typed(type_name, unpack(data, at)[0])
+                self.at = at + size
+            else:
+                found[name] = self.value(kind, self.text)
+        return found
 
     def end(self) -> None:
         if self.at != len(self.data):
             raise Malformed("there is more than it says")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-16-le", "surrogatepass")
+
+
+@lru_cache(_KNOWN_NAMES)
+def _known_name(data: bytes) -> str:
+    """Messages of one kind have properties of the same names."""
+    return _text(data)
 
 
 def _java_text(data: bytes) -> str:
