@@ -81,6 +81,7 @@ class Host:
         self._next_heartbeat = 0.0
         self._ma_problem = ""
         self._look = threading.Event()
+        self._asked_to_look = threading.Event()
         self._ending = threading.Event()
         self._asking = threading.Event()  # the host's thread waits for the MA
         self._thread = threading.Thread(target=self._main, name="host", daemon=True)
@@ -94,8 +95,9 @@ class Host:
         self._thread.start()
 
     def look_now(self) -> None:
-        """Ask the MA at once what it wants."""
-        self._next_heartbeat = 0.0
+        """Ask the MA at once what it wants; where a heartbeat is under way another one follows it: that one may have
+        been answered before the MA changed its mind."""
+        self._asked_to_look.set()
         self._look.set()
 
     def stop(self) -> None:
@@ -139,7 +141,8 @@ class Host:
     def step(self) -> None:
         """Runs first: they must be seen to even while the MA lets us wait."""
         self._keeper.step()
-        if time.monotonic() >= self._next_heartbeat:
+        if self._asked_to_look.is_set() or time.monotonic() >= self._next_heartbeat:
+            self._asked_to_look.clear()
             self._beat()
 
     def _beat(self) -> None:

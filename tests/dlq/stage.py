@@ -100,7 +100,7 @@ class Stage:
         consumer = AmqpConsumer(account, DLA, "DLQ.feed", inbox, core=True)
         return Feed(consumer, inbox, self.management, AmqpPublisher(account), DLA)
 
-    def follow(self, done: Callable[[], bool], seconds: float = 20) -> None:
+    def follow(self, done: Callable[[], bool], seconds: float = 60) -> None:
         """Runs the feed in this thread until `done`."""
         feed = self.feed()
         feed.start()
@@ -121,14 +121,14 @@ class Stage:
         return int(self.management.attribute(f"queue.{queue_name}", "MessageCount"))
 
     def until_consumed(self, queue_name: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not int(self.management.attribute(f"queue.{queue_name}", "ConsumerCount")):
             assert time.monotonic() < deadline, "nobody consumes"
             time.sleep(0.02)
 
     def until_dead(self, queue_name: str, count: int) -> None:
         """Waits for so many letters there: what is refused is dead a moment later."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (lying := self.count(queue_name)) != count:
             assert time.monotonic() < deadline, f"{lying} are dead"
             time.sleep(0.02)

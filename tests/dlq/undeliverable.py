@@ -36,7 +36,7 @@ def in_queue(stage: Stage, name: str) -> list[int]:
 
 
 def until(stage: Stage, name: str, number: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(in_queue(stage, name)) != number:
         assert time.monotonic() < deadline, f"{len(in_queue(stage, name))} are in {name}"
         time.sleep(0.05)

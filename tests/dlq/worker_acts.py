@@ -60,7 +60,7 @@ def prepare(key: str, count: int) -> list[int]:
     feed = Feed(consumer, inbox, management(), AmqpPublisher(account), DLA)
     feed.start()
     rows = DeadLetter.objects.filter(setting_key=key).order_by("pk")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while rows.count() < count and time.monotonic() < deadline:
         feed.step(0.1)
     feed.stop()
@@ -133,7 +133,7 @@ def sweep_bin() -> None:
     sweep.every = lambda *about: (row for row in listed(*about) if row["name"] in only)  # type: ignore[attr-defined]
     one = sweep.Sweep(management(), AmqpBrowser(settings.MA_BROKER_AMQP), DLA)
     rows = DeadLetter.objects.filter(queue=BIN_QUEUE, state="dead")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (more := one.step(timezone.now(), idle=True)) or rows.count() != message_count(management(), BIN_QUEUE):
         assert time.monotonic() < deadline, f"they never agree: {more}"
 
@@ -231,7 +231,7 @@ def _steal(queue: str) -> None:
     delivery = seen.deliveries.get(timeout=20)
     consumer.settle([(delivery.tag, Settle.ACCEPT)])
     consumer.stop()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while message_count(management(), queue) >= before:
         assert time.monotonic() < deadline, "it is there still"
         time.sleep(0.01)

@@ -216,7 +216,7 @@ def wanted(**fields: Any) -> DesiredRun:
     return DesiredRun(**{**values, **fields})
 
 
-def eventually(true: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
+def eventually(true: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"no {what} within {seconds:g} s"

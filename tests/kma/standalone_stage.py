@@ -72,7 +72,7 @@ class StandaloneStage:
         eventually(lambda: len(self.lines()) >= times, f"{times} starts; {self.run.report()}")
         return self.lines()[times - 1]
 
-    def over(self, seconds: float = 20) -> None:
+    def over(self, seconds: float = 90) -> None:
         self.run.join(seconds)
         assert not self.run.alive, self.run.report()
 

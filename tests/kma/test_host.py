@@ -11,9 +11,10 @@ from uuid import UUID
 import pytest
 
 from broker.port import Account, ConsumerEvents, Settle
-from contract.messages import DesiredRun
+from contract.messages import DesiredRun, Heartbeat, HeartbeatReply
 from kma.config import Config
 from kma.host import FolderTaken, Host
+from kma.ma_client import MaClient
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import SAMPLES, FakeLink, eventually, message, wanted
 
@@ -121,6 +122,25 @@ def test_a_command_makes_it_look_at_once(server: Server, ma: FakeMa) -> None:
     assert server.host is not None
     server.host.look_now()
     eventually(lambda: len(ma.heartbeats) > before, "another heartbeat", 40)
+
+
+def test_a_command_that_comes_while_a_heartbeat_is_under_way_is_not_forgotten(
+    server: Server, ma: FakeMa, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The MA may have answered that one before it wanted something else."""
+    heartbeat = MaClient.heartbeat
+
+    def commanded(client: MaClient, said: Heartbeat) -> HeartbeatReply:
+        reply = heartbeat(client, said)
+        if len(ma.heartbeats) == 1:
+            assert server.host is not None
+            server.host.look_now()
+        return reply
+
+    monkeypatch.setattr(MaClient, "heartbeat", commanded)
+    server.config = replace(server.config, heartbeat_seconds=60)
+    server.start()
+    eventually(lambda: len(ma.heartbeats) == 2, "another heartbeat", 40)
 
 
 def test_what_was_wanted_last_runs_at_the_next_start_while_the_ma_is_away(server: Server, ma: FakeMa) -> None:
