@@ -1,5 +1,7 @@
 """The page of one launch setting: it whole, with what can be done."""
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
@@ -39,7 +41,8 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
     offered = list(OfferedAgent.objects.filter(name=setting.agent, server__in=servers))
     current = setting.activations.order_by("-started_at").first()
     runs = open_runs([setting.pk]).get(setting.pk, [])
-    facts, figures = facts_of([setting.pk])[setting.pk], figures_of(setting)
+    facts, figures, withheld = facts_of([setting.pk])[setting.pk], figures_of(setting), withheld_note(setting)
+    facts = replace(facts, withheld=withheld is not None)
     shown = list(setting.activations.all()[:SHOWN_ACTIVATIONS])
     failed = failures_by_server(shown)
     return page(
@@ -65,7 +68,7 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         group=group_of(setting),
         schedule=scheduled(setting, now),
         pending=pending_reason(current),
-        withheld=withheld_note(setting),
+        withheld=withheld,
         stopping=stopping_note(setting, figures.consumers),
         alerts=subscription_alerts(setting),
         trip=setting.trips.filter(ended_at=None).first() if not setting.enabled else None,

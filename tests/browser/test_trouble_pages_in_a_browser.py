@@ -14,9 +14,10 @@ from tests.web.trouble_rows import make_trouble
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 # Numbers, buttons and tools of the header that lie beyond the edge, or under something else.
 HIDDEN = """
+const CHECKED = '.bars .n, .actions .btn, .form-row textarea, #user-tools a, #user-tools button';
 const edge = document.documentElement.clientWidth;
 const found = [];
-for (const each of document.querySelectorAll('.bars .n, .actions .btn, #user-tools a, #user-tools button')) {
+for (const each of document.querySelectorAll(CHECKED)) {
     if (!each.checkVisibility()) continue;
     each.scrollIntoView({block: 'center'});
     const box = each.getBoundingClientRect();

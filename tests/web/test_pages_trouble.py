@@ -52,6 +52,7 @@ def test_a_setting_that_is_not_sent_is_never_called_running(
     client: Client, pages: dict[str, str], world: World
 ) -> None:
     """Its runs of before are reported as running until their servers have ended them."""
+    assert "mail-send running" not in looked_at(client, pages["setting that is withheld"]).text
     world.runs["mail-send", "srv-1"].withheld_because = "parameters_too_deep"
     world.runs["mail-send", "srv-1"].save()
 
@@ -150,6 +151,7 @@ def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(monk
         page = Elements(answer.content.decode())
         assert answer.status_code == 429 and answer.headers["Retry-After"] == "900"
         assert wait in page.text.replace("\xa0", " ") and back in page.text and "/login/" in page.links()
+        assert "admin/js/theme" in answer.content.decode(), "dark for who chose it"
 
     with translation.override("en"):
         too_large = body_bounds.refusal(RequestFactory().post("/login/", {}, CONTENT_LENGTH="9000000"))
