@@ -1,6 +1,7 @@
 """Bodies that a Core client compressed (`compressLargeMessage`): two properties say so. Pure.
 
-The broker hands an AMQP consumer only the head of such a bytes message, as many bytes as the compressed body has.
+The broker hands an AMQP consumer only the head of such a bytes message, as many bytes as the compressed body has. Where
+that is longer than the body, as of bytes that are compressed already, zeros follow it.
 """
 
 import zlib
@@ -27,6 +28,14 @@ def missing_bytes(body: object, compressed: object, size: object) -> int:
     if declared is None or not isinstance(body, bytes | bytearray | memoryview):
         return 0
     return max(0, declared - len(body))
+
+
+def without_padding(body: object, compressed: object, size: object) -> object:
+    """A body that came as bytes, without what the broker appended to it."""
+    declared = declared_size(compressed, size)
+    if declared is None or not isinstance(body, bytes) or any(body[declared:]):
+        return body
+    return body[:declared]
 
 
 def is_cut(body: object, properties: Mapping[str, Typed]) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.amqp_codec import decode, quick
 from broker.errors import MessageUndecodable
-from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, declared_size, missing_bytes
+from contract.compressed import LARGE_COMPRESSED, LARGE_SIZE, declared_size, missing_bytes, without_padding
 from contract.identity import message_key
 from kma.agent import InvalidMessage, Kind
 
@@ -43,7 +43,7 @@ class Received:
 
     @property
     def body(self) -> Any:
-        return self._decoded.body
+        return without_padding(self._decoded.body, *self._said)
 
     @property
     def kind(self) -> Kind:

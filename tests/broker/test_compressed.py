@@ -12,8 +12,9 @@ from contract.outcomes import Outcome
 from contract.typed import Typed
 from kma.agent import Context, InvalidMessage, Message
 from kma.testing import run_agent
-from tests.broker import jms_messages
+from tests.broker import jms_messages, jms_producer
 from tests.broker.houses import Got, Owner, RealHouse, Setting, eventually
+from tests.broker.jms_producer import Sent
 
 SIZE = 3_000_000
 
@@ -65,6 +66,25 @@ def test_a_compressed_text_is_whole_either_way(real: RealHouse) -> None:
     assert run_agent(refuse_a_part, encoded=encode(theirs)).ok
     consumer, owner = real.consume(setting, 1)
     consumer.settle([(owner.got().tag, Settle.ACCEPT)])
+
+
+def return_the_body(message: Message, context: Context) -> None:
+    raise InvalidMessage(f"{message.kind} {len(message.body)} {message.truncated} {message.body[-4:].hex()}")
+
+
+def test_bytes_that_become_longer_by_compression_come_as_they_were_sent(real: RealHouse) -> None:
+    """The broker hands over as many bytes as the compressed body has, the last of them zeros."""
+    setting = real.setting()
+    url = real.service.core_url + jms_producer.COMPRESSING
+    jms_producer.send(url, real.service.publisher, setting.address, [Sent("noise", 1, 150_000)])
+    consumer, owner = real.consume(setting, 1)
+    got = owner.got()
+    whole = got.message.body.value
+    assert len(whole) > 150_000 and set(whole[150_000:]) == {0}
+    result = run_agent(return_the_body, encoded=encode(got.message))
+    assert result.failure is not None
+    assert result.failure.text == f"bytes 150000 False {whole[149_996:150_000].hex()}"
+    consumer.settle([(got.tag, Settle.ACCEPT)])
 
 
 def test_a_compressed_object_is_whole_and_said_to_be_so(real: RealHouse) -> None:
