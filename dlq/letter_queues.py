@@ -11,10 +11,9 @@ from broker.errors import AddressUnknown, ManagementFailed
 from broker.letters import NAMED, move_letters, move_range
 from broker.port import Browser, Management
 from broker.rows import find
-from broker.waiting import in_delivery
-from contract.properties import FEED, ORIG_MESSAGE_ID, dead_letter_queue
+from contract.properties import FEED, dead_letter_queue
 from dlq.replay.planning import Figures
-from dlq.walking import WalkIncomplete, number_of
+from dlq.walking import WalkIncomplete, number_of, numbers_in_delivery
 
 __all__ = ["LetterQueues", "WalkIncomplete", "letter_queues"]
 
@@ -73,8 +72,7 @@ class LetterQueues:
     def in_delivery(self, queue: str) -> frozenset[int]:
         """The ids of letters that consumers hold unsettled; none where these are too many to be listed. Raises
         BrokerError."""
-        found = (row.get(ORIG_MESSAGE_ID) for each in in_delivery(self.management, queue) or () for row in each.rows)
-        return frozenset(int(number) for number in found if number is not None)
+        return numbers_in_delivery(self.management, queue)
 
     def move_ids(self, source: str, numbers: Sequence[int], target: str) -> int:
         """Moves these letters, and no other one, to a queue that alone gets them; how many, says the broker.

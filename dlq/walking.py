@@ -19,7 +19,8 @@ from broker.amqp_adapter import AmqpBrowser
 from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
 from broker.port import Browser, Management
 from broker.rows import find
-from contract.properties import DEAD_LETTER_PREFIX
+from broker.waiting import in_delivery
+from contract.properties import DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
 from dlq import crash, index, letter_ages
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem
 from dlq.models.letter import BIN_QUEUE
@@ -144,6 +145,8 @@ class Walk:
         counted = min(self._before, message_count(self._management, self.queue))
         if self._seen < counted:
             raise WalkIncomplete(f"a walk of {self.queue} saw {self._seen} of {counted} letters")
+        # Not seen, and there: letters that came meanwhile made up for them in the count.
+        self._numbers.add(list(numbers_in_delivery(self._management, self.queue)))
 
     def _compare(self, pages: Iterator[Sequence[Row]], now: datetime) -> bool:
         """Marks what is gone, page by page: killed in between, the next walk marks the rest."""
@@ -154,6 +157,15 @@ class Walk:
         self._gone += mark_gone(missing, now)
         crash.point("walk: marked a page")
         return True
+
+
+def numbers_in_delivery(asked: Management, queue: str) -> frozenset[int]:
+    """The ids of letters that consumers hold unsettled; none where these are too many to be listed. Raises
+    BrokerError."""
+    if not int(asked.attribute(f"queue.{queue}", "DeliveringCount")):
+        return frozenset()
+    found = (row.get(ORIG_MESSAGE_ID) for each in in_delivery(asked, queue) or () for row in each.rows)
+    return frozenset(int(number) for number in found if number is not None)
 
 
 def telling_of(queue: str, address: str, node_id: str, read: Callable[[bytes], DeadLetter]) -> Telling:

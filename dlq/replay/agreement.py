@@ -85,6 +85,9 @@ def present(queue: str, queues: LetterQueues, hold: Callable[[int], bool]) -> Fo
         unseen = [number for number in held if number not in found]
         if not unseen or incomplete.seen + len(unseen) < incomplete.counted:
             raise
-        found.add(unseen)
-        return Found(found, held)
-    return Found(found)
+    else:
+        # Letters that came during the walk may have made up in the count for those that it could not see.
+        held = queues.in_delivery(queue)
+        unseen = [number for number in held if number not in found]
+    found.add(unseen)
+    return Found(found, held)
