@@ -96,7 +96,7 @@ ADOPTED = Kind(
     label=gettext_lazy("Broker taken over"),
     severity=Severity.BAD,
     limits=Thresholds(1.0, 1.0, open_after=timedelta(), close_after=timedelta()),
-    unit="",
+    unit=gettext_lazy("1 while it is another site's"),
     says=lambda facts, value: (
         _("The broker belongs to another site now (%(owner)s): this one takes no dead letters and moves no messages.")
         % {"owner": facts["owner"]}
