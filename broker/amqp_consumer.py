@@ -10,7 +10,7 @@ from proton import Delivery as ProtonDelivery
 from proton import Receiver
 
 from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal, settle_delivery
-from broker.amqp_credit import PART_SECONDS, Credit
+from broker.amqp_credit import DRAIN_SECONDS, PART_SECONDS, Credit
 from broker.amqp_transaction import ROLLBACK, Transactions
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.outgoing import outgoing_bytes
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 # Seconds between attempts to connect: grow by 2, with jitter, so that many consumers do not return at once.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 STEP = 5.0
+# Seconds in which the broker may take what was sent before a link ends for another one.
+CLOSING = 2.0
 
 Command = Callable[["_Link"], None]
 
@@ -140,6 +142,8 @@ class AmqpConsumer:
             link.open(connection, self._source, core=self._core)
             while not self._stopping.is_set():
                 self._step(link, connection, link.patience)
+                if link.unanswered:
+                    self._end_unanswered(link, connection)
             self._finish(link, connection)
         finally:
             with self._lock:
@@ -169,6 +173,17 @@ class AmqpConsumer:
             self._step(link, connection, min(0.2, self._stop_until - time.monotonic()))
         link.close()
         connection.close(timeout=max(0.1, self._stop_until - time.monotonic()))
+
+    def _end_unanswered(self, link: "_Link", connection: AmqpConnection) -> None:
+        """Ends a link whose drain the broker does not answer, for another one: raises BrokerTimeout.
+
+        Nothing is in hand, and what was said of the last deliveries goes out before the end of the connection. What
+        comes at this moment is not handed over: the link ends with it unsettled, so it is in the queue again. Killed
+        before or after: the same, as after every lost connection.
+        """
+        link.close()
+        connection.close(timeout=CLOSING)
+        raise BrokerTimeout(f"the broker did not answer a drain within {DRAIN_SECONDS:g} s")
 
     @property
     def window(self) -> int:
@@ -288,6 +303,15 @@ class _Link:
             log.warning("the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source)
 
     @property
+    def unanswered(self) -> bool:
+        """Whether the broker owes an answer to a drain for too long, and nothing is in hand: what is would come back
+        with the end of the link, and be handled twice. Until then no more credit is given."""
+        if not self._credit.probing or self._credit.overdue_in(time.monotonic()) > 0.0:
+            return False
+        in_hand = self._unsettled or self._rolling_back or self._receiver.current is not None
+        return not in_hand and self._transactions.idle
+
+    @property
     def _may_probe(self) -> bool:
         """Something could come by our count."""
         return self._consumer.window > len(self._unsettled) and self._receiver.credit > 0
@@ -314,7 +338,10 @@ class _Link:
     def patience(self) -> float:
         """Seconds that a step may wait."""
         patience = min(STEP, ROLLBACK) if self._rolling_back or self._transactions.pausing else STEP
-        if self.was_open and self._may_probe and not self._credit.probing:
+        if self._credit.probing:
+            left = self._credit.overdue_in(time.monotonic())
+            patience = min(patience, left) if left > 0.0 else patience
+        elif self.was_open and self._may_probe:
             patience = min(patience, self._credit.due(time.monotonic()))
         return patience
 

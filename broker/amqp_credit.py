@@ -1,12 +1,14 @@
 """Credit that the broker has spent on messages that it cannot deliver, and how it is given anew. Pure.
 
-A message that the broker cannot turn into AMQP (docs/broker.md, "Letters that go astray") takes a credit and never
-comes: nothing tells the receiver. With a window of n, n such messages would end a subscription without a word. What is
-spent so stays spent for the life of the link: the broker subtracts it from every later credit.
+A message that the broker cannot turn into AMQP (docs/broker.md, "Messages that the broker cannot deliver") takes a
+credit and never comes: nothing tells the receiver. With a window of n, n such messages would end a subscription without
+a word. What is spent so stays spent for the life of the link: the broker subtracts it from every later credit.
 
 The only way to see it: ask the quiet link for more than the window, with a drain. Where the queue is empty, the broker
-gives everything back and nothing has changed. Where something comes, what did not come of the credit was spent before.
-Each probe asks for one more than the last, because it may itself meet such a message.
+gives everything back and nothing has changed. Where something comes, what did not come of the credit was spent before,
+or the message came into the queue at this very moment and was its last. So one probe makes a suspicion, and only a
+second one that something comes of is believed. Each probe asks for one more than the last, because it may itself meet
+such a message.
 
 The answer to a drain takes back all credit, also that of a large message of which the broker has sent a part: the rest
 waits for a credit. It is given at once. The broker spends it on that message, the receiver counts it as unspent until
@@ -21,15 +23,20 @@ QUIET = 1.0
 MOST_EXTRA = 64
 # Seconds within which the rest of a large message must begin to come; see `AmqpConsumer`.
 PART_SECONDS = 60.0
+# Seconds within which the broker must answer a drain, which takes it milliseconds.
+DRAIN_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class Credit:
     """Of one link. `lost`: how many credits on the wire are believed to be spent; never more than those. `resumed`: how
-    many more the broker has spent on going on with a message that a drain had cut off."""
+    many more the broker has spent on going on with a message that a drain had cut off. `_suspected`: how many are lost
+    at most, by the last probe that something came of; 0 where there is no suspicion."""
 
     lost: int = 0
     resumed: int = 0
+    _suspected: int = 0
+    _probed_at: float = 0.0
     _quiet_since: float = 0.0
     _extra: int = 0
     _asked: int = 0
@@ -55,8 +62,9 @@ class Credit:
         self._quiet_since = now
         self._came += 1
         self.resumed = min(self.resumed, on_wire)
-        self.lost = min(self.lost, on_wire - self.resumed)
-        if not self.probing:
+        if not self.probing:  # else the answer to the drain may have been read already: nothing is left on the wire
+            self.lost = min(self.lost, on_wire - self.resumed)
+            self._suspected = min(self._suspected, on_wire - self.resumed)
             self._extra = 0
 
     def due(self, now: float) -> float:
@@ -64,15 +72,20 @@ class Credit:
         return max(0.0, self._quiet_since + QUIET - now)
 
     def probe(self, now: float, on_wire: int) -> int:
-        """How many credits a probe adds to those on the wire."""
-        self._quiet_since = now
-        self._extra = self._extra % MOST_EXTRA + 1
-        self._asked, self._came = on_wire - self.resumed + self._extra, 0
+        """How many credits a probe adds to those on the wire. A suspicion is asked for as a whole, and one more."""
+        self._quiet_since = self._probed_at = now
+        usable = on_wire - self.resumed
+        self._extra = max(self._extra % MOST_EXTRA + 1, self._suspected + 1 - usable)
+        self._asked, self._came = usable + self._extra, 0
         return self._extra
 
     def answered(self, on_wire: int) -> bool:
         """Whether the broker has answered the drain, or has used all of the credit: then it answers nothing."""
         return self.probing and on_wire <= self.resumed
+
+    def overdue_in(self, now: float) -> float:
+        """Seconds in which the broker may still answer the drain."""
+        return max(0.0, self._probed_at + DRAIN_SECONDS - now)
 
     def cut_off(self, now: float) -> bool:
         """The broker has answered the drain in the middle of a message, for which one credit is to be given: as
@@ -89,7 +102,11 @@ class Credit:
         self.resumed = min(self.resumed, on_wire)
         if self._came == 0:
             return False
-        before, self._extra = self.lost, 0
-        # Else the queue was at its end within: then this is too much, which the next delivery beyond the window shows.
-        self.lost = asked - self._came
-        return self.lost > before
+        self._extra, before, unused = 0, self._suspected, asked - self._came
+        self.lost = min(self.lost, unused)
+        self._suspected = 0 if before or unused <= self.lost else unused
+        if not before or min(before, unused) <= self.lost:
+            return False
+        # If the queue was at its end both times, this is too much: the next delivery beyond the window shows it.
+        self.lost = min(before, unused)
+        return True

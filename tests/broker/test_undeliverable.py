@@ -69,7 +69,7 @@ def test_good_messages_between_bad_ones_each_come_once(real: RealHouse) -> None:
 def test_a_quiet_subscription_is_never_given_more_than_its_window(real: RealHouse) -> None:
     setting = real.setting()
     consumer, owner = real.consume(setting, 2)
-    owner.nothing(4.0)  # some probes long
+    owner.nothing(3.5)  # some probes long, and between two of them
     real.publish(setting.address, *[str(n) for n in range(10)])
     held = [owner.got(), owner.got()]
     owner.nothing()
