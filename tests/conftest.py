@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 
 from deploy import postgres as postgres_program
-from tests import environment, migrated
+from tests import environment, migrated, slow_calls
 from tests.costs import Meter
 from tests.services import artemis, postgres, redis_server
 
@@ -34,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if kind == "postgresql":
         database = postgres_program.start()
         os.environ["MA_DATABASE_URL"] = database.url()
+    slow_calls.install()
     django.setup()
     config.pluginmanager.register(Meter(), "costs")
 
@@ -42,6 +43,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if database is not None:
         database.stop()
     shutil.rmtree(environment.DATA, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_slow_in_a_transaction() -> Iterator[None]:
+    """Of the product, in the processes of the tests."""
+    slow_calls.take()
+    yield
+    assert not (found := slow_calls.take()), "\n".join(found)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -78,9 +78,9 @@ def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
 
 
 def remove_after_commit(setting: LaunchSetting, by: Any, now: datetime) -> None:
-    """For who is in a transaction: its steps would all be in that one. Raises Refused: then nothing is removed."""
-    if refused := removal_refusal(setting):
-        raise refused
+    """For who is in a transaction: its steps would all be in that one, and the broker would be waited for. So whoever
+    calls this asks `removal_refusal` before it begins. What comes into a queue since then is found by the first step,
+    which takes the removal back. Raises Refused: then nothing is removed."""
     _decide(setting, by, now)
     transaction.on_commit(partial(finish_removals, now), robust=True)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents.pages import streams
+from tests import slow_calls
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -37,7 +38,12 @@ def quick_passwords(settings: Any) -> None:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Jobs that a worker was told of: here is none."""
     told: list[str] = []
-    monkeypatch.setattr("dlq.replay.jobs.send", lambda task, job, **_: told.append(job))
+
+    def send(task: str, job: str, **_: object) -> None:
+        slow_calls.note("sends a task")
+        told.append(job)
+
+    monkeypatch.setattr("dlq.replay.jobs.send", send)
     return told
 
 
