@@ -21,8 +21,6 @@ log = logging.getLogger(__name__)
 # Seconds between attempts to connect: grow by 2, with jitter, so that many consumers do not return at once.
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 STEP = 5.0
-# Seconds in which the broker may take what was sent before a link ends for another one.
-CLOSING = 2.0
 
 Command = Callable[["_Link"], None]
 
@@ -143,7 +141,8 @@ class AmqpConsumer:
             while not self._stopping.is_set():
                 self._step(link, connection, link.patience)
                 if link.unanswered:
-                    self._end_unanswered(link, connection)
+                    connection.close(timeout=STEP)
+                    raise BrokerTimeout(f"the broker did not answer a drain within {DRAIN_SECONDS:g} s")
             self._finish(link, connection)
         finally:
             with self._lock:
@@ -173,17 +172,6 @@ class AmqpConsumer:
             self._step(link, connection, min(0.2, self._stop_until - time.monotonic()))
         link.close()
         connection.close(timeout=max(0.1, self._stop_until - time.monotonic()))
-
-    def _end_unanswered(self, link: "_Link", connection: AmqpConnection) -> None:
-        """Ends a link whose drain the broker does not answer, for another one: raises BrokerTimeout.
-
-        Nothing is in hand, and what was said of the last deliveries goes out before the end of the connection. What
-        comes at this moment is not handed over: the link ends with it unsettled, so it is in the queue again. Killed
-        before or after: the same, as after every lost connection.
-        """
-        link.close()
-        connection.close(timeout=CLOSING)
-        raise BrokerTimeout(f"the broker did not answer a drain within {DRAIN_SECONDS:g} s")
 
     @property
     def window(self) -> int:
@@ -267,11 +255,8 @@ class _Link:
         _told(self._events.delivered, Delivery(tag, bytes(encoded)))
 
     def top_up(self, force: bool = False) -> None:
-        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames.
-
-        A smaller window is reached by settling. Draining would take the credit back, but a drain in the middle of a
-        large message cuts it off until there is credit again.
-        """
+        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames. A smaller one
+        is reached by settling: a drain in the middle of a large message cuts it off until there is credit again."""
         if not self.was_open or self._credit.probing:
             return
         window = self._consumer.window
@@ -304,12 +289,9 @@ class _Link:
 
     @property
     def unanswered(self) -> bool:
-        """Whether the broker owes an answer to a drain for too long, and nothing is in hand: what is would come back
-        with the end of the link, and be handled twice. Until then no more credit is given."""
-        if not self._credit.probing or self._credit.overdue_in(time.monotonic()) > 0.0:
-            return False
+        """Whether an answer to a drain is overdue and nothing is in hand, which would come back, and twice handled."""
         in_hand = self._unsettled or self._rolling_back or self._receiver.current is not None
-        return not in_hand and self._transactions.idle
+        return self._credit.is_overdue(time.monotonic()) and not in_hand and self._transactions.idle
 
     @property
     def _may_probe(self) -> bool:
@@ -338,10 +320,7 @@ class _Link:
     def patience(self) -> float:
         """Seconds that a step may wait."""
         patience = min(STEP, ROLLBACK) if self._rolling_back or self._transactions.pausing else STEP
-        if self._credit.probing:
-            left = self._credit.overdue_in(time.monotonic())
-            patience = min(patience, left) if left > 0.0 else patience
-        elif self.was_open and self._may_probe:
+        if self.was_open and (self._credit.probing or self._may_probe):
             patience = min(patience, self._credit.due(time.monotonic()))
         return patience
 

@@ -68,8 +68,10 @@ class Credit:
             self._extra = 0
 
     def due(self, now: float) -> float:
-        """Seconds until the next probe."""
-        return max(0.0, self._quiet_since + QUIET - now)
+        """Seconds until the next probe, or until the answer to this one is overdue."""
+        if self.is_overdue(now):
+            return DRAIN_SECONDS
+        return max(0.0, (self._probed_at + DRAIN_SECONDS if self.probing else self._quiet_since + QUIET) - now)
 
     def probe(self, now: float, on_wire: int) -> int:
         """How many credits a probe adds to those on the wire. A suspicion is asked for as a whole, and one more."""
@@ -83,9 +85,11 @@ class Credit:
         """Whether the broker has answered the drain, or has used all of the credit: then it answers nothing."""
         return self.probing and on_wire <= self.resumed
 
-    def overdue_in(self, now: float) -> float:
-        """Seconds in which the broker may still answer the drain."""
-        return max(0.0, self._probed_at + DRAIN_SECONDS - now)
+    def is_overdue(self, now: float) -> bool:
+        """The broker does not answer the drain. No more credit is given; the owner ends the link as soon as nothing is
+        in hand. What it said of the last deliveries goes out before; what comes at that moment is not handed over, so
+        it is in the queue again. Killed before or after: as after every lost connection."""
+        return self.probing and now >= self._probed_at + DRAIN_SECONDS
 
     def cut_off(self, now: float) -> bool:
         """The broker has answered the drain in the middle of a message, for which one credit is to be given: as
