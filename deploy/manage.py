@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from deploy import environment, python_packages, secret_files
+from deploy import environment, leftovers, python_packages, secret_files
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.problem import Problem
@@ -36,13 +36,18 @@ def refuse_before_first_start(layout: Layout) -> None:
     secret_files.read(layout.secrets / "django_key")
 
 
+def _of_a_start(config: Config, layout: Layout) -> dict[str, str]:
+    """Marked: where the start that waits for such a command is killed, the next one finds it and ends it."""
+    return site_environment(config, layout) | {leftovers.MARK: str(layout.run)}
+
+
 def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
     """Its output goes to the log `manage`; a failure is a Problem with the last lines."""
     run_logged(
         [python_packages.PYTHON, "manage.py", *arguments],
         what=f"manage.py {arguments[0]}",
         log=layout.log("manage"),
-        env=site_environment(config, layout),
+        env=_of_a_start(config, layout),
         cwd=REPOSITORY,
     )
 
@@ -85,7 +90,7 @@ def _captured(config: Config, layout: Layout, *arguments: str) -> "subprocess.Co
     """What it says to standard error is logged; standard output may hold a password and is not."""
     done = subprocess.run(
         [str(python_packages.PYTHON), "manage.py", *arguments],
-        env=site_environment(config, layout),
+        env=_of_a_start(config, layout),
         cwd=REPOSITORY,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -53,6 +53,19 @@ def shell_file(layout: Layout, name: str, value: str) -> Path:
     return layout.secrets / f"{FROM_SHELL[name]}_{digest}"
 
 
+def refuse_unreadable(config: Config) -> None:
+    """Raises Problem where a file that the shell names for such a value tells nothing: before anything starts."""
+    for name in (f"{name}_FILE" for name in FROM_SHELL):
+        if not (path := config.handed_on.get(name)):
+            continue
+        try:
+            wrong = "" if Path(path).read_text(encoding="utf-8").strip() else "it is empty"
+        except (OSError, UnicodeDecodeError) as error:
+            wrong = getattr(error, "strerror", None) or str(error)
+        if wrong:
+            raise Problem(f"{name}={path} cannot be used: {wrong}. Name one that this user can read, or unset it.")
+
+
 def keep_from_shell(config: Config, layout: Layout) -> None:
     """Call it before a script refers to them."""
     for name in FROM_SHELL:

@@ -5,13 +5,13 @@ import signal
 import time
 from types import FrameType
 
-from deploy import closing, installation, leftovers, manage, only_one, ports, python_packages, stop
+from deploy import closing, installation, leftovers, manage, only_one, ports, python_packages, secret_files, stop
 from deploy.config import Config
 from deploy.console import say_if_heard as say
 from deploy.layout import Layout
 from deploy.problem import Problem
 from deploy.runner import Runner
-from deploy.start import Start, offered_agents
+from deploy.start import DEMO, Start, offered_agents
 
 WATCH_SECONDS = 2.0
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -19,9 +19,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) -> int:
     layout = Layout(config.data)
-    if Runner(layout).alive():
-        say(f"already running: {config.address} (./ma status, ./ma down)")
-        return 0
+    secret_files.refuse_unreadable(config)
     if not layout.run.exists():
         # Where nothing was ever started a start that is refused leaves no folders behind.
         _refuse_what_is_in_the_way(config, layout)
@@ -29,6 +27,8 @@ def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False)
     started = False
     try:
         with only_one.start_of(layout):
+            if _runs_already(config, layout):
+                return 0
             _start(config, layout, demo=demo, adopt_broker=adopt_broker)
         started = True
         if not detach:
@@ -38,6 +38,21 @@ def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False)
         stop.stop_everything(layout, say)
         return 0 if started else 130
     return 0
+
+
+def _runs_already(config: Config, layout: Layout) -> bool:
+    """A start that was killed, or refused half way, leaves a runner with processes that it never began: what runs of
+    them has the environment of then, so all of it is stopped in order and started anew."""
+    runner = Runner(layout)
+    if not runner.alive():
+        return False
+    never_began = [each.name for each in runner.states() if each.state == "STOPPED" and each.name not in DEMO]
+    if not never_began:
+        say(f"already running: {config.address} (./ma status, ./ma down)")
+        return True
+    say(f"an earlier start ended before it came to {', '.join(never_began)}: starting anew")
+    stop.stop_everything(layout, say)
+    return False
 
 
 def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:

@@ -66,6 +66,18 @@ def test_another_database_is_refused_and_no_password_is_shown(installation: Inst
     assert "secret" not in said
 
 
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_a_file_that_names_no_database_is_refused_before_anything_starts(
+    content: str | None, installation: Installation, tmp_path: Path
+) -> None:
+    file = tmp_path / "database_url"
+    if content is not None:
+        file.write_text(content)
+    said = installation.up(MA_DATABASE_URL_FILE=str(file))
+    assert f"MA_DATABASE_URL_FILE={file} cannot be used" in said and "Traceback" not in said
+    assert not installation.data.exists()
+
+
 def test_another_port_is_refused(installation: Installation) -> None:
     installation.started_with()
     (port,) = free_ports(1)
