@@ -122,6 +122,20 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker
     assert Activation.objects.count() == 3
 
 
+def test_a_demo_that_people_have_narrowed_starts_without_what_they_forbid(
+    house_broker: ArtemisService, db: None
+) -> None:
+    run("create_demo", "--servers", "srv-1")
+    orders = LaunchSetting.objects.get(key="orders")
+    Pool.objects.filter(pk=orders.pool_id).update(allowed_agents=["demo.invoices"])
+    # Those of before are taken away; their messages on the broker are not what this is about.
+    Activation.objects.filter(setting=orders).delete()
+    LaunchSetting.objects.filter(pk=orders.pk).delete()
+
+    run("create_demo", "--servers", "srv-1")
+    assert not LaunchSetting.objects.get(key="orders").enabled
+
+
 def test_the_first_password_is_shown_until_somebody_changes_it(
     house_broker: ArtemisService, db: None, tmp_path: Path
 ) -> None:

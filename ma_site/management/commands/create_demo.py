@@ -57,13 +57,17 @@ class Command(BaseCommand):
         try:
             enable_setting(setting, by=None, now=timezone.now())
         except Refused as refused:
-            raise CommandError(f"{setting.key} cannot be enabled: {refused}") from refused
+            self._stays_off(setting.key, refused)
 
     def _enable_group(self, group: ScheduledGroup) -> None:
         try:
             enable_group(group, by=None, now=timezone.now())
         except Refused as refused:
-            raise CommandError(f"{group} cannot be enabled: {refused}") from refused
+            self._stays_off(str(group), refused)
+
+    def _stays_off(self, what: str, why: Refused) -> None:
+        """What people forbid, as the agents of a pool, is no reason to start no site."""
+        self.stderr.write(f"{what} stays off: {why}")
 
     def _administrator(self, file: Path | None) -> None:
         """Never resets a password. The file is written first: killed before the account is made, the next one takes the
