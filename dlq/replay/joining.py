@@ -15,6 +15,7 @@ from failures.records import outcome_columns
 from failures.sinks import StoredOutcome
 
 Case = tuple[str, str]
+ASKED_AT_ONCE = 1000
 NEEDED = (
     *("job", "job__action", "job__target_key", "job__finished_at", "job__outcomes_ended_at", "state", "outcome"),
     *("outcome_at", "died_as", "slice", "slice__planned_at", "slice__state", "slice__by_range", "letter"),
@@ -143,9 +144,13 @@ def cases_of_letters(job: ReplayJob, letters: QuerySet[DeadLetter]) -> set[Case]
     return {(job.target_key or setting, key) for setting, key in rows}
 
 
-def cases_of(items: Collection[int]) -> set[Case]:
-    rows = ReplayItem.objects.filter(pk__in=items).exclude(letter__message_key="")
-    return {_case_of(item) for item in rows.select_related("letter", "job").only(*NEEDED)}
+def cases_of(items: Sequence[int]) -> set[Case]:
+    """In bounded questions: of a job there may be a million."""
+    cases: set[Case] = set()
+    for start in range(0, len(items), ASKED_AT_ONCE):
+        rows = ReplayItem.objects.filter(pk__in=items[start : start + ASKED_AT_ONCE]).exclude(letter__message_key="")
+        cases.update(_case_of(item) for item in rows.select_related("letter", "job").only(*NEEDED))
+    return cases
 
 
 def _as_given(item: ReplayItem) -> Given:
