@@ -78,7 +78,7 @@ def test_rest_knows_of_address_settings_that_somebody_changed_on_the_broker(
 def test_an_erasure_after_masks_have_changed_marks_few_rows_in_its_transaction() -> None:
     make_orders()
     rows = [letter(number, "parcel") for number in range(50)]
-    DeadLetter.objects.update(words_without="masks of another day")
+    DeadLetter.objects.update(words_without="masks of others")
     first = DeadLetter.objects.select_related("content").get(pk=rows[0].pk)
     with transaction.atomic():
         forgetting.forget([first])
