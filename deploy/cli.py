@@ -40,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Problem as problem:
         print(f"ma: {problem}", file=sys.stderr)
         return 1
+    except PermissionError as error:
+        what = f"{error.filename or 'a file'}: {error.strerror}"
+        print(f"ma: {what}. Run ma as the user who owns the data folder, or name another in MA_DATA.", file=sys.stderr)
+        return 1
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

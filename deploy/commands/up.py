@@ -5,7 +5,18 @@ import signal
 import time
 from types import FrameType
 
-from deploy import closing, installation, leftovers, manage, only_one, ports, python_packages, secret_files, stop
+from deploy import (
+    closing,
+    installation,
+    leftovers,
+    manage,
+    only_one,
+    open_files,
+    ports,
+    python_packages,
+    secret_files,
+    stop,
+)
 from deploy.config import Config
 from deploy.console import say_if_heard as say
 from deploy.layout import Layout
@@ -20,6 +31,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False) -> int:
     layout = Layout(config.data)
     secret_files.refuse_unreadable(config)
+    open_files.allow()
     if not layout.run.exists():
         # Where nothing was ever started a start that is refused leaves no folders behind.
         _refuse_what_is_in_the_way(config, layout)

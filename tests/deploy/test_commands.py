@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import re
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from deploy import cli, leftovers, remembered, secret_files, site_health
 from deploy import config as configuration
-from deploy import leftovers, remembered, secret_files, site_health
 from deploy.commands import connect, logs
 from deploy.commands.status import summary
 from deploy.config import REPOSITORY, Config
@@ -228,3 +229,16 @@ def test_a_shell_that_sets_nothing_has_the_archive_of_the_installation(config: C
     assert json.loads(ma(config, "env", "--json").stdout)["environ"]["MA_ARCHIVE_URL"] == "file:///archive"
     told = ma(config, "env", "--json", MA_ARCHIVE_URL="")
     assert "MA_ARCHIVE_URL" not in json.loads(told.stdout)["environ"]
+
+
+def test_a_folder_of_somebody_else_is_told_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*given: object, **named: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", "/root/none/run")
+
+    monkeypatch.setattr("deploy.commands.up.run", run)
+    monkeypatch.setattr("deploy.remembered.for_start", lambda environ, choice: None)
+    assert cli.main(["up"]) == 1
+    said = capsys.readouterr().err
+    assert "/root/none/run: Permission denied" in said and "MA_DATA" in said

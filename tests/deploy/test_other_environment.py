@@ -33,10 +33,11 @@ class Installation:
         layout.make_folders()
         remembered.keep(configuration.read(self.shell | environ), layout)
 
-    def up(self, *arguments: str, **environ: str) -> str:
-        """What it says; it is always refused, for one reason or the other."""
+    def up(self, *arguments: str, limit: str = "true", **environ: str) -> str:
+        """What it says; it is always refused, for one reason or the other. `limit`: what the shell does before."""
+        command = ["sh", "-c", f'{limit}; exec "$0" "$@"', sys.executable, str(REPOSITORY / "ma"), "up", "--detach"]
         done = subprocess.run(
-            [sys.executable, str(REPOSITORY / "ma"), "up", "--detach", *arguments],
+            [*command, *arguments],
             env={"PATH": os.environ["PATH"]} | self.shell | environ, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 1, done
@@ -76,6 +77,13 @@ def test_a_file_that_names_no_database_is_refused_before_anything_starts(
     said = installation.up(MA_DATABASE_URL_FILE=str(file))
     assert f"MA_DATABASE_URL_FILE={file} cannot be used" in said and "Traceback" not in said
     assert not installation.data.exists()
+
+
+def test_too_few_open_files_are_refused_or_raised_before_anything_starts(installation: Installation) -> None:
+    said = installation.up(limit="ulimit -n 64")
+    assert "may open 64 files at once" in said and "limits.conf" in said
+    assert not installation.data.exists()
+    assert "in use" in installation.up(limit="ulimit -Sn 64"), "raised, so only the port is in the way"
 
 
 def test_another_port_is_refused(installation: Installation) -> None:
