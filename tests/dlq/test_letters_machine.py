@@ -322,7 +322,9 @@ def _with_items(items: QuerySet[ReplayItem]) -> list[tuple[int, Death]]:
 @contextmanager
 def _undone_afterwards() -> Iterator[None]:
     """Each history begins with an empty database, and never waits for a disk."""
-    with transaction.atomic():
+    whole = transaction.atomic()
+    whole._from_testcase = True  # type: ignore[attr-defined]  # it is no transaction of the product
+    with whole:
         yield
         transaction.set_rollback(True)
 
