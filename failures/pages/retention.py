@@ -18,6 +18,7 @@ from agents.pages.amounts import instant, number
 from agents.pages.consoles import link, needs, page
 from agents.pages.lists import PAGE
 from agents.pages.shown import Shown
+from contract.made_up import HISTORY_KEY
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun, RetentionState
 from failures.retention.aged import Going, foresee_of_settings
 from failures.retention.facts import last_finished_of, ranges_of, span_of
@@ -142,6 +143,8 @@ def _row(setting: LaunchSetting, now: datetime, letters: Sequence[Going]) -> Row
     goes = [what_goes_next(each) for each in ranges]
     if none_finished(ranges) and not any(_has_older(setting, each) for each in ranges):
         goes = [_("nothing has finished yet")]
+    if setting.key == HISTORY_KEY:
+        goes = [_("nothing by age: the demo made it up, and ./ma manage demo_history --remove takes it away")]
     goes += _letters_go(letters)
     return Row(setting, span_of(setting).days, last_finished_of(setting), goes, _did(figures))
 

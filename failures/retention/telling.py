@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 
+from contract.made_up import HISTORY_KEY
 from failures.models import RetentionFigure
 from failures.retention.aged import Going
 from failures.retention.foreseeing import Foreseen
@@ -105,7 +106,9 @@ def line(row: Row) -> str:
 def nothing_line(key: str, foreseen: Sequence[Foreseen]) -> str:
     """Of a setting (empty: of none) whose ranges, all of them here, hold nothing: why."""
     ranges = [each.of for each in foreseen]
-    if key and none_finished(ranges):
+    if key == HISTORY_KEY:
+        why = ["the demo made it up: ./ma manage demo_history --remove"]
+    elif key and none_finished(ranges):
         why = ["nothing has finished yet"]
         why += [f"nothing is older than {each.before:%Y-%m-%dT%H:%M}" for each in ranges if each.before]
     else:

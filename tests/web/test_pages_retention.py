@@ -11,10 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool
+from contract.made_up import HISTORY_KEY
 from dlq.keeping import dead_letters_keep_nothing_before, of_dead_letters
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun
 from failures.pages import retention
 from failures.retention import keepers
+from failures.retention.telling import nothing_line
 from failures.retention.turns import work
 from tests.web.retention_rows import NOW, activation, of_today, protocols, recoveries
 from tests.web.rows import make_setting
@@ -79,6 +81,13 @@ def test_of_a_setting_that_has_only_begun_nothing_has_finished_yet(look: Any, po
     FailureProtocol.objects.all().delete()
     html = look()
     assert "nothing has finished yet" in html and "nothing finished for long: what is older than" in html
+
+
+def test_made_up_history_says_that_a_person_removes_it(look: Any, pool: Pool) -> None:
+    activation(make_setting(pool, HISTORY_KEY), 5, well=False)
+    html = look()
+    assert "nothing has finished yet" not in html and "demo_history --remove" in html
+    assert nothing_line(HISTORY_KEY, []).endswith("demo_history --remove")
 
 
 def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) -> None:
