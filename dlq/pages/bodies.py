@@ -14,7 +14,8 @@ BYTES_A_LINE = 16
 DEEPEST = 30
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
-_XML_TOKEN = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<[^<>]+>|[^<]+", re.DOTALL)
+# The third: a document type whose declarations stand in it.
+_XML_TOKEN = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^<>\[]*\[[^\]]*\]\s*>|<[^<>]+>|[^<]+", re.DOTALL)
 
 
 class Look(Enum):
@@ -154,8 +155,10 @@ def indented_xml(text: str) -> str | None:
 
 
 def _unclosed(text: str) -> bool:
-    """A comment or CDATA without an end would make the search for it quadratic."""
-    return any(text.rfind(start) > text.rfind(end) for start, end in (("<!--", "-->"), ("<![CDATA[", "]]>")))
+    """A comment or CDATA without an end would make the search for it quadratic; so would many document types."""
+    return text.count("<!DOCTYPE") > 1 or any(
+        text.rfind(start) > text.rfind(end) for start, end in (("<!--", "-->"), ("<![CDATA[", "]]>"))
+    )
 
 
 def _margin(depth: int) -> str:

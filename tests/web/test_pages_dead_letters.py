@@ -133,6 +133,7 @@ def test_indenting_changes_no_token_and_grows_within_bounds() -> None:
     assert len(pretty(deep, Look.JSON) or "") < 200_000
     assert pretty("[" * 100_000, Look.JSON) is None
     assert pretty("<a>" * 50_000 + "<!--" * 20_000 + " >", Look.XML) is None
+    assert pretty("<a>" + "<!DOCTYPE x [" * 50_000 + "</a>", Look.XML) is None
     assert pretty('<!DOCTYPE x [<!ENTITY e "boom">]><x>&e;</x>', Look.XML).count("boom") == 1  # type: ignore[union-attr]
 
 
