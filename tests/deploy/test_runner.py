@@ -18,7 +18,7 @@ from deploy.ports import free_ports
 from deploy.problem import Problem
 from deploy.procfile import Process
 from deploy.readiness import reached
-from deploy.runner import Runner
+from deploy.runner import Runner, _exists
 
 SLEEPER = "sh -c 'echo begun; while true; do sleep 0.2; done'"
 
@@ -140,3 +140,12 @@ def test_supervisor_s_own_control_program_works_with_our_configuration(runner: R
 
 def test_stopping_nothing_says_so(layout: Layout) -> None:
     assert not stop.stop_everything(layout, lambda text: None)
+
+
+def test_a_runner_that_ended_and_that_nobody_waits_for_is_gone() -> None:
+    """In a container whose first process waits for nobody `./ma down` waited for it for ever."""
+    ended = subprocess.Popen(["true"])
+    until(lambda: not _exists(ended.pid))
+    assert Path(f"/proc/{ended.pid}").exists()
+    ended.wait()
+    assert _exists(os.getpid()) and not _exists(ended.pid)
