@@ -17,7 +17,7 @@ def refused_by(allowed: Collection[str] | None, agents: Iterable[str]) -> frozen
     return frozenset(agent for agent in agents if not allows(allowed, agent))
 
 
-def shown_names(names: Collection[str]) -> str:
+def join_names(names: Collection[str]) -> str:
     """The first of them for people; empty where there is none."""
     first = sorted(names)[:SHOWN]
     return ", ".join(first) + (", …" if len(names) > SHOWN else "")

@@ -273,17 +273,17 @@ class _Link:
             return
         if self._receiver.current is not None:
             if self._credit.probing and self._receiver.drained() > 0:
-                self._tell_lost_credit(self._credit.cut_off(now))
+                self._warn_of_lost_credit(self._credit.cut_off(now))
                 self._receiver.flow(1)
             elif now - self._part_since > PART_SECONDS:
                 raise BrokerTimeout(f"the rest of a message did not come within {PART_SECONDS:g} s")
         elif self._credit.answered(self._receiver.credit):
-            self._tell_lost_credit(self._credit.probed(now, self._receiver.credit))
+            self._warn_of_lost_credit(self._credit.probed(now, self._receiver.credit))
         elif not self._credit.probing and self._may_probe and self._credit.due(now) <= 0.0:
             self._receiver.drained()  # what an earlier probe gave back
             self._receiver.drain(self._credit.probe(now, self._receiver.credit))
 
-    def _tell_lost_credit(self, more: bool) -> None:
+    def _warn_of_lost_credit(self, more: bool) -> None:
         if more:
             log.warning("the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source)
 

@@ -47,12 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        return _told_of_full_disk(error)
+        return _report_full_disk(error)
     except KeyboardInterrupt:
         return 130
 
 
-def _told_of_full_disk(error: OSError) -> int:
+def _report_full_disk(error: OSError) -> int:
     """Of any command; what it printed may be what the disk did not take."""
     discard_output()
     print(f"ma: the disk is full: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.admin.pool_form import PoolForm
-from agents.allowed_agents import shown_names
+from agents.allowed_agents import join_names
 from agents.models import OfferedAgent, Pool, Run, Server
 from agents.pages.consoles import link
 from agents.pages.pool_agents import VIEW as VIEW_LIST
@@ -108,7 +108,7 @@ class PoolAdmin(admin.ModelAdmin):
         """For the list, and for who may only look."""
         if pool.allowlist is None:
             return gettext("every agent that its servers offer")
-        return shown_names(pool.allowlist) or gettext("no agent")
+        return join_names(pool.allowlist) or gettext("no agent")
 
     def get_fieldsets(self, request: HttpRequest, obj: Pool | None = None) -> Any:
         """Who may only look sees the list itself instead of the two fields that make it."""

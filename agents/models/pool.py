@@ -8,7 +8,7 @@ from django.db import models
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from agents.allowed_agents import allows, shown_names
+from agents.allowed_agents import allows, join_names
 from agents.models.parameters import ReadableJSONField, check_storable
 from agents.models.server import Server
 
@@ -75,7 +75,7 @@ class Pool(models.Model):
     def what_it_allows(self) -> str:
         """What helps after `refusal_of`."""
         text = gettext("Choose an allowed agent (%(names)s), or ask whoever may change pools to allow this one.")
-        return text % {"names": shown_names(self.allowlist or ()) or gettext("none so far")}
+        return text % {"names": join_names(self.allowlist or ()) or gettext("none so far")}
 
 
 def agent_problems(setting: Any, stored: Any) -> dict[str, str]:

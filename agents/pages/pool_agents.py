@@ -8,7 +8,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.allowed_agents import allows, shown_names
+from agents.allowed_agents import allows, join_names
 from agents.models import OfferedAgent, Pool
 from agents.pages.consoles import needs
 from agents.services.pools import affected_by
@@ -41,9 +41,9 @@ def meaning_of(pool: Pool, allowed: Collection[str] | None) -> dict[str, Any]:
         "enabled_more": len(affected.enabled) - SHOWN,
         "disabled": affected.disabled[:SHOWN],
         "disabled_more": len(affected.disabled) - SHOWN,
-        "offered": shown_names(offered),
-        "not_allowed": shown_names([name for name in offered if not allows(allowed, name)]),
-        "not_offered": shown_names([name for name in allowed or () if name not in offered]),
+        "offered": join_names(offered),
+        "not_allowed": join_names([name for name in offered if not allows(allowed, name)]),
+        "not_offered": join_names([name for name in allowed or () if name not in offered]),
     }
 
 

@@ -24,7 +24,7 @@ def count_versions(apps, schema_editor):
     table.objects.bulk_create(rows, batch_size=AT_ONCE)
 
 
-def judge_known_errors(apps, schema_editor):
+def compute_returned_at(apps, schema_editor):
     """What the groups know of the time since the fix; where they are gone, it returned as it was said before."""
     groups = apps.get_model("failures", "FailureGroup").objects.order_by()
     kinds = apps.get_model("failures", "Fingerprint").objects
@@ -72,5 +72,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(count_versions, migrations.RunPython.noop),
-        migrations.RunPython(judge_known_errors, migrations.RunPython.noop),
+        migrations.RunPython(compute_returned_at, migrations.RunPython.noop),
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from agents.models import Run
 from dlq.models import LetterReport, ReplayJob
+from dlq.replay import joining
 from failures.intake import accept_batch
 from tests.web import letters, reports
 from tests.web.reports import AT, Spool
@@ -76,6 +77,16 @@ def test_a_second_death_ends_the_replay_and_opens_a_chapter(run: Run) -> None:
     assert outcomes(job) == ["dead_again", ""] and again.chapter == 2
     assert job.items.get(outcome="dead_again").died_as == again
     assert counted(job) == (0, 0, 1)
+
+
+def test_the_cases_of_many_items_are_asked_for_in_parts_and_all_found(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [letters.dead("orders", number, f"ID:{number}") for number in range(10, 15)]
+    job = letters.given_back(run.activation.setting, *rows)
+    monkeypatch.setattr(joining, "ASKED_AT_ONCE", 2)
+    found = joining.cases_of(list(job.items.values_list("pk", flat=True)))
+    assert found == {("orders", row.message_key) for row in rows}
 
 
 @pytest.mark.django_db(transaction=True)

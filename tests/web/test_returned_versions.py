@@ -191,7 +191,7 @@ def test_what_was_counted_before_the_upgrade_is_judged_by_its_versions(hall: Hal
     with connection.schema_editor() as editor:
         apps.get_model("failures", "FingerprintVersion").objects.all().delete()
         migration.count_versions(apps, editor)
-        migration.judge_known_errors(apps, editor)
+        migration.compute_returned_at(apps, editor)
 
     assert set(KnownError.objects.exclude(returned_at=None).values_list("pk", flat=True)) == {OTHER, "v1:gone"}
     assert "Still seen on older versions:" in page(ann)
