@@ -1,7 +1,8 @@
-"""README and docs: every link leads somewhere, and every page is found from the README."""
+"""README and docs: every link leads somewhere, every page is found from the README, every named test exists."""
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,6 +13,8 @@ from deploy.config import REPOSITORY
 PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")])
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+# tests/x/test_y.py::test_z; then, in the same line, test_v.py beside it and ::test_w of it.
+TEST = re.compile(r"(?<![\w/.*:])(?:tests/[\w/]+(?:\.\w+)?|test_\w+\.py)?(?:::\w+)*(?![\w{*])")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
@@ -54,3 +57,51 @@ def test_every_page_is_found_from_the_readme() -> None:
         found.add(page)
         new |= {there for link in links(page) if (there := target(page, link)).suffix == ".md"} - found
     assert set(PAGES) <= found
+
+
+def named_tests(text: str) -> Iterator[tuple[str, str]]:
+    """Of each test that a text names its file or folder, and what is in it: "" for all of it."""
+    for line in text.splitlines():
+        place = ""
+        for match in TEST.finditer(line):
+            named, *inside = match.group().split("::")
+            if named.startswith("tests/"):
+                place = named
+            elif named and place:
+                place = f"{place.rpartition('/')[0]}/{named}"
+            if place and match.group():
+                yield place, "::".join(inside)
+
+
+def missing(place: str, inside: str) -> bool:
+    path = REPOSITORY / place
+    if not path.exists():
+        return True
+    return any(
+        re.search(rf"^ *(?:def|class) {name}\b", path.read_text("utf-8"), re.M) is None
+        for name in inside.split("::")
+        if name
+    )
+
+
+def test_what_names_a_test_is_found() -> None:
+    text = "`./ma test tests/x/test_y.py::test_a[b]`, `::test_c`, `test_z.py`.\ntest_z.py, 'tests/x::test_{name}'"
+    assert list(named_tests(text)) == [
+        ("tests/x/test_y.py", "test_a"),
+        ("tests/x/test_y.py", "test_c"),
+        ("tests/x/test_z.py", ""),
+        ("tests/x", ""),
+    ]
+    assert missing("tests/none.py", "") and missing("tests/deploy/test_docs_links.py", "test_of_no_name")
+
+
+def test_every_named_test_exists() -> None:
+    """In pages, and in what the code says of itself."""
+    wrong = [
+        f"{page.relative_to(REPOSITORY)}: {'::'.join(filter(None, named))}"
+        for page in sorted(in_the_repository())
+        if page.suffix in (".md", ".py", ".toml", ".java") and page != Path(__file__)
+        for named in named_tests(page.read_text("utf-8"))
+        if missing(*named)
+    ]
+    assert not wrong, "\n".join(wrong)
