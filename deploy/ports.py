@@ -1,11 +1,21 @@
 """Whether ports are free before anything is started on them."""
 
 import errno
+import fcntl
+import itertools
+import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from deploy.config import LOOPBACK, Config
 from deploy.problem import Problem
+
+# Of throw-away services: each process that asks keeps a block for itself.
+FIRST_PORT, BLOCK = 10_000, 100
 
 
 @dataclass(frozen=True)
@@ -53,12 +63,34 @@ def _try_to_bind(host: str, port: int) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, for throw-away services."""
-    probes = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
+    """Ports for throw-away services: nothing listens there, and no other process that asks here gets one of them."""
+    found: list[int] = []
+    while len(found) < count:
+        port = next(_ours())
+        if _problem(Wanted(LOOPBACK, port, "", "")) is None:
+            found.append(port)
+    return found
+
+
+@cache
+def _ours() -> Iterator[int]:
+    """The ports of this process, round and round. A lock that ends with the process keeps other processes from them.
+
+    All lie below those that the kernel gives to outgoing connections: none is taken between the question and its use.
+    """
+    for first in range(FIRST_PORT, _first_of_the_kernel() - BLOCK, BLOCK):
+        lock = os.open(Path(tempfile.gettempdir()) / f"ma-ports-{os.getuid()}-{first}", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        return itertools.cycle(range(first, first + BLOCK))
+    raise Problem(f"All ports from {FIRST_PORT} on are kept by other tests: end some of them")
+
+
+def _first_of_the_kernel() -> int:
     try:
-        for probe in probes:
-            probe.bind((LOOPBACK, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError):
+        return 32768

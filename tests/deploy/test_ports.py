@@ -37,6 +37,25 @@ def test_free_ports_pass() -> None:
     refuse_taken(tuple(Wanted("127.0.0.1", port, "MA_PORT", "the site") for port in ports))
 
 
+def test_processes_that_ask_at_the_same_time_never_get_the_same_port() -> None:
+    """Not even before something listens there: so many that a choice by chance would collide."""
+    ask = "from deploy.ports import free_ports; print(*free_ports(90)); input()"
+    asking = [
+        subprocess.Popen([sys.executable, "-c", ask], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(6)
+    ]
+    answers = [asked.stdout.readline().split() for asked in asking if asked.stdout]
+    for asked in asking:
+        asked.communicate(b"\n")
+    ports = {port for answer in answers for port in answer} | {str(port).encode() for port in free_ports(90)}
+    assert len(ports) == 7 * 90
+
+
+def test_no_port_is_one_that_the_kernel_gives_to_outgoing_connections() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert not set(free_ports(5)) & set(range(first, last + 1))
+
+
 def test_an_address_of_another_machine_is_said_plainly() -> None:
     with pytest.raises(Problem, match=r"Cannot listen on 192\.0\.2\.1"):
         refuse_taken((Wanted("192.0.2.1", free_ports(1)[0], "MA_PORT", "the site"),))
