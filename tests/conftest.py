@@ -11,8 +11,7 @@ import pytest
 from django.db import connection
 
 from deploy import postgres as postgres_program
-from tests import environment, migrated, slow_calls
-from tests.costs import Meter
+from tests import costs, environment, migrated, slow_calls, workers
 from tests.services import artemis, postgres, redis_server
 
 __all__ = ["artemis", "postgres", "redis_server"]
@@ -21,27 +20,49 @@ environment.fill_in()
 # Not in pyproject.toml: pytest-django would load the settings before the line above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "ma_site.settings"
 
-database: postgres_program.Cluster | None = None
+cluster: postgres_program.Cluster | None = None
+seconds = costs.seconds_of_files()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the database, then sets Django up: pytest-django would not, the settings are named too late for it."""
-    global database
-    kind = os.environ.get("MA_TEST_DATABASE", "sqlite")
+    """Chooses the database, then sets Django up: pytest-django would not, the settings are named too late for it.
+
+    PostgreSQL is started once. Each worker of pytest-xdist has a database of its own in it.
+    """
+    global cluster
+    kind = costs.database()
     if kind not in ("sqlite", "postgresql"):
         raise pytest.UsageError(f"MA_TEST_DATABASE={kind!r}: sqlite or postgresql")
     environment.DATA.mkdir(parents=True, exist_ok=True)
     if kind == "postgresql":
-        database = postgres_program.start()
-        os.environ["MA_DATABASE_URL"] = database.url()
+        if (url := workers.given(config, "database")) is None:
+            cluster = postgres_program.start()
+            url = cluster.url()
+        os.environ["MA_DATABASE_URL"] = url
     slow_calls.install()
     django.setup()
-    config.pluginmanager.register(Meter(), "costs")
+    config.pluginmanager.register(costs.Meter(), "costs")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist, before a worker starts. All get the same: they must sort alike."""
+    node.workerinput |= {"seconds": seconds, "database": cluster and cluster.url()}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
+    return workers.Scheduler(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (known := workers.given(config, "seconds")) is not None:
+        workers.arrange(items, known)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if database is not None:
-        database.stop()
+    if cluster is not None:
+        cluster.stop()
     shutil.rmtree(environment.DATA, ignore_errors=True)
 
 
@@ -54,7 +75,7 @@ def nothing_slow_in_a_transaction() -> Iterator[None]:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"database: {os.environ.get('MA_TEST_DATABASE', 'sqlite')}"
+    return f"database: {costs.database()}"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,12 +97,16 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session")
-def was_migrated() -> bool:
+def was_migrated(django_db_modify_db_settings: None) -> bool:
     """Whether the session got a copy: the migrations take longer than most sessions."""
     settings = connection.settings_dict
-    if database is None:
+    if connection.vendor == "sqlite":
         return migrated.put_file(Path(settings["TEST"]["NAME"]))
-    return migrated.put_database(database.url(connection.creation._get_test_db_name()))
+    return migrated.put_database(_url(connection.creation._get_test_db_name()))
+
+
+def _url(name: str) -> str:
+    return os.environ["MA_DATABASE_URL"].rpartition("/")[0] + f"/{name}"
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +115,7 @@ def django_db_setup(was_migrated: bool, django_db_setup: Any, django_db_blocker:
         return
     with django_db_blocker.unblock():
         connection.close()
-    if database is None:
+    if connection.vendor == "sqlite":
         migrated.keep_file(Path(connection.settings_dict["NAME"]))
     else:
-        migrated.keep_database(database.url(connection.settings_dict["NAME"]))
+        migrated.keep_database(_url(connection.settings_dict["NAME"]))

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,15 @@ def folder() -> Path:
     return cache() / "costs"
 
 
+def database() -> str:
+    return os.environ.get("MA_TEST_DATABASE", "sqlite")
+
+
 def _keep(costs: dict[str, dict[str, Any]]) -> None:
     """What other tests cost before stays; stages that end at the same time have files of their own."""
     folder().mkdir(parents=True, exist_ok=True)
-    database = os.environ.get("MA_TEST_DATABASE", "sqlite")
     first = next(iter(costs)).split("::")[0].split("/")[1]
-    place = folder() / f"{database}-{first}.json"
+    place = folder() / f"{database()}-{first}.json"
     try:
         known = json.loads(place.read_text())
     except (OSError, ValueError):
@@ -77,6 +81,17 @@ def _keep(costs: dict[str, dict[str, Any]]) -> None:
     scratch = place.with_suffix(f".{os.getpid()}")
     scratch.write_text(json.dumps(known | costs, indent=0, sort_keys=True))
     scratch.replace(place)
+
+
+def seconds_of_files() -> dict[str, float]:
+    """On the wall, of each file of tests on this database, as it was measured last."""
+    known: dict[str, dict[str, Any]] = {}
+    for place in sorted(folder().glob(f"{database()}-*.json"), key=lambda each: each.stat().st_mtime):
+        known |= json.loads(place.read_text())
+    seconds: Counter[str] = Counter()
+    for name, cost in known.items():
+        seconds[name.partition("::")[0]] += cost["wall"]
+    return dict(seconds)
 
 
 def table(where: Path) -> list[tuple[str, str, int, float, float]]:

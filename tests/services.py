@@ -154,13 +154,21 @@ def throw_away_folder(name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def artemis() -> Iterator[ArtemisService]:
+@contextmanager
+def running_artemis() -> Iterator[ArtemisService]:
     with throw_away_folder("artemis") as folder:
         service = ArtemisService.create(folder / "broker")
         service.start()
+        try:
+            yield service
+        finally:
+            service.stop()
+
+
+@pytest.fixture(scope="session")
+def artemis() -> Iterator[ArtemisService]:
+    with running_artemis() as service:
         yield service
-        service.stop()
 
 
 @pytest.fixture(scope="session")

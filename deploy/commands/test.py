@@ -17,12 +17,13 @@ from deploy.layout import Layout
 @dataclass(frozen=True)
 class Stage:
     """`lane`: those of one run one after the other, each lane beside the others. What the first one prints is shown as
-    it comes, of the others when a stage has ended."""
+    it comes, of the others when a stage has ended. `nice`: how far it stands back behind others."""
 
     name: str
     command: tuple[str, ...]
     settings: dict[str, str] = field(default_factory=dict)
     lane: int = 0
+    nice: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,32 +49,40 @@ MOST_REPEATED, LONGEST_REPEATED = 60, 300
 # The first one ends by itself, the second one after its hours.
 CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py")
 
-# Folders with a stage of their own, so that the lanes end at about the same time.
-APART = ("tests/pipeline", "tests/acceptance", "tests/dlq", "tests/kma")
+CORES = os.cpu_count() or 1
+# Tests that wait for brokers, processes and browsers leave the processors to others most of the time. Each worker has
+# an Artemis of its own, some have one more, and a whole installation.
+GB_EACH = 2
+MEMORY_GB = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
+WAITING = max(1, min(2 * CORES, MEMORY_GB // GB_EACH))
 
+WAITS = ("tests/broker", "tests/kma", "tests/dlq", "tests/browser", "tests/acceptance", "tests/pipeline")
 POSTGRESQL = {"MA_TEST_DATABASE": "postgresql"}
+BY_DAY, BY_NIGHT, ON_BOTH = ("-m", "not night"), ("-m", "night"), ("-m", "both_databases and not night")
+
+
+def _beside(workers: int) -> tuple[str, ...]:
+    return "-n", str(workers), "--dist", "loadscope"
+
+
+def _computing(name: str, *arguments: str, **settings: str) -> Stage:
+    """What waits goes first: it has limits of time."""
+    return Stage(name, (*PYTEST, *_beside(CORES), *arguments), settings, nice=5)
+
 
 EVERYTHING = (
     Stage("ruff", ("ruff", "check", ".")),
+    Stage("format", ("ruff", "format", "--check", ".")),
     Stage("mypy", ("mypy",)),
     Stage("imports", ("lint-imports",)),
-    Stage("tests", ("pytest", "tests", *(f"--ignore={folder}" for folder in APART))),
-    Stage(
-        "tests, PostgreSQL",
-        (*PYTEST, "tests/web", "tests/pipeline/test_archive_of_the_ma.py", "-m", "both_databases"),
-        POSTGRESQL,
-        lane=1,
-    ),
-    Stage("tests, pipeline", (*PYTEST, "tests/pipeline"), lane=1),
-    Stage("tests, dead letters", (*PYTEST, "tests/dlq"), lane=1),
-    # It mostly waits.
-    Stage("tests, whole product", (*PYTEST, "tests/acceptance"), lane=2),
-    Stage("tests, KMA", (*PYTEST, "tests/kma"), lane=2),
+    _computing("tests", "tests", *(f"--ignore={folder}" for folder in WAITS), *BY_DAY),
+    _computing("tests, PostgreSQL", "tests/web", *ON_BOTH, **POSTGRESQL),
+    Stage("tests that wait", (*PYTEST, *_beside(WAITING), *WAITS, *BY_DAY), lane=1),
 )
 
 NIGHT = (
-    Stage("pages and services, PostgreSQL", (*PYTEST, "tests/web", "tests/browser"), POSTGRESQL),
-    Stage("dead letters, PostgreSQL", (*PYTEST, "tests/dlq"), POSTGRESQL, lane=1),
+    _computing("tests, PostgreSQL", "tests", *(f"--ignore={folder}" for folder in WAITS), **POSTGRESQL),
+    Stage("tests that wait, PostgreSQL", (*PYTEST, *_beside(WAITING), *WAITS), POSTGRESQL, lane=1),
 )
 
 
@@ -91,12 +100,15 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
 
 
 def run(config: Config, arguments: Sequence[str]) -> int:
+    started = time.monotonic()
     _install(Layout(config.data))
+    installed = time.monotonic()
     lanes: dict[int, list[Stage]] = {}
     for stage in stages(arguments):
         lanes.setdefault(stage.lane, []).append(stage)
     if len(lanes) > 1:
         distribution.fetch(Layout(config.data).log("install"))  # once, not by two stages at the same time
+        installed = time.monotonic()
     with ThreadPoolExecutor() as beside:
         waiting = [beside.submit(_run_unseen, some) for lane, some in lanes.items() if lane]
         results = [_run_seen(stage) for stage in lanes.get(0, ())]
@@ -108,7 +120,9 @@ def run(config: Config, arguments: Sequence[str]) -> int:
         for result in results:
             if result.failures:
                 say(f"\n== failed of {result.stage.name}\n" + "\n".join(result.failures))
-        say("\n" + table([result.row for result in results]))
+        before = ("installation", "ok", duration(installed - started), "of what was missing")
+        after = ("all after it", "", duration(time.monotonic() - installed), "")
+        say("\n" + table([before, *(result.row for result in results), after]))
     return 0 if all(result.code == 0 for result in results) else 1
 
 
@@ -148,7 +162,7 @@ def _run(stage: Stage, tell: Callable[[str], None]) -> Result:
     started = time.monotonic()
     programs = python_packages.VENV / "bin"
     settings = os.environ | {"PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"} | stage.settings
-    command = [str(programs / stage.command[0]), *stage.command[1:]]
+    command = ["nice", "-n", str(stage.nice), str(programs / stage.command[0]), *stage.command[1:]]
     last_line, failures = "", list[str]()
     with subprocess.Popen(
         command,

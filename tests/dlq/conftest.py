@@ -5,11 +5,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.services import ArtemisService
+from tests.services import ArtemisService, running_artemis
 
 if TYPE_CHECKING:
     from tests.dlq.stage import Stage
     from tests.dlq.worker_host import WorkerHost
+
+
+@pytest.fixture(scope="session")
+def artemis() -> Iterator[ArtemisService]:
+    """Without the queues and dead letters of other tests."""
+    with running_artemis() as service:
+        yield service
 
 
 @pytest.fixture
