@@ -28,7 +28,7 @@ def delay_before(policy: RedeliveryPolicy, k: int, *, sign: int = 1, u: float = 
     `u` is uniform in 0..1 and `sign` as often -1 as 1, drawn anew for each message and redelivery.
 
     Source: the specification, section 7; `QueueImpl.calculateRedeliveryDelay` of the broker behaves so, and is measured
-    against this in tests/broker/test_redelivery_measured.py.
+    against this in tests/broker/management/test_redelivery_measured.py.
     """
     if k < 1:
         raise ValueError("redeliveries count from 1")

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from broker.amqp_adapter import AmqpConsumer
-from tests.broker import jms_messages
+from tests.broker.jms import jms_messages
 from tests.dlq.stage import Seen, Stage
 from tests.web import reports
 

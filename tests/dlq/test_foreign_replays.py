@@ -11,9 +11,9 @@ from dlq.replay import steps
 from dlq.replay.jobs import create_job
 from dlq.replay.options import Options
 from kma.received import Received
-from tests.broker import jms_producer
-from tests.broker.jms_producer import Sent
-from tests.broker.test_foreign_clients import KINDS, LARGE, SMALL, body_of
+from tests.broker.jms import jms_producer
+from tests.broker.jms.jms_producer import Sent
+from tests.broker.jms.test_foreign_clients import KINDS, LARGE, SMALL, body_of
 from tests.dlq.stage import Stage
 from tests.web import reports
 

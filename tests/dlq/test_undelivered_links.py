@@ -7,8 +7,8 @@ from pathlib import Path
 from broker.port import Message, Settle
 from broker.wanted import UNREADABLE
 from contract.typed import Typed
-from tests.broker import jms_producer
-from tests.broker.jms_producer import Sent
+from tests.broker.jms import jms_producer
+from tests.broker.jms.jms_producer import Sent
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.dlq.undeliverable import attach, feed_process, in_queue, send_undeliverable, until, walk

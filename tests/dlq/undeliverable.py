@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from broker.amqp_adapter import AmqpConsumer
-from tests.broker import jms_messages
+from tests.broker.jms import jms_messages
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Seen, Stage
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker import jms_messages
 from tests.broker.amqp_proxy import AmqpProxy, drains
 from tests.broker.houses import RealHouse, Setting
+from tests.broker.jms import jms_messages
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 from tests.kma.queues import of, publish, script

@@ -5,9 +5,9 @@ import pytest
 from broker.port import Settle
 from broker.topology import queue_figures
 from kma.received import Received
-from tests.broker import jms_producer
 from tests.broker.houses import DLA, Owner, RealHouse
-from tests.broker.jms_producer import Sent
+from tests.broker.jms import jms_producer
+from tests.broker.jms.jms_producer import Sent
 
 SMALL, LARGE = 10, 150_000
 KINDS = ("text", "bytes", "map", "object", "stream")

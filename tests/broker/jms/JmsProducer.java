@@ -14,7 +14,7 @@ import javax.jms.StreamMessage;
 
 /**
  * A JMS client as other houses have it. Arguments: class of the connection factory, URL, user, password.
- * Each line of the input is a message: address, kind, number, size, with tabs; tests/broker/jms_producer.py writes them
+ * Each line of the input is a message: address, kind, number, size, with tabs; tests/broker/jms/jms_producer.py writes them
  * and knows what each body is.
  */
 public class JmsProducer {

@@ -14,7 +14,7 @@ LONGER_THAN_IDLE = 15.0
 
 def holder(real: RealHouse, setting: Setting) -> subprocess.Popen[str]:
     arguments = (real.kma.url, real.kma.user, real.kma.password, setting.address, setting.key)
-    command = [sys.executable, "-m", "tests.broker.fence_holder", *arguments]
+    command = [sys.executable, "-m", "tests.broker.amqp.fence_holder", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

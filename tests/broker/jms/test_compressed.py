@@ -12,9 +12,9 @@ from contract.outcomes import Outcome
 from contract.typed import Typed
 from kma.agent import Context, InvalidMessage, Message
 from kma.testing import run_agent
-from tests.broker import jms_messages, jms_producer
 from tests.broker.houses import Got, Owner, RealHouse, Setting, eventually
-from tests.broker.jms_producer import Sent
+from tests.broker.jms import jms_messages, jms_producer
+from tests.broker.jms.jms_producer import Sent
 
 SIZE = 3_000_000
 

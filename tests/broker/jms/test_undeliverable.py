@@ -12,8 +12,8 @@ from broker.stomp_adapter import StompPublisher
 from broker.topology import queue_figures
 from broker.wanted import UNREADABLE
 from contract.typed import Typed
-from tests.broker import jms_messages
 from tests.broker.houses import A_MOMENT, DLA, PATIENCE, Got, Owner, RealHouse, Setting, eventually, text_message
+from tests.broker.jms import jms_messages
 
 
 def send_undeliverable(real: RealHouse, setting: Setting, number: int = 1) -> None:

@@ -10,8 +10,8 @@ from broker.port import BodyKind, Settle
 from broker.topology import queue_figures
 from broker.wanted import UNREADABLE
 from contract.typed import Typed
-from tests.broker import jms_messages
 from tests.broker.houses import A_MOMENT, DLA, Got, Owner, RealHouse, eventually
+from tests.broker.jms import jms_messages
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["CORE", "AMQP"])
 

@@ -1,4 +1,4 @@
-"""A consumer in a process of its own: `python -m tests.broker.fence_holder URL USER PASSWORD ADDRESS QUEUE` takes
+"""A consumer in a process of its own: `python -m tests.broker.amqp.fence_holder URL USER PASSWORD ADDRESS QUEUE` takes
 messages and keeps them unsettled; a line per message on standard output."""
 
 import sys

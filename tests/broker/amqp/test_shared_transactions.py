@@ -10,8 +10,8 @@ from broker.amqp_transaction import Transactions, Work
 from broker.errors import BrokerUnavailable
 from broker.port import Consumer, Settle
 from contract.typed import Typed
+from tests.broker.amqp.test_transactions import result
 from tests.broker.houses import Got, House, Owner, RealHouse, Setting, eventually
-from tests.broker.test_transactions import result
 
 TEXTS = ("a", "b", "c", "d", "e", "f")
 
