@@ -12,10 +12,10 @@ from contract.blocked import GIVEN_UP, Blocked, blocked_in, digest_of
 from contract.messages import GiveUp
 from contract.outcomes import AfterLast
 from tests.broker.houses import House, RealHouse
+from tests.kma.delivery.test_ordered import MINUTE, POISON, Holder, good, poison, seen, send_row
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 from tests.kma.queues import of
-from tests.kma.test_ordered import MINUTE, POISON, Holder, good, poison, seen, send_row
 from tests.kma.worker import Worker
 from tests.services import throw_away_folder
 

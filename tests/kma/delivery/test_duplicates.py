@@ -134,7 +134,7 @@ def test_killed_in_between_it_is_handled_again_or_was_handled(
     tmp_path: Path, where: str, what: str, again: int
 ) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), where, what]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr.decode()
     file = SpoolFile(tmp_path / "spool.sqlite3")
     recover_all(tmp_path, Spool(file, 10**6), Ledger(file))

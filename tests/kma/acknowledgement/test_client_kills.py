@@ -46,7 +46,7 @@ time.sleep(20)
 
 def killed_at(folder: Path, where: str, what: str, which: int, action: str, step: str) -> None:
     command = [sys.executable, "-c", PROGRAM, str(folder), where, what, str(which), action, step]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr.decode()
 
 

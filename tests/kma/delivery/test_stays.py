@@ -7,10 +7,10 @@ import pytest
 
 from contract.outcomes import AfterLast
 from tests.broker.houses import RealHouse, Setting
+from tests.kma.delivery.test_ordered import MINUTE, POISON, seen, send_row
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 from tests.kma.queues import of
-from tests.kma.test_ordered import MINUTE, POISON, seen, send_row
 from tests.kma.worker import Worker
 from tests.services import throw_away_folder
 

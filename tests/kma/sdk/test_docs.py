@@ -12,7 +12,7 @@ import pytest
 from kma import registry
 from kma.testing import ACKNOWLEDGEMENT, Action, as_json, run_agent
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 BLOCK = re.compile(r"```python file=(\S+)\n(.*?)```", re.DOTALL)
 
 

@@ -15,7 +15,7 @@ from kma import delivered
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
 from kma.spool_look import look, records_in
-from tests.kma.test_spool import may_grow_to, new
+from tests.kma.spool.test_spool import may_grow_to, new
 
 HOUR = 3600.0
 
@@ -193,7 +193,7 @@ def test_people_see_what_is_kept(file: SpoolFile, tmp_path: Path) -> None:
 def test_a_kill_anywhere_leaves_every_record_above_the_mark(tmp_path: Path, seed: int) -> None:
     code = (
         "import sys, os, random; from pathlib import Path\n"
-        "from tests.kma.test_delivered import Spool, SpoolFile, new\n"
+        "from tests.kma.spool.test_delivered import Spool, SpoolFile, new\n"
         "chance, spool = random.Random(int(sys.argv[2])), Spool(SpoolFile(Path(sys.argv[1])), 60_000, 3600)\n"
         "while True:\n"
         "    spool.append([new() for _ in range(chance.randrange(5))])\n"

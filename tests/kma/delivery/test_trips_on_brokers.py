@@ -87,7 +87,7 @@ def test_a_container_that_is_killed_around_the_transaction_of_a_trip_trips_once(
 ) -> None:
     (tmp_path / "killer").mkdir()
     (tmp_path / "killer" / "sitecustomize.py").write_text(KILLER)
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     killing = {"PYTHONPATH": f"{tmp_path / 'killer'}:{root}", "TEST_KILL": where}
     setting = house.setting(attempts=10, delay=MINUTE)
     file = tmp_path / "truth"

@@ -110,7 +110,7 @@ def test_known_attempts_only_grow_until_they_are_forgotten(file: SpoolFile) -> N
 def test_what_append_has_returned_from_survives_a_kill(tmp_path: Path) -> None:
     code = (
         "import sys, os; from pathlib import Path\n"
-        "from tests.kma.test_spool import new, Spool, SpoolFile\n"
+        "from tests.kma.spool.test_spool import new, Spool, SpoolFile\n"
         "spool = Spool(SpoolFile(Path(sys.argv[1])), 10**9)\n"
         "while True:\n"
         "    spool.append([new()]); os.write(1, b'.')\n"

@@ -14,7 +14,7 @@ from contract.messages import RunState
 from kma.run import Run
 from kma.standalone_run import StandaloneRun
 from tests.kma.fakes import eventually
-from tests.kma.standalone_stage import StandaloneStage, is_alive
+from tests.kma.standalone.standalone_stage import StandaloneStage, is_alive
 
 Make = Callable[..., StandaloneStage]
 RAISE = {"do": "raise", "type": "KeyError", "text": "sku"}

@@ -18,7 +18,7 @@ from kma.publishing import Publishing
 from kma.standalone_run import StandaloneRun
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
-from tests.kma.standalone_stage import MODULE, StandaloneStage, is_alive, standalone
+from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive, standalone
 from tests.kma.worker import Worker
 
 Make = Callable[..., StandaloneStage]

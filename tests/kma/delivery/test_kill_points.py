@@ -40,7 +40,7 @@ time.sleep(20)
 
 def killed_at(folder: Path, where: str, what: str, step: str) -> None:
     command = [sys.executable, "-c", PROGRAM, str(folder), where, what, step]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr.decode()
 
 

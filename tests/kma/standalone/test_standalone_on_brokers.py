@@ -10,7 +10,7 @@ from contract.properties import JMS_KIND
 from tests.broker.houses import RealHouse
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
-from tests.kma.standalone_stage import MODULE, standalone
+from tests.kma.standalone.standalone_stage import MODULE, standalone
 from tests.kma.worker import Worker
 from tests.services import ArtemisService
 

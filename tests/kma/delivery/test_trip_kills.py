@@ -53,7 +53,7 @@ time.sleep(20)
 def killed_at(folder: Path, where: str, what: str, times: int, steps: list[Any], m: int = 6) -> None:
     arguments = [str(folder), where, what, str(times), json.dumps(steps), str(m)]
     command = [sys.executable, "-c", PROGRAM, *arguments]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr.decode()
 
 

@@ -17,7 +17,7 @@ from kma.spool import Spool
 from kma.spool_file import SpoolFile
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
-from tests.kma.standalone_stage import MODULE, StandaloneStage, is_alive
+from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive
 from tests.kma.worker import Worker
 
 PROGRAM = """
@@ -25,7 +25,7 @@ import json, os, signal, sys, time
 from pathlib import Path
 from kma.run import Run
 from kma.spool import Spool
-from tests.kma.standalone_stage import StandaloneStage
+from tests.kma.standalone.standalone_stage import StandaloneStage
 
 def kill(where, kind, name):
     real = getattr(kind, name)
@@ -45,7 +45,7 @@ RETURN, RAISE = '{"do": "ok"}', '{"do": "raise"}'
 
 def killed_at(folder: Path, where: str, what: str, script: str, again: float) -> None:
     command = [sys.executable, "-c", PROGRAM, str(folder), where, what, script, str(again)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr.decode()
 
 

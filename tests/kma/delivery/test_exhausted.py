@@ -191,7 +191,7 @@ def test_killed_anywhere_it_has_one_protocol_and_is_not_handled_once_more(
     tmp_path: Path, where: str, what: str, outcome: str, known: int
 ) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), where, what, json.dumps(INVALID)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
     assert done.returncode == -9, done.stderr.decode()
     file = SpoolFile(tmp_path / "spool.sqlite3")
     spool = Spool(file, 10**6)
