@@ -10,9 +10,10 @@ from xdist.scheduler import LoadScopeScheduling
 # What shares one installation, one session of Spark or one feed of dead letters; the first prefix that fits.
 # In the order in which they begin on a machine that has not measured anything yet.
 TOGETHER = {
-    "tests/acceptance/test_restored_database.py": "restored database",
-    "tests/acceptance/launching/": "three servers",
-    "tests/acceptance/": "installation",
+    "tests/product/test_restored_database.py": "restored database",
+    "tests/product/three_servers/": "three servers",
+    "tests/product/": "installation",
+    "tests/campaigns/": "campaigns",
     "tests/pipeline/": "pipeline",
     "tests/dlq/": "dead letters",
 }

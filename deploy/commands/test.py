@@ -47,7 +47,7 @@ OF_A_FAILURE = ("E   ", "FAILED ", "ERROR ")
 MOST_REPEATED, LONGEST_REPEATED = 60, 300
 
 # The first one ends by itself, the second one after its hours.
-CAMPAIGNS = ("tests/acceptance/test_kills_by_mode.py", "tests/acceptance/test_kills.py")
+CAMPAIGNS = ("tests/campaigns/test_kills_by_mode.py", "tests/campaigns/test_kills.py")
 
 CORES = os.cpu_count() or 1
 # Tests that wait for brokers, processes and browsers leave the processors to others most of the time. Each worker has
@@ -56,7 +56,15 @@ GB_EACH = 2
 MEMORY_GB = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
 WAITING = max(1, min(2 * CORES, MEMORY_GB // GB_EACH))
 
-WAITS = ("tests/broker", "tests/kma", "tests/dlq", "tests/browser", "tests/acceptance", "tests/pipeline")
+WAITS = (
+    "tests/broker",
+    "tests/kma",
+    "tests/dlq",
+    "tests/browser",
+    "tests/product",
+    "tests/campaigns",
+    "tests/pipeline",
+)
 POSTGRESQL = {"MA_TEST_DATABASE": "postgresql"}
 BY_DAY, BY_NIGHT, ON_BOTH = ("-m", "not night"), ("-m", "night"), ("-m", "both_databases and not night")
 
@@ -131,7 +139,7 @@ def _install(layout: Layout) -> None:
     log = layout.log("install")
     start, tests = python_packages.for_start(), python_packages.for_tests()
     wanting = not python_packages.installed(start, "start")
-    # The acceptance tests unpack the broker into data folders of their own.
+    # The tests of the whole product unpack the broker into data folders of their own.
     needs = system_packages.for_start(broker=True, virtual_environment=wanting) + system_packages.for_tests()
     system_packages.ensure(needs, log, say)
     # The types of the pipeline need its packages, its tests its drivers too.

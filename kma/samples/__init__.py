@@ -1,1 +1,1 @@
-"""Agents of the demo, of the acceptance tests and of the benches."""
+"""Agents of the demo, of the tests of the whole product and of the benches."""

@@ -11,11 +11,11 @@ from broker.port import Account, Consumer, ConsumerEvents
 from contract.acknowledging import Action
 from contract.messages import Answer, DesiredRun
 from deploy.config import LOOPBACK
-from tests.acceptance.launching.proxy import Wire
 from tests.broker.houses import RealHouse
 from tests.kma.cells.table import BROKER_KILLS, KMA_KILLS, OPEN, WAYS, Cell, Event, cells, possible
 from tests.kma.cells.trial import KINDS, MODULES, Trial
 from tests.kma.fakes import Stage, eventually
+from tests.product.three_servers.proxy import Wire
 
 ANSWERS = {Event.COMMITTED_LATER: Action.COMMIT, Event.ROLLED_BACK_LATER: Action.ROLLBACK}
 QUIET = [event for event in Event if event not in KMA_KILLS + BROKER_KILLS]

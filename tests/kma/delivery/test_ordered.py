@@ -14,7 +14,6 @@ from broker.port import Consumer, ConsumerEvents
 from contract.messages import DesiredRun
 from contract.outcomes import AfterLast
 from deploy.config import LOOPBACK
-from tests.acceptance.launching.proxy import Wire
 from tests.broker.houses import House, RealHouse
 from tests.broker.houses import Setting as OnBroker
 from tests.kma.cells.test_cells import linked as by_wire
@@ -22,6 +21,7 @@ from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage, eventually
 from tests.kma.queues import of, publish, script
 from tests.kma.worker import Worker
+from tests.product.three_servers.proxy import Wire
 from tests.services import ArtemisService, throw_away_folder
 
 MINUTE = 60_000  # ms: what the broker counts as failed does not come back during the test

@@ -1,0 +1,105 @@
+"""An ordered subscription in the whole product: its order and its attempts outlive a server and the broker, and a
+letter that is given back goes to the end."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.product import scripted
+from tests.product.house import House
+
+KEY = "inorder"
+FIRST, POISON, LAST = (0, 1, 2), 3, (4, 5, 6, 7)
+
+
+def test_its_order_and_its_attempts_outlive_a_server_and_the_broker(house: House) -> None:
+    address = house.setting(KEY, ordered=True, concurrency=1, blocked_seconds=-1, policy={"max_attempts": 4})
+    house.enable(KEY)
+    house.until("both servers wait for it", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == 2)
+    bodies = [scripted.ok(n) for n in (*FIRST, POISON, *LAST)]
+    bodies[POISON] = scripted.poisoned(POISON)
+    house.publish_with_ids(address, {f"ID:{KEY}-{body['note']}": body for body in bodies})
+
+    # It waits for a person; its server is lost for good, and the other one goes on with the second attempt.
+    lost = _fails(house, 1)["server_name"]
+    _let_all_hear(house)
+    house.kill(f"kma-{lost}")
+    house.runner.stop(f"kma-{lost}")
+    second = _fails(house, 2)
+    assert second["server_name"] != lost
+
+    house.kill("artemis")
+    _fails(house, 3)
+    assert house.truth(KEY) == [*FIRST, POISON, POISON, POISON]
+    house.until("all others wait behind it", lambda: house.count(KEY) == [1 + len(LAST)])
+
+    house.call("POST", f"settings/{KEY}/retry/", {})
+    _fails(house, 4)
+    house.until("the next ones have followed", lambda: house.count(KEY, f"DLQ.{KEY}") == [0, 1])
+    assert house.truth(KEY) == [*FIRST, *[POISON] * 4, *LAST]
+    assert sorted(row["attempt"] for row in house.protocols(KEY)) == [1, 2, 3, 4]
+    house.runner.start(f"kma-{lost}")
+
+    # Mended and given back, it comes after what came meanwhile.
+    house.call("POST", f"settings/{KEY}/disable/", {"reason": "to be mended"})
+    house.until("the servers have let go", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == 0)
+    house.call("PATCH", f"settings/{KEY}/", {"agent": "test.mended"})
+    house.until("it may run", lambda: house.call("GET", f"settings/{KEY}/")["provision_state"] == "ready")
+    house.publish_with_ids(address, {f"ID:{KEY}-{n}": scripted.ok(n) for n in (8, 9)})
+    house.until("its letter is known", lambda: len(house.dead_letters(KEY)) == 1)
+    ahead = house.call("POST", "preflight/", {"setting": KEY, "all": True})
+    assert {"ordered": 2}.items() <= {each["code"]: each["n"] for each in ahead["warnings"]}.items()
+    house.replay_all(KEY)
+    house.enable(KEY)
+    house.until("all are handled", lambda: house.count(KEY, f"DLQ.{KEY}") == [0, 0])
+    assert house.truth(KEY)[-3:] == [8, 9, POISON]
+    house.call("POST", f"settings/{KEY}/disable/", {"reason": "over"})
+
+
+def test_a_person_gives_up_what_blocks(house: House) -> None:
+    key = "givenup"
+    address = house.setting(key, ordered=True, concurrency=1, blocked_seconds=-1, after_last="stay")
+    house.enable(key)
+    bodies = [scripted.ok(0), scripted.poisoned(1), scripted.ok(2), scripted.ok(3)]
+    house.publish_with_ids(address, {f"ID:{key}-{body['note']}": body for body in bodies})
+    house.until("it blocks", lambda: house.call("GET", f"settings/{key}/blocking/")["blocking"] is not None)
+    told = house.call("GET", f"settings/{key}/blocking/")["blocking"]
+    assert (told["message_key"], told["attempt"]) == (f"ID:{key}-1", 1)
+    assert house.count(key, f"DLQ.{key}") == [3, 0]
+
+    house.call("POST", f"settings/{key}/blocking/", {**_meant(told), "reason": "nonsense"})
+    house.until("the next ones have followed", lambda: house.count(key, f"DLQ.{key}") == [0, 1])
+    assert house.truth(key) == [0, 1, 2, 3]
+    house.until("its letter is explained", lambda: [row["attempt"] for row in house.protocols(key)] == [1, 1])
+    failed, noted = sorted(house.protocols(key), key=lambda row: str(row["disposition"]))
+    assert (failed["disposition"], noted["disposition"]) == ("", "dlq")
+    (letter,) = house.dead_letters(key)
+    assert (letter["exception_type"], letter["fingerprint"]) == (failed["exception_type"], failed["fingerprint"])
+    house.call("POST", f"settings/{key}/disable/", {"reason": "over"})
+
+
+def _meant(told: dict[str, Any]) -> dict[str, Any]:
+    return {name: told[name] for name in ("message_key", "attempt")}
+
+
+def _let_all_hear(house: House) -> None:
+    """What the MA knows now: who takes over before it has heard of an attempt uses that number again."""
+    _are_answered_after(house, datetime.now(UTC))
+    _are_answered_after(house, datetime.now(UTC))
+
+
+def _are_answered_after(house: House, instant: datetime) -> None:
+    def seen() -> list[datetime]:
+        rows = [house.call("GET", f"servers/{name}/") for name in house.servers]
+        return [datetime.fromisoformat(row["last_seen_at"]) for row in rows]
+
+    house.until("both servers were answered", lambda: min(seen()) > instant)
+
+
+def _fails(house: House, attempt: int) -> dict[str, Any]:
+    """The protocol of this attempt, once the site has it."""
+
+    def found() -> list[dict[str, Any]]:
+        return [row for row in house.protocols(KEY) if row["attempt"] == attempt]
+
+    house.until(f"attempt {attempt} is reported", lambda: bool(found()))
+    return found()[0]
