@@ -11,10 +11,10 @@ import pytest
 from django.db import connection
 
 from deploy import postgres as postgres_program
-from tests import costs, environment, migrated, slow_calls, workers
-from tests.services import artemis, postgres, redis_server
+from tests import costs, environment, markers, migrated, slow_calls, workers
+from tests.services import artemis, child_processes, postgres, redis_server
 
-__all__ = ["artemis", "postgres", "redis_server"]
+__all__ = ["artemis", "child_processes", "postgres", "redis_server"]
 
 environment.fill_in()
 # Not in pyproject.toml: pytest-django would load the settings before the line above.
@@ -55,7 +55,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Sche
     return workers.Scheduler(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Before pytest selects by marker."""
+    markers.set_markers(items)
     if (known := workers.given(config, "seconds")) is not None:
         workers.arrange(items, known)
 

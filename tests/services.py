@@ -172,7 +172,12 @@ def artemis() -> Iterator[ArtemisService]:
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> Iterator[RedisService]:
+def child_processes() -> None:
+    """Asked for by fixtures that start processes or servers: tests/markers.py knows their tests by it."""
+
+
+@pytest.fixture(scope="session")
+def redis_server(child_processes: None) -> Iterator[RedisService]:
     with throw_away_folder("redis") as folder:
         service = RedisService.create(folder)
         service.start()
@@ -181,7 +186,7 @@ def redis_server() -> Iterator[RedisService]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[postgres_program.Cluster]:
+def postgres(child_processes: None) -> Iterator[postgres_program.Cluster]:
     cluster = postgres_program.start()
     yield cluster
     cluster.stop()

@@ -15,7 +15,7 @@ def real(artemis: ArtemisService) -> Iterator[RealHouse]:
     house.close()
 
 
-@pytest.fixture(params=["real", "memory"])
+@pytest.fixture(params=[pytest.param("real", marks=pytest.mark.broker), "memory"])
 def house(request: pytest.FixtureRequest) -> Iterator[House]:
     made: House
     made = RealHouse(request.getfixturevalue("artemis")) if request.param == "real" else MemoryHouse()

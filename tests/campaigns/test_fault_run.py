@@ -14,6 +14,8 @@ import pytest
 from tests.campaigns.campaign import LONG
 from tests.campaigns.faults import ATTEMPTS, SERVERS, VICTIMS, FaultHouse, victims
 
+pytestmark = pytest.mark.night
+
 SECONDS = 600 if LONG else 60
 KEY = "faults"
 

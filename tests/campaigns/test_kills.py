@@ -4,11 +4,15 @@ import json
 import random
 from collections import Counter
 
+import pytest
+
 from broker.errors import BrokerError
 from tests.campaigns import campaign
 from tests.campaigns.killing import kill_a_child, kill_a_process, let_go_on
 from tests.product import scripted
 from tests.product.house import House
+
+pytestmark = pytest.mark.night
 
 MESSAGES = 2000
 POISONED = frozenset(n for n in range(MESSAGES) if n % 50 == 7)

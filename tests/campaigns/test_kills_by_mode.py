@@ -11,6 +11,8 @@ from tests.campaigns import campaign
 from tests.campaigns.killing import kill_a_child, kill_a_process, let_go_on
 from tests.product.house import House
 
+pytestmark = pytest.mark.night
+
 MODES = ("TRANSACTED", "AUTO", "DUPS_OK", "CLIENT")
 MESSAGES, EVERY = 2000, 500
 VICTIMS = ("kma", "child", "artemis")

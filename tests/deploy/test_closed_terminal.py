@@ -17,6 +17,8 @@ from deploy.layout import Layout
 from deploy.procfile import Process
 from deploy.runner import Runner
 
+pytestmark = pytest.mark.process
+
 SLEEPER = "sh -c 'while true; do sleep 0.2; done'"
 # `up` with one small process in the place of ours: how it waits and ends is the real thing.
 UP = """

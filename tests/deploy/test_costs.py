@@ -3,8 +3,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from deploy.config import REPOSITORY
 from tests.costs import table
+
+pytestmark = pytest.mark.process
 
 
 def test_each_run_keeps_what_its_tests_cost_and_shows_the_slowest(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from ma_site import env
 from tests import environment
 from tests.tls import Authority
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 ASK = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 # What the site's own connection is: in the process of manage.py, with the environment of an operator.

@@ -10,6 +10,8 @@ import pytest
 
 from deploy.config import REPOSITORY
 
+pytestmark = pytest.mark.process
+
 MB = 1024 * 1024
 
 

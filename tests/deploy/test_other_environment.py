@@ -16,6 +16,8 @@ from deploy.config import REPOSITORY
 from deploy.layout import Layout
 from deploy.ports import free_ports
 
+pytestmark = pytest.mark.process
+
 NAMES = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_PORT")
 DATABASE = "postgresql://ma:first-secret@db.example.org:5432/ma"
 ARCHIVE = "file:///srv/archive"

@@ -14,6 +14,8 @@ from deploy import python_packages
 from deploy.config import REPOSITORY
 from tests import environment
 
+pytestmark = pytest.mark.process
+
 HIDE_AND_IMPORT = """
 import importlib, json, sys
 hidden, modules = json.loads(sys.argv[1])

@@ -20,6 +20,8 @@ from deploy.procfile import Process
 from deploy.readiness import reached
 from deploy.runner import Runner, _exists
 
+pytestmark = pytest.mark.process
+
 SLEEPER = "sh -c 'echo begun; while true; do sleep 0.2; done'"
 
 

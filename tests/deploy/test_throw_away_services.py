@@ -1,11 +1,14 @@
 """The services that all other tests stand on are real, and come back after a crash."""
 
 import psycopg
+import pytest
 
 from deploy import artemis as artemis_program
 from deploy import postgres as postgres_program
 from deploy import redis as redis_program
 from tests.services import ArtemisService, RedisService
+
+pytestmark = pytest.mark.process
 
 
 def test_the_broker_answers_and_comes_back_after_a_kill(artemis: ArtemisService) -> None:

@@ -40,7 +40,9 @@ def stage_of_all(artemis: ArtemisService) -> Iterator["Stage"]:
 
 
 @pytest.fixture(scope="module")
-def host(stage_of_all: "Stage", tmp_path_factory: pytest.TempPathFactory) -> Iterator["WorkerHost"]:
+def host(
+    child_processes: None, stage_of_all: "Stage", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator["WorkerHost"]:
     """Workers of a database of their own."""
     from tests.dlq.processes import Processes
     from tests.dlq.worker_host import WorkerHost

@@ -8,6 +8,8 @@ from tests.dlq.scenes import Scene, done
 from tests.dlq.stage import Stage
 from tests.dlq.worker_host import WorkerHost
 
+pytestmark = pytest.mark.kill
+
 COUNT, OLD = 5, 3
 
 

@@ -64,7 +64,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArtemisService]:
+def own_broker(child_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ArtemisService]:
     service = ArtemisService.create(tmp_path_factory.mktemp("owned") / "broker")
     service.start()
     yield service

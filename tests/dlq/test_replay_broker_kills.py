@@ -12,6 +12,8 @@ from tests.dlq.stage import Stage
 from tests.dlq.worker_host import WorkerHost
 from tests.services import ArtemisService, throw_away_folder
 
+pytestmark = pytest.mark.kill
+
 SLICE, COUNT = 100, 300
 
 

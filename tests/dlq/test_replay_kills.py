@@ -14,6 +14,8 @@ from tests.dlq.scenes import Scene
 from tests.dlq.stage import Seen, Stage
 from tests.dlq.worker_host import WorkerHost
 
+pytestmark = pytest.mark.kill
+
 COUNT = 5
 GIVE_BACK = ("planned", "begun", "moved", "checking", "checked", "finishing")
 DISCARD = ("begun", "moved", "checked", "indexing", "finishing")

@@ -7,6 +7,8 @@ from tests.dlq.scenes import Scene
 from tests.dlq.stage import Stage
 from tests.dlq.worker_host import WorkerHost
 
+pytestmark = pytest.mark.kill
+
 COUNT = 7
 # Slices of two: the second one comes out short.
 SECOND = 2

@@ -18,6 +18,8 @@ from tests.broker.houses import eventually
 from tests.dlq.processes import Processes
 from tests.dlq.stage import DLA, Stage
 
+pytestmark = pytest.mark.kill
+
 HOURS = RedeliveryPolicy(max_attempts=5, delay=3_600_000)
 PLACES = (
     "waiting_planned", "waiting_before_act", "waiting_before_one", "waiting_after_one", "waiting_after_act",

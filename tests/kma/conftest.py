@@ -44,7 +44,7 @@ def lines() -> Iterator[Lines]:
 
 
 @pytest.fixture
-def ma() -> Iterator[FakeMa]:
+def ma(child_processes: None) -> Iterator[FakeMa]:
     fake = FakeMa()
     yield fake
     fake.close()
@@ -58,7 +58,7 @@ def house(artemis: ArtemisService) -> Iterator[RealHouse]:
 
 
 @pytest.fixture
-def start(tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[StartWorker]:
+def start(child_processes: None, tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[StartWorker]:
     """`start(ma=…, redis_url=…, environment={…})`: a whole container, in the folder of the test."""
     started: list[Worker] = []
 
@@ -75,7 +75,7 @@ def start(tmp_path: Path, ma: FakeMa, house: RealHouse) -> Iterator[StartWorker]
         worker.stop()
 
 
-@pytest.fixture(params=["real", "memory"])
+@pytest.fixture(params=[pytest.param("real", marks=pytest.mark.broker), "memory"])
 def either(request: pytest.FixtureRequest) -> Iterator[House]:
     if request.param == "real":
         yield request.getfixturevalue("house")

@@ -32,7 +32,7 @@ def jars() -> str:
 
 
 @pytest.fixture(scope="session")
-def session(jars: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+def session(child_processes: None, jars: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     from pipeline.session import JAVA_UTC, build
 
     of_tests = {

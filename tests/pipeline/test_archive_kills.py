@@ -22,6 +22,8 @@ from pipeline.archive.reading import iso
 from tests.pipeline.conftest import SETTINGS, SHORT_LIVED
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
+pytestmark = pytest.mark.night
+
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 SECONDS = 240
 ROWS = 12_000  # of the second block, the first has one

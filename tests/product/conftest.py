@@ -9,7 +9,7 @@ from tests.product.house import House
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(child_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A fresh data folder with the demo running in it. Tests bring settings of their own."""
     house = House(Path(tmp_path_factory.mktemp("house")))
     try:

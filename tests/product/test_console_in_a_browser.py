@@ -14,6 +14,8 @@ from tests.product import scripted
 from tests.product.house import House
 from tests.services import pictures
 
+pytestmark = pytest.mark.browser
+
 PICTURES = pictures(__name__)
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Refused to")
 SAID = {"en": ("Dead letters", "handled"), "ru": ("Мёртвые письма", "обработано")}

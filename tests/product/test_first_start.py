@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.product.house import ROOT, House
+
+pytestmark = pytest.mark.process
 
 
 def test_the_last_lines_say_where_as_whom_and_what_next(house: House) -> None:

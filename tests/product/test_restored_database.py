@@ -11,6 +11,8 @@ from deploy.layout import Layout
 from tests.product import scripted
 from tests.product.house import House
 
+pytestmark = pytest.mark.night
+
 SERVERS = ("srv-1", "srv-2")
 SITE = ("web", "worker", "feed", "beat")
 KEY = "restored"

@@ -13,7 +13,7 @@ import requests
 from deploy import postgres
 from tests.web.real_site import PATIENCE, ROOT, Site, real_site, until
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.process, pytest.mark.both_databases]
 
 HOST = {"Host": "testserver"}
 # A session or a token sends the site to its database; the session need not exist.

@@ -13,7 +13,7 @@ import pytest
 from deploy.postgres import Cluster
 from tests.web.test_retention_at_once import ROOT
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.process, pytest.mark.both_databases]
 
 FILL = """
 import django

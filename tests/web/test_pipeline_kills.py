@@ -24,7 +24,7 @@ from tests.web.pipeline import asked, stand_in, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 from tests.web.test_retention_at_once import ROOT, environ
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.kill, pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 # Kills its own process before or after a call of one of its steps.
 DYING = """

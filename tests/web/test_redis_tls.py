@@ -17,6 +17,8 @@ from tests import environment
 from tests.kma.fakes import eventually
 from tests.tls import Authority
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "only-for-this-test"
 # Sends a task with the application that the named module makes, and says whether it was taken.

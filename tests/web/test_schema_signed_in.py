@@ -10,6 +10,8 @@ import pytest
 
 from tests.web.real_site import ROOT
 
+pytestmark = pytest.mark.process
+
 ASK = """
 import django, json
 django.setup()

@@ -7,6 +7,8 @@ from broker.port import Outgoing, Settle
 from broker.topology import base_topology, differences
 from tests.broker.houses import DLA, House, eventually, text_message
 
+pytestmark = pytest.mark.kill
+
 
 def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(house: House) -> None:
     setting = house.setting(attempts=5, delay=0)

@@ -15,6 +15,8 @@ from broker.topology import apply, setting_topology
 from contract.redelivery import RedeliveryPolicy, schedule
 from tests.broker.houses import DLA, RealHouse, Setting
 
+pytestmark = pytest.mark.night
+
 MESSAGES = 8
 IN_A_BAND = 100
 # The clocks of two processes, and whole milliseconds.

@@ -13,6 +13,8 @@ from kma.recovery import recover_all
 from kma.spool import Spool
 from kma.spool_file import SpoolFile
 
+pytestmark = pytest.mark.kill
+
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path

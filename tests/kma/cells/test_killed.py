@@ -12,6 +12,8 @@ from tests.kma.fake_ma import FakeMa
 from tests.kma.worker import Worker
 from tests.services import ArtemisService, throw_away_folder
 
+pytestmark = pytest.mark.kill
+
 KMA_CELLS, BROKER_CELLS = list(cells(*KMA_KILLS)), list(cells(*BROKER_KILLS))
 
 

@@ -18,6 +18,8 @@ from kma.offer import Offer
 from kma.recovery import recover_all
 from tests.kma.fakes import Stage, eventually, message
 
+pytestmark = pytest.mark.kill
+
 OK, BAD = {"do": "ok"}, {"do": "raise"}
 OFFER = Offer((OfferedAgent("demo.scripted", "message"),))
 

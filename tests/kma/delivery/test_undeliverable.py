@@ -16,6 +16,8 @@ from tests.kma.queues import of, publish, script
 from tests.kma.worker import Worker
 from tests.services import ArtemisService, throw_away_folder
 
+pytestmark = pytest.mark.process
+
 
 def send_undeliverable(house: RealHouse, setting: Setting) -> None:
     jms_messages.send_core(house, setting, jms_messages.STREAM, jms_messages.stream_body_with_bytes())

@@ -18,6 +18,8 @@ from kma.ma_client import MaClient
 from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import SAMPLES, FakeLink, eventually, message, wanted
 
+pytestmark = pytest.mark.process
+
 
 class Server:
     """Hosts on one data folder, one after the other, and the links that they opened."""

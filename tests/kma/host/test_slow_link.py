@@ -17,6 +17,8 @@ from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import eventually
 from tests.kma.worker import Worker
 
+pytestmark = pytest.mark.process
+
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")
 SMALL = 300  # bytes that a record has about, beside the properties that a test gives it
 

@@ -18,6 +18,8 @@ from kma.spool_file import SpoolFile
 from tests.kma.fakes import eventually
 from tests.kma.worker import Worker
 
+pytestmark = pytest.mark.process
+
 # As docs/another-host.md tells a service manager.
 DOCUMENTED_SECONDS = 40
 RUN = RecordRun("orders", UUID(int=1), 1, "srv-1", "demo.orders")

@@ -20,6 +20,8 @@ from tests.kma.fakes import eventually
 from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive
 from tests.kma.worker import Worker
 
+pytestmark = pytest.mark.kill
+
 PROGRAM = """
 import json, os, signal, sys, time
 from pathlib import Path

@@ -9,7 +9,7 @@ from tests.product.three_servers.hall import Hall
 
 
 @pytest.fixture(scope="package")
-def running_hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
+def running_hall(child_processes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     hall = Hall(Path(tmp_path_factory.mktemp("hall")), ("hall-a", "hall-b", "hall-c"))
     try:
         hall.up()
