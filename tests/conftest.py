@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,16 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session")
-def was_migrated(django_db_modify_db_settings: None) -> bool:
+def migrating() -> Iterator[ExitStack]:
+    """Holds what keeps other sessions waiting until the database is there."""
+    with ExitStack() as held:
+        yield held
+
+
+@pytest.fixture(scope="session")
+def was_migrated(django_db_modify_db_settings: None, migrating: ExitStack) -> bool:
     """Whether the session got a copy: the migrations take longer than most sessions."""
+    migrating.enter_context(migrated.alone())
     settings = connection.settings_dict
     if connection.vendor == "sqlite":
         return migrated.put_file(Path(settings["TEST"]["NAME"]))
@@ -113,11 +122,15 @@ def _url(name: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(was_migrated: bool, django_db_setup: Any, django_db_blocker: Any) -> None:
-    if was_migrated:
-        return
-    with django_db_blocker.unblock():
-        connection.close()
+def django_db_setup(was_migrated: bool, migrating: ExitStack, django_db_setup: Any, django_db_blocker: Any) -> None:
+    if not was_migrated:
+        with django_db_blocker.unblock():
+            connection.close()
+        _keep()
+    migrating.close()
+
+
+def _keep() -> None:
     if connection.vendor == "sqlite":
         migrated.keep_file(Path(connection.settings_dict["NAME"]))
     else:

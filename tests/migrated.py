@@ -1,6 +1,7 @@
 """Databases that are migrated already: made once for each state of the migrations, then copied into every session.
 What is copied is migrated again, which changes nothing and takes a tenth of the time."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -26,6 +27,16 @@ def place(ending: str) -> Path:
     for file in sorted(REPOSITORY.glob("*/migrations/*.py")):
         content.update(f"{file.relative_to(REPOSITORY)}\0".encode() + file.read_bytes())
     return cache() / "migrated" / f"{content.hexdigest()[:16]}.{ending}"
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Sessions that begin at the same time: one migrates, those that wait here get its copy."""
+    folder = cache() / "migrated"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def put_file(database: Path) -> bool:
@@ -70,7 +81,6 @@ def keep_database(url: str) -> None:
 def _scratch(ending: str) -> Iterator[Path]:
     """A file that becomes the copy when it is whole: stages run beside each other."""
     known = place(ending)
-    known.parent.mkdir(parents=True, exist_ok=True)
     scratch = known.with_suffix(f".{os.getpid()}")
     try:
         yield scratch
