@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -49,6 +50,16 @@ def put_file(database: Path) -> bool:
     return True
 
 
+def make_file(database: Path) -> str:
+    """The URL of a new database that is migrated, for processes of their own."""
+    url = f"sqlite://{database}"
+    with alone():
+        if not put_file(database):
+            _migrate(url)
+            keep_file(database)
+    return url
+
+
 def keep_file(database: Path) -> None:
     with (
         _scratch("sqlite3") as scratch,
@@ -72,6 +83,14 @@ def put_database(url: str) -> bool:
     return True
 
 
+def fill_database(url: str) -> None:
+    """As `make_file`, in an empty database of PostgreSQL that is there."""
+    with alone():
+        if not put_database(url):
+            _migrate(url)
+            keep_database(url)
+
+
 def keep_database(url: str) -> None:
     with _scratch("dump") as scratch:
         _run("pg_dump", "-Fc", "-d", url, "-f", str(scratch))
@@ -90,6 +109,14 @@ def _scratch(ending: str) -> Iterator[Path]:
     by_age = sorted(known.parent.glob(f"*.{ending}"), key=lambda each: each.stat().st_mtime)
     for old in by_age[:-KEPT]:
         old.unlink(missing_ok=True)
+
+
+def _migrate(url: str) -> None:
+    command = [sys.executable, "manage.py", "migrate", "-v0"]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=os.environ | {"MA_DATABASE_URL": url}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def _run(program: str, *arguments: str) -> None:

@@ -11,9 +11,10 @@ import pytest
 import requests
 
 from deploy import postgres
+from tests import migrated
 from tests.web.real_site import PATIENCE, ROOT, Site, real_site, until
 
-pytestmark = [pytest.mark.process, pytest.mark.both_databases]
+pytestmark = pytest.mark.process
 
 HOST = {"Host": "testserver"}
 # A session or a token sends the site to its database; the session need not exist.
@@ -33,8 +34,7 @@ def cluster() -> "postgres.Cluster":
 def test_pages_and_rest_say_when_to_come_again_and_come_back_by_themselves(cluster: postgres.Cluster) -> None:
     url = cluster.url()
     try:
-        migrate = [sys.executable, "manage.py", "migrate", "-v0"]
-        subprocess.run(migrate, cwd=ROOT, env={**os.environ, "MA_DATABASE_URL": url}, check=True)
+        migrated.fill_database(url)
         with real_site(url) as site:
             assert (ask(site, "/", SIGNED_IN).status_code, ask(site, "/api/v1/settings/", TOKEN).status_code) == (
                 302,
@@ -75,7 +75,7 @@ def test_a_large_batch_whose_sender_nobody_could_look_up_comes_again_whole(clust
         return requests.post(site.url("/api/v1/protocols/"), data=data, headers=headers, timeout=60)
 
     try:
-        manage("migrate", "-v0")
+        migrated.fill_database(url)
         token = manage("create_server", "srv-1").split()[-1]
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("ALTER DATABASE postgres SET lock_timeout = '1s'")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import migrated
 from tests.web.real_site import ROOT
 
 pytestmark = pytest.mark.process
@@ -16,11 +17,9 @@ ASK = """
 import django, json
 django.setup()
 from django.contrib.auth.models import User
-from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 from agents.services.tokens import issue_api_token
-call_command("migrate", verbosity=0)
 person = User.objects.create_user("viewer", is_staff=True)
 signed_in = Client()
 signed_in.force_login(person)
@@ -40,7 +39,7 @@ def test_a_stranger_reads_the_description_unless_it_is_for_those_who_are_signed_
     environ = {
         **os.environ,
         "MA_SCHEMA_SIGNED_IN": value,
-        "MA_DATABASE_URL": f"sqlite://{tmp_path / 'site.sqlite3'}",
+        "MA_DATABASE_URL": migrated.make_file(tmp_path / "site.sqlite3"),
         "DJANGO_SETTINGS_MODULE": "tests.web.real_site_settings",
     }
     done = subprocess.run(
