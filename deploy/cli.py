@@ -109,7 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="check everything and say what to do")
     commands.add_parser("reindex", help="build the index of words of dead letters again")
     commands.add_parser("manage", help="manage.py with this installation's environment: ./ma manage COMMAND …")
-    commands.add_parser("test", help="install what tests need and run them: ./ma test [--night] [--long] [ARGUMENTS]")
+    commands.add_parser(
+        "test", help="install what tests need and run them: ./ma test [--changed] [--night] [--long] [ARGUMENTS]"
+    )
     commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")
     return parser
 

@@ -25,6 +25,11 @@ def test_what_one_stage_leaves_out_another_runs() -> None:
     assert set(left_out) <= set(waits)
 
 
+def test_what_changed_is_a_stage_of_its_own() -> None:
+    assert [stage.command for stage in stages(("--changed",))] == [("python", "-m", "tests.changed")]
+    assert [stage.command for stage in stages(("--changed=main",))] == [("python", "-m", "tests.changed", "main")]
+
+
 @pytest.mark.parametrize("lane", [0, 1])
 def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
