@@ -5,16 +5,16 @@ A member starts only after the one before it finished well. Anything else ends t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
 
 from agents.models import ActivationState
 
 
 class Step(Enum):
-    WAIT = "wait"
-    START = "start"  # the member at `index`
-    SUCCEED = "succeed"
-    FAIL = "fail"  # because of the member at `index`
+    WAIT = auto()
+    START = auto()  # the member at `index`
+    SUCCEED = auto()
+    FAIL = auto()  # because of the member at `index`
 
 
 @dataclass(frozen=True, slots=True)

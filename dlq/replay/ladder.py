@@ -8,7 +8,7 @@ heartbeat.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
+from enum import Enum, auto
 
 BASE = 5
 # Failures in a row: one alone is what the percentage is for.
@@ -20,9 +20,9 @@ HEARTBEAT_PATIENCE = timedelta(seconds=10)
 
 
 class Decision(Enum):
-    GO = "go"
-    WAIT = "wait"
-    STOP = "stop"
+    GO = auto()
+    WAIT = auto()
+    STOP = auto()
 
 
 @dataclass(frozen=True, slots=True)

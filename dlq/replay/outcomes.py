@@ -86,15 +86,15 @@ def _by_letter(reports: Sequence[Report]) -> list[list[Report]]:
 
 
 def _tell_report(stories: Sequence[_Story], returned: Sequence[Report]) -> None:
-    letter_id, last = returned[0].letter_id, returned[-1].at
-    if letter_id is not None:
-        possible = [story for story in stories if story.given.number < letter_id and not story.reported]
+    first, *_repeated = returned
+    if first.letter_id is not None:
+        possible = [story for story in stories if story.given.number < first.letter_id and not story.reported]
     else:
-        possible = [story for story in stories if story.given.at <= last + SKEW and story.handled_at is None]
+        possible = [story for story in stories if story.given.at <= first.at + SKEW and story.handled_at is None]
     story = _chosen(possible)
     if story is None:
         return
-    story.reported, story.letter_id = True, letter_id
+    story.reported, story.letter_id = True, first.letter_id
     for report in returned:
         if report.handled:
             story.handled_at = report.at
@@ -121,7 +121,7 @@ def _may_have_died(story: _Story, death: Death) -> bool:
     given = story.given
     if story.death is not None or given.died_as is not None or death.at < given.at:
         return False
-    if death.number <= max(given.number, story.letter_id or 0):
+    if death.number <= max(given.number, story.letter_id or given.number):
         return False
     # Another message of equal content may have died: only one that failed after its return can be this one.
     return not given.weak or (story.failed_at is not None and story.handled_at is None)

@@ -6,7 +6,7 @@ nothing that was moved before. What left is told by exact figures of the queue, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, auto
 from typing import Protocol
 
 from broker.letters import FLUSH, NAMED, SLICE
@@ -53,18 +53,18 @@ class Present(Protocol):
 class Told(Enum):
     """GONE: all were moved by us. LEFT: all left, but nobody knows by whom."""
 
-    GONE = "gone"
-    LEFT = "left"
-    STAYED = "stayed"
-    UNCLEAR = "unclear"
+    GONE = auto()
+    LEFT = auto()
+    STAYED = auto()
+    UNCLEAR = auto()
 
 
 class Mover(Enum):
     """Who took letters that are gone."""
 
-    OURS = "ours"
-    OTHERS = "others"
-    UNCLEAR = "unclear"
+    OURS = auto()
+    OTHERS = auto()
+    UNCLEAR = auto()
 
 
 @dataclass(frozen=True, slots=True)

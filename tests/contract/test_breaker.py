@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.breaker import MOST_MARKS, Counts, TripReason, count, may_repeat, same_limit, trips
+from contract.breaker import MARK_LENGTH, Counts, TripReason, count, mark, may_repeat, same_limit, trips
 from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, attempt_number, is_exhausted, is_last
 
 
@@ -111,11 +111,35 @@ def test_a_repetition_of_another_type_breaks_no_row_of_equal_failures() -> None:
 
 def test_what_is_remembered_of_a_row_is_bounded() -> None:
     counts = Counts()
-    for number in range(MOST_MARKS + 1):
+    for number in range(1001):
         counts = count(counts, Outcome.RAISED, "A", message_key=f"ID:{number}" * 10)
-    assert len(counts.marks) == MOST_MARKS and {len(one) for one in counts.marks} == {16}
+    assert len(counts.marks) == 1000 and {len(one) for one in counts.marks} == {16}
     assert count(counts, Outcome.RAISED, "A", message_key="ID:1" * 10) == counts
-    assert count(counts, Outcome.RAISED, "A", message_key="ID:0" * 10).any == MOST_MARKS + 2, "forgotten: it counts"
+    assert count(counts, Outcome.RAISED, "A", message_key="ID:0" * 10).any == 1002, "forgotten: it counts"
+
+
+def test_a_mark_always_has_its_length() -> None:
+    """Of 17 characters half would be no whole number of bytes: a longer one is a change of what is stored."""
+    assert MARK_LENGTH == 16 == len(mark("ID:7")) == len(mark("ID:" + "7" * 250))
+
+
+def test_a_message_whose_key_is_no_utf_8_counts_once_too() -> None:
+    broken = count(Counts(), Outcome.RAISED, "A", message_key="ID:\ud800")
+    assert count(broken, Outcome.RAISED, "A", message_key="ID:\ud800") == broken
+    assert count(broken, Outcome.RAISED, "A", message_key="ID:\ud801").any == 2
+
+
+def test_a_message_that_counts_again_is_remembered_once_as_the_newest() -> None:
+    counts = Counts()
+    for key in ("ID:1", "ID:2", "ID:1"):
+        counts = count(counts, Outcome.RAISED, "A", message_key=key, repeats=False)
+    assert (counts.any, counts.marks) == (3, (mark("ID:2"), mark("ID:1")))
+
+
+def test_failures_that_name_no_type_are_of_one_type() -> None:
+    """Nothing failed yet: no type, no message."""
+    assert Counts() == Counts(same_type="", same=0, any=0, marks=())
+    assert count(count(Counts(), Outcome.RAISED), Outcome.RAISED) == Counts(same_type="", same=2, any=2)
 
 
 def test_equal_messages_without_an_id_are_one_only_when_they_come_again() -> None:
@@ -137,6 +161,10 @@ def test_on_trial_the_first_failure_that_counts_trips(history: list[Ending], m: 
 def test_a_larger_limit_never_trips_sooner(history: list[Ending], m: int) -> None:
     counts = counted(history, once=False)
     assert trips(counts, m) is not None or trips(counts, m + 1) is None
+
+
+def test_the_reasons_have_the_words_that_trips_are_stored_with() -> None:
+    assert [reason.value for reason in TripReason] == ["same_type", "any_type", "trial"]
 
 
 def test_every_outcome_has_its_rule() -> None:

@@ -1,13 +1,17 @@
 """Which servers run an activation."""
 
+from typing import Any
+
+import pytest
+
 from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any, plan_many
 
 
 def candidate(
-    server: int, *, alive: bool = True, offers: bool = True, load: int = 0, lost: bool | None = None
+    server: int, *, alive: bool = True, offers: bool = True, load: int = 0, lost: bool | None = None, **more: bool
 ) -> Candidate:
     lost = not alive if lost is None else lost
-    return Candidate(server=server, name=f"srv-{server}", alive=alive, offers=offers, load=load, lost=lost)
+    return Candidate(server=server, name=f"srv-{server}", alive=alive, offers=offers, load=load, lost=lost, **more)
 
 
 def test_any_starts_on_the_able_server_with_the_fewest_runs() -> None:
@@ -87,3 +91,94 @@ def test_of_several_runs_of_any_the_newest_stays() -> None:
     current = [Current(run=7, server=1), Current(run=9, server=2)]
 
     assert plan_any([candidate(1), candidate(2)], current) == Plan(withdraw=(7,))
+
+
+UNABLE: list[dict[str, Any]] = [
+    {"alive": False},
+    {"offers": False},
+    {"cordoned": True},
+    {"draining": True},
+    {"obeys": False},
+]
+
+
+@pytest.mark.parametrize("unable", UNABLE)
+def test_nothing_begins_on_a_server_that_is_not_able(unable: dict[str, Any]) -> None:
+    assert plan_any([candidate(1, **unable), candidate(2, load=9)], []).start == (2,)
+    assert plan_many([candidate(1, **unable), candidate(2)], []) == Plan(start=(2,))
+
+
+def test_a_server_of_which_only_the_necessary_is_known_is_able_and_not_lost() -> None:
+    known = Candidate(server=1, name="srv-1", alive=True, offers=True, load=0)
+    assert known == candidate(1, cordoned=False, draining=False, obeys=True)
+    assert Current(run=7, server=1) == Current(run=7, server=1, over=False)
+
+
+def test_a_run_leaves_a_draining_server_as_soon_as_another_one_is_able() -> None:
+    here, draining = [Current(run=7, server=1)], candidate(1, draining=True)
+
+    assert plan_any([draining, candidate(2)], here) == Plan(start=(2,), withdraw=(7,))
+    assert plan_any([draining, candidate(2, cordoned=True)], here) == Plan()
+    silent = candidate(1, alive=False, lost=False, draining=True)
+    assert plan_any([silent, candidate(2)], here) == Plan(), "its silence does not count yet"
+    assert plan_many([draining, candidate(2)], here) == Plan(start=(2,), withdraw=(7,))
+
+
+def test_many_withdraws_nothing_that_is_over() -> None:
+    over = [Current(run=7, server=1, over=True), Current(run=8, server=5, over=True)]
+
+    assert plan_many([candidate(1, draining=True)], over) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("candidates", "waiting"),
+    [
+        ([], Waiting.NO_SERVER),
+        ([candidate(1, alive=False), candidate(2, alive=False)], Waiting.NONE_ALIVE),
+        ([candidate(1, alive=False), candidate(2, offers=False)], Waiting.NONE_OFFERS),
+        ([candidate(1, cordoned=True), candidate(2, offers=False)], Waiting.CORDONED),
+        ([candidate(1, draining=True)], Waiting.CORDONED),
+        ([candidate(1, obeys=False), candidate(2, offers=False)], Waiting.DISOBEYING),
+        ([candidate(1, obeys=False), candidate(2, cordoned=True)], Waiting.CORDONED),
+    ],
+)
+def test_why_nothing_can_begin(candidates: list[Candidate], waiting: Waiting) -> None:
+    assert plan_any(candidates, []) == Plan(waiting=waiting)
+    assert plan_any(candidates, [Current(run=7, server=9)]) == Plan(withdraw=(7,), waiting=waiting)
+    assert plan_many(candidates, []) == Plan(waiting=waiting)
+    assert plan_many(candidates, [Current(run=7, server=9)]) == Plan(withdraw=(7,), waiting=waiting)
+
+
+def test_many_waits_for_nothing_while_it_runs_somewhere() -> None:
+    assert plan_many([candidate(1, cordoned=True)], [Current(run=7, server=1)]) == Plan()
+
+
+def test_without_a_fence_nothing_begins_beside_what_may_still_run() -> None:
+    able = candidate(3)
+    lost, gone, unable = candidate(1, alive=False), Current(run=8, server=5), candidate(2, offers=False)
+    runs = [Current(run=7, server=1), gone, Current(run=9, server=2)]
+
+    assert plan_any([lost, unable, able], runs) == Plan(start=(3,), lose=(7,), withdraw=(8, 9))
+    unfenced = plan_any([lost, unable, able], runs, fenced=False)
+    assert unfenced == Plan(lose=(7,), withdraw=(8, 9), waiting=Waiting.STOPPING)
+    assert plan_any([unable, able], [runs[2]], fenced=False) == Plan(withdraw=(9,), waiting=Waiting.STOPPING)
+    assert plan_any([able], [], leaving=True) == plan_any([able], [], fenced=False) == Plan(start=(3,))
+
+
+@pytest.mark.parametrize(
+    ("plan", "changes"),
+    [
+        (Plan(), False),
+        (Plan(waiting=Waiting.NO_SERVER), False),
+        (Plan(start=(1,)), True),
+        (Plan(lose=(1,)), True),
+        (Plan(withdraw=(1,)), True),
+    ],
+)
+def test_a_plan_changes_what_it_starts_loses_or_withdraws(plan: Plan, changes: bool) -> None:
+    assert plan.changes is changes
+
+
+def test_why_a_setting_waits_has_the_words_that_are_stored() -> None:
+    stored = ["", "no_server", "none_alive", "none_offers", "cordoned", "disobeying", "stopping"]
+    assert [waiting.value for waiting in Waiting] == stored

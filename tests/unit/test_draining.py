@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,32 @@ def watch(*looks: Look, every: int = 2) -> list[str | None]:
         progress = follow(look, progress, now)
         verdicts.append(verdict(look, progress, PATIENCE, now))
     return verdicts
+
+
+@pytest.mark.parametrize(
+    ("look", "gone", "only_delayed"),
+    [
+        (Look(0, 0, 0, 30), True, False),
+        (Look(1, 0, 0, 30), False, False),
+        (Look(1, 0, 1, 30), False, False),
+        (Look(2, 2, 0, 30), False, True),
+        (Look(2, 1, 1, 30), False, False),
+        (Look(2, 2, 1, 30), False, False),  # one is tried again just now
+        (Look(1, 1, 0, 30, later=0), False, True),
+        (Look(3, 0, 1, 30, later=3), True, False),  # as many as came later
+        (Look(4, 0, 1, 30, later=3), False, False),
+        (Look(3, 1, 1, 30, later=3), False, True),  # the delayed one may be of the start
+        (Look(4, 1, 1, 30, later=3), False, True),
+        (Look(5, 1, 1, 30, later=3), False, False),
+        (Look(1, 1, 1, 30, later=1), False, True),  # of those in delivery nobody knows which came later
+    ],
+)
+def test_what_is_left_of_the_start(look: Look, gone: bool, only_delayed: bool) -> None:
+    assert (look.gone, look.only_delayed) == (gone, only_delayed)
+
+
+def test_patience_without_more_words_has_no_limit_and_takes_nothing_later() -> None:
+    assert Patience(PATIENCE.idle, PATIENCE.wait, longest=timedelta(), later=False) == PATIENCE
 
 
 def test_empty_for_the_idle_time_is_drained() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.services.final_states import RunFact, final_state, own_ending
+from agents.services.final_states import RunFact, final_state, finished_well, own_ending, runs_out
 from failures.unresolved import still_failing
 
 FINISHED = RunFact("finished", wanted=True, closed=True)
@@ -28,6 +28,10 @@ WITHDRAWN = RunFact("finished", wanted=False, closed=True)
         ("message", "DELAYED", [INTERRUPTED], None),
         ("message", "DELAYED", [INTERRUPTED, FINISHED], "limit"),
         ("message", "DELAYED", [FAILED, FINISHED], "finished"),
+        ("message", "DELAYED", [RunFact("finished", wanted=True, closed=False), FINISHED], None),
+        ("message", "DELAYED", [RunFact("finished", wanted=True, closed=False, silent=True)], None),
+        ("message", "DELAYED", [RunFact("lost", wanted=True, closed=True)], None),
+        ("message", "DELAYED", [FINISHED, RunFact("running", wanted=False, closed=False)], "limit"),
         ("standalone", "DELAYED", [FINISHED], "finished"),
         ("standalone", "DELAYED", [FAILED], "finished"),
         ("standalone", "ASAP", [FINISHED], "finished"),
@@ -36,6 +40,41 @@ WITHDRAWN = RunFact("finished", wanted=False, closed=True)
 )
 def test_an_activation_ends_by_itself(kind: str, timing: str, runs: list[RunFact], ending: str | None) -> None:
     assert own_ending(kind, timing, runs) == ending
+
+
+@pytest.mark.parametrize(
+    ("kind", "timing", "by_itself"),
+    [
+        ("message", "ASAP", False),
+        ("message", "DELAYED", True),
+        ("standalone", "ASAP", True),
+        ("standalone", "DELAYED", True),
+    ],
+)
+def test_only_a_message_agent_as_soon_as_possible_runs_until_it_is_stopped(
+    kind: str, timing: str, by_itself: bool
+) -> None:
+    assert runs_out(kind, timing) is by_itself
+
+
+@pytest.mark.parametrize(
+    ("ending", "runs", "raised", "unresolved", "well"),
+    [
+        ("drained", [FINISHED, WITHDRAWN], False, 0, True),
+        ("stopped", [FINISHED], False, 0, True),
+        ("waited", [FINISHED], False, 0, False),
+        ("drained", [FINISHED, INTERRUPTED], False, 0, False),
+        ("drained", [FINISHED, LOST], False, 0, False),
+        ("drained", [FINISHED, FAILED], False, 0, False),
+        ("finished", [FINISHED], True, 0, False),
+        ("drained", [FINISHED], False, 1, False),
+        ("stopped", [], False, 0, True),
+    ],
+)
+def test_it_finished_well_where_nothing_of_it_went_wrong(
+    ending: str, runs: list[RunFact], raised: bool, unresolved: int, well: bool
+) -> None:
+    assert finished_well(ending, runs, raised=raised, unresolved=unresolved) is well
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,17 @@ def test_only_a_good_end_starts_the_next_one(plan: list[str], state: str, index:
     assert next_step(plan, index, MemberFacts(state, ended=False)) == Decision(Step.WAIT, index)
 
 
+def test_a_group_begins_with_the_member_at_its_place_and_ends_after_the_last() -> None:
+    good = MemberFacts(ActivationState.SUCCEEDED, ended=True)
+    assert next_step(["a", "b"], 0, None) == Decision(Step.START)
+    assert next_step(["a", "b"], 1, None) == Decision(Step.START, 1)
+    assert next_step(["a", "b"], 0, good) == Decision(Step.START, 1)
+    assert next_step(["a", "b"], 1, MemberFacts(ActivationState.FAILED, ended=True)) == Decision(Step.FAIL, 1)
+    assert next_step(["a", "b"], 1, good) == Decision(Step.SUCCEED, 2)
+    for member in (None, good):
+        assert next_step(["a", "b"], 2, member) == Decision(Step.SUCCEED, 2)
+
+
 class Passes(RuleBasedStateMachine):
     """One pass with a starter that may die after any step, and members that end in any way."""
 
@@ -28,7 +39,7 @@ class Passes(RuleBasedStateMachine):
         self.index = 0
         self.begun: dict[int, MemberFacts] = {}
         self.order: list[int] = []
-        self.state = "running"
+        self.ended: Step | None = None
 
     def facts(self) -> MemberFacts | None:
         return self.begun.get(self.index)
@@ -36,14 +47,14 @@ class Passes(RuleBasedStateMachine):
     @rule(dies=st.booleans())
     def look(self, dies: bool) -> None:
         decision = next_step(self.plan, self.index, self.facts())
-        if dies or self.state != "running" or decision.step is Step.WAIT:
+        if dies or self.ended or decision.step is Step.WAIT:
             return
         if decision.step is Step.START:
             self.index = decision.index
             self.begun[self.index] = MemberFacts(ActivationState.RUNNING, ended=False)
             self.order.append(self.index)
         else:
-            self.state = decision.step.value
+            self.ended = decision.step
 
     @precondition(lambda self: any(not facts.ended for facts in self.begun.values()))
     @rule(state=st.sampled_from(ENDS))
@@ -55,7 +66,7 @@ class Passes(RuleBasedStateMachine):
         assert self.order == list(range(len(self.order)))
         for index in self.order[:-1]:
             assert self.begun[index] == MemberFacts(ActivationState.SUCCEEDED, ended=True)
-        if self.state == Step.SUCCEED.value:
+        if self.ended is Step.SUCCEED:
             assert len(self.order) == len(self.plan)
             assert self.begun[len(self.plan) - 1].state == ActivationState.SUCCEEDED
 

@@ -123,7 +123,7 @@ class Passing:
 
     plan: tuple[str, ...] = ("first", "second", "third")
     index: int = 0
-    over: str = ""
+    over: Step | None = None
     started: list[str] = field(default_factory=list)
     members: dict[str, MemberFacts] = field(default_factory=dict)
 
@@ -156,7 +156,7 @@ class GroupPass(RuleBasedStateMachine):
             rows.started.append(name)
             rows.members[name] = MemberFacts(ActivationState.RUNNING, ended=False)
         else:
-            rows.over = decision.step.value
+            rows.over = decision.step
 
     @rule(state=st.sampled_from((WELL, WELL, *BADLY)))
     def its_runs_close(self, state: ActivationState) -> None:
@@ -181,9 +181,9 @@ class GroupPass(RuleBasedStateMachine):
     @invariant()
     def the_end_says_how_it_was(self) -> None:
         rows = self.rows
-        if rows.over == Step.SUCCEED.value:
+        if rows.over is Step.SUCCEED:
             assert [rows.members[name] for name in rows.plan] == [MemberFacts(WELL, ended=True)] * len(rows.plan)
-        if rows.over == Step.FAIL.value:
+        if rows.over is Step.FAIL:
             last = rows.members[rows.started[-1]]
             assert last.ended and last.state in BADLY
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.services.quorum import ALONE_AFTER, Facts, Other, Rule, decide, live
+from agents.services.quorum import Facts, Other, Rule, decide, live
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-LONG_AGO, JUST_NOW = NOW - ALONE_AFTER, NOW - ALONE_AFTER + timedelta(seconds=1)
+LONG_AGO, JUST_NOW = NOW - timedelta(seconds=60), NOW - timedelta(seconds=59.5)
 NAMES = st.lists(st.sampled_from(["srv-1", "srv-2", "srv-3", "srv-4"]), unique=True).map(tuple)
 
 
@@ -38,7 +38,15 @@ def test_a_server_that_is_named_twice_is_one() -> None:
 def test_the_explanation_says_who_and_how_many_it_takes() -> None:
     decided = decide(Facts(many=True, interrupted=("b",), live=("c", "a")))
     assert decided.as_json() == {"needed": 2, "interrupted": ["b"], "live": ["a", "c"], "rule": "not_enough"}
-    assert decide(Facts(many=True, trial=True, interrupted=("b",))).needed == 1
+
+
+@pytest.mark.parametrize(("many", "trial", "needed"), [(True, False, 2), (True, True, 1), (False, False, 1)])
+def test_only_a_pool_whose_servers_work_at_once_needs_two_that_give_up(many: bool, trial: bool, needed: int) -> None:
+    assert decide(Facts(many, trial, interrupted=("b",))).needed == needed
+
+
+def test_the_words_of_the_rule_are_those_that_are_stored_with_a_trip() -> None:
+    assert [rule.value for rule in Rule] == ["nothing", "any", "trial", "two_servers", "all_there_are", "not_enough"]
 
 
 @given(st.booleans(), st.booleans(), NAMES, NAMES, st.booleans())
@@ -60,6 +68,7 @@ def test_one_more_that_gives_up_never_keeps_a_setting_on(
         (Other("b", None), JUST_NOW, False),
         (Other("b", NOW, runs=True, off_duty=True, duty_since=LONG_AGO), LONG_AGO, True),  # cordoned: it goes on
         (Other("b", NOW, off_duty=True, duty_since=LONG_AGO), JUST_NOW, False),
+        (Other("b", NOW, off_duty=True), JUST_NOW, False),  # nobody knows since when
         (Other("b", NOW, off_duty=True, duty_since=JUST_NOW), LONG_AGO, True),
         (Other("b", NOW, offers=False, runs=True), LONG_AGO, False),
         (Other("b", NOW, offers=False), JUST_NOW, True),

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +16,10 @@ def at(minute: float) -> datetime:
     return START + timedelta(minutes=minute)
 
 
-def back(item: int, number: int, minute: float, *, weak: bool = False, died_as: int | None = None) -> Given:
-    return Given(item, number, weak, at(minute), died_as)
+def back(
+    item: int, number: int, minute: float, *, weak: bool = False, died_as: int | None = None, confirmed: bool = True
+) -> Given:
+    return Given(item, number, weak, at(minute), died_as, confirmed)
 
 
 def outcome(found: dict[int, Fate]) -> dict[int, str]:
@@ -34,7 +37,7 @@ def test_handled_after_failures_is_handled() -> None:
 
 def test_a_failure_is_an_outcome_until_more_is_known() -> None:
     given_back, failure = [back(1, 10, 0)], [Report(11, False, at(1))]
-    assert outcome(fates(given_back, failure, [])) == {1: "failed_again"}
+    assert fates(given_back, failure, []) == {1: Fate("failed_again", at(1), arrived=True)}
     dead = fates(given_back, failure, [Death(7, 20, at(2))])
     assert dead == {1: Fate("dead_again", at(2), died_as=7, arrived=True)}
 
@@ -95,6 +98,78 @@ def test_of_equal_messages_one_that_was_handled_is_not_the_one_that_died() -> No
     reports = [Report(50, False, at(1)), Report(51, False, at(1)), Report(50, True, at(3))]
     found = fates(given_back, reports, [Death(9, 60, at(2))])
     assert (outcome(found), found[2].died_as) == ({1: "handled", 2: "dead_again"}, 9)
+
+
+def test_what_was_only_seen_arrived_and_has_no_outcome() -> None:
+    assert fates([back(1, 10, 0)], [Report(11, None, at(1))], []) == {1: Fate(arrived=True)}
+
+
+@pytest.mark.parametrize(("minute", "found"), [(-5, "handled"), (-5.5, ""), (-4.5, "handled")])
+def test_a_clock_that_is_five_minutes_behind_is_believed(minute: float, found: str) -> None:
+    assert outcome(fates([back(1, 10, 0)], [Report(None, True, at(minute))], [])) == {1: found}
+
+
+def test_a_report_under_the_id_from_before_a_death_is_of_the_return_before_it() -> None:
+    """The message had the id 20 when it died again: what is reported of 20 happened to the first return."""
+    given_back = [back(1, 10, 0), back(2, 20, 10)]
+    assert outcome(fates(given_back, [Report(20, False, at(4))], [])) == {1: "failed_again", 2: ""}
+
+
+def test_reports_without_an_id_are_of_one_message_each() -> None:
+    equal = [back(1, 10, 0, weak=True), back(2, 11, 0, weak=True)]
+    reports = [Report(None, True, at(1)), Report(None, True, at(2))]
+    assert {item: fate.at for item, fate in fates(equal, reports, []).items()} == {1: at(1), 2: at(2)}
+
+
+@pytest.mark.parametrize(("first", "second", "handled"), [(True, True, 1), (False, True, 2), (False, False, 1)])
+def test_of_equal_messages_the_oldest_that_certainly_left_was_meant(first: bool, second: bool, handled: int) -> None:
+    equal = [back(1, 10, 0, weak=True, confirmed=first), back(2, 11, 0, weak=True, confirmed=second)]
+    found = outcome(fates(equal, [Report(50, True, at(1))], []))
+    assert found == {1: "", 2: ""} | {handled: "handled"}
+
+
+def test_a_letter_that_was_taken_left_certainly_unless_said_otherwise() -> None:
+    assert Given(1, 10, weak=True, at=at(0)) == back(1, 10, 0, weak=True, confirmed=True)
+
+
+def test_a_death_that_was_joined_stays_joined_though_its_letter_was_handled_or_returned_since() -> None:
+    """Where an id names the message nobody took it for another."""
+    death = Death(7, 20, at(2))
+    assert outcome(fates([back(1, 10, 0, died_as=7)], [Report(11, True, at(1))], [death])) == {1: "dead_again"}
+    later = [back(1, 10, 0, died_as=7), back(2, 19, 1)]
+    assert outcome(fates(later, [], [death])) == {1: "dead_again", 2: ""}
+
+
+def test_a_return_dies_once() -> None:
+    deaths = [Death(7, 20, at(2)), Death(8, 30, at(3))]
+    assert fates([back(1, 10, 0)], [], deaths)[1].died_as == 7
+    assert outcome(fates([back(1, 10, 0, died_as=9)], [], deaths)) == {1: ""}, "its death is known already"
+
+
+@pytest.mark.parametrize(
+    ("number", "minute", "dies"),
+    [
+        (20, 0, True),  # at the instant of the return
+        (11, 5, True),
+        (10, 5, False),  # the very death that it was returned from
+        (9, 5, False),
+        (20, -0.01, False),
+    ],
+)
+def test_a_return_dies_later_and_under_a_larger_id(number: int, minute: float, dies: bool) -> None:
+    found = outcome(fates([back(1, 10, 0)], [], [Death(7, number, at(minute))]))
+    assert found == {1: "dead_again" if dies else ""}
+
+
+def test_a_death_under_an_id_below_that_of_the_return_was_before_it() -> None:
+    reports = [Report(25, False, at(1))]
+    assert outcome(fates([back(1, 10, 0)], reports, [Death(7, 22, at(2))])) == {1: "failed_again"}
+    assert outcome(fates([back(1, 10, 0)], reports, [Death(7, 26, at(2))])) == {1: "dead_again"}
+
+
+def test_of_equal_messages_one_that_failed_and_was_handled_then_did_not_die() -> None:
+    reports = [Report(50, False, at(1)), Report(50, True, at(2))]
+    assert outcome(fates([back(1, 10, 0, weak=True)], reports, [Death(9, 60, at(3))])) == {1: "handled"}
 
 
 kinds = st.sampled_from(["handled", "failed", "dead"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.retention.rule import ActivationFact, Range, Rule, last_finished, nobodys, what_goes
+from failures.retention.rule import ActivationFact, Range, Rule, last_finished, nobodys, none_finished, what_goes
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -62,6 +62,8 @@ UNKNOWN = None
          activation(1, 60, None), 60, False),
         ("one that was overtaken ended within C", [activation(1, 300, 290), activation(2, 200, well=False)],
          activation(2, 200), 190, False),
+        ("one ended exactly C ago", [activation(1, 120, 30, well=False)], UNKNOWN, 100, False),
+        ("one ended more than C ago", [activation(1, 120, 29.999, well=False)], UNKNOWN, 100, True),
         ("one that ended after a later one", [activation(1, 60, 59, well=False), WELL],
          activation(1, 60, 59, well=False), 20, True),
         ("nobody can tell how it finished", [activation(2, 40, well=None)], activation(2, 40, well=None), 40, False),
@@ -83,6 +85,31 @@ def test_nothing_goes_by_age_where_c_is_off() -> None:
 
 def test_what_nobody_can_place_goes_by_age_alone() -> None:
     assert nobodys(now=NOW, c=C) == (Range(Rule.SILENT, None, NOW - C),)
+
+
+def test_what_ends_after_the_look_stays_until_the_next_one() -> None:
+    [range_] = what_goes([WELL, GOING_ON], now=NOW, n=N, c=C)
+    assert range_.covers(WELL, NOW) and not range_.covers(replace(GOING_ON, ended_at=NOW), NOW)
+
+
+@pytest.mark.parametrize(
+    ("activations", "c", "alone"),
+    [
+        ([], None, True),
+        ([GOING_ON], C, True),
+        ([activation(1, 120, None)], C, True),
+        ([BAD], C, False),
+        ([activation(1, 200, well=True), activation(2, 190, None)], C, False),
+    ],
+)
+def test_age_alone_decides_where_none_has_finished(
+    activations: list[ActivationFact], c: timedelta | None, alone: bool
+) -> None:
+    assert none_finished(what_goes(activations, now=NOW, n=N, c=c)) is alone
+
+
+def test_the_sentences_have_the_words_that_deletions_are_stored_with() -> None:
+    assert [rule.value for rule in Rule] == ["well", "error", "silent"]
 
 
 def test_old_rows_share_a_number_and_are_told_apart_by_their_start() -> None:
