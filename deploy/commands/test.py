@@ -28,15 +28,19 @@ class Stage:
 
 @dataclass(frozen=True)
 class Result:
+    """`processors`: seconds of the stage and of what it waited for; what it left running is not seen."""
+
     stage: Stage
     code: int
     seconds: float
+    processors: float
     last_line: str
     failures: tuple[str, ...] = ()
 
     @property
-    def row(self) -> tuple[str, str, str, str]:
-        return self.stage.name, "ok" if self.code == 0 else "FAILED", duration(self.seconds), self.last_line
+    def row(self) -> tuple[str, ...]:
+        state = "ok" if self.code == 0 else "FAILED"
+        return self.stage.name, state, duration(self.seconds), duration(self.processors), self.last_line
 
 
 # Two that write one cache at the same time lose it.
@@ -130,9 +134,11 @@ def run(config: Config, arguments: Sequence[str]) -> int:
         for result in results:
             if result.failures:
                 say(f"\n== failed of {result.stage.name}\n" + "\n".join(result.failures))
-        before = ("installation", "ok", duration(installed - started), "of what was missing")
-        after = ("all after it", "", duration(time.monotonic() - installed), "")
-        say("\n" + table([before, *(result.row for result in results), after]))
+        heading = ("", "", "wall", "processors", "")
+        before = ("installation", "", duration(installed - started), "", "of what was missing")
+        spent = sum(result.processors for result in results)
+        after = ("all after it", "", duration(time.monotonic() - installed), duration(spent), "")
+        say("\n" + table([heading, before, *(result.row for result in results), after]))
     return 0 if all(result.code == 0 for result in results) else 1
 
 
@@ -189,4 +195,7 @@ def _run(stage: Stage, tell: Callable[[str], None]) -> Result:
             last_line = line.strip("= \n") or last_line
             if line.startswith(OF_A_FAILURE) and len(failures) < MOST_REPEATED:
                 failures.append(line.rstrip()[:LONGEST_REPEATED])
-    return Result(stage, process.returncode, time.monotonic() - started, last_line, tuple(failures))
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds, processors = time.monotonic() - started, used.ru_utime + used.ru_stime
+    return Result(stage, process.returncode, seconds, processors, last_line, tuple(failures))

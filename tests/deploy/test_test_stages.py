@@ -37,7 +37,7 @@ def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.Monk
     def run(stage: Stage, tell: Callable[[str], None]) -> Result:
         seen.append(stage.name)
         tell("said\n")
-        return Result(stage, int(stage.lane == lane), 0, "said")
+        return Result(stage, int(stage.lane == lane), 0, 0, "said")
 
     monkeypatch.setattr(commands, "_run", run)
     monkeypatch.setattr(commands, "_install", lambda layout: None)
