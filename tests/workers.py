@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-# What shares one installation, one session of Spark or one feed of dead letters; the first prefix that fits.
+# What shares one installation, one session of Spark, one feed of dead letters, or pages that are rendered once.
+# The first prefix that fits.
 # In the order in which they begin on a machine that has not measured anything yet.
 TOGETHER = {
     "tests/product/test_restored_database.py": "restored database",
@@ -16,8 +17,11 @@ TOGETHER = {
     "tests/campaigns/": "campaigns",
     "tests/pipeline/": "pipeline",
     "tests/dlq/": "dead letters",
+    **dict.fromkeys(
+        (f"tests/web/test_pages_{name}.py" for name in ("permissions", "policy", "russian")), "rendered pages"
+    ),
 }
-FIRST = list(TOGETHER.values())
+FIRST = list(dict.fromkeys(TOGETHER.values()))
 
 
 def group(test: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from agents.models import LaunchSetting, Pool, Server
     from tests.web.factories import World
+    from tests.web.rendered import Pages
 
 
 @pytest.fixture(autouse=True)
@@ -148,3 +149,10 @@ def world(db: None, monkeypatch: pytest.MonkeyPatch) -> World:
     figures.forget()
     monkeypatch.setattr(factories, "PASSWORD", "p")
     return factories.make_world(letters=21)
+
+
+@pytest.fixture
+def pages(world: World) -> Pages:
+    from tests.web.rendered import Pages
+
+    return Pages(world)

@@ -1,13 +1,13 @@
 """Who may see and do what: operator, viewer, outsider and somebody who is not signed in. Decided on the server."""
 
 import pytest
-from django.test import Client
 from django.utils.html import escape
 
 from agents.models import LaunchSetting
 from dlq.models import ReplayJob
 from tests.web.factories import World
-from tests.web.pages import every_page, signed_in
+from tests.web.pages import signed_in
+from tests.web.rendered import NOBODY, Pages
 
 FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
@@ -20,35 +20,27 @@ FOR_NO_ROLE = ("redirect all", "discard some", "edit by a rule", "edit a letter"
 OPEN = ("overview", "records")
 
 
-def test_an_operator_opens_every_page(world: World) -> None:
-    client = signed_in(world, "operator")
-
-    for name, path in every_page(world).items():
-        assert client.get(path).status_code == (403 if name in FOR_NO_ROLE else 200), name
+def test_an_operator_opens_every_page(pages: Pages) -> None:
+    for name, page in pages.of("operator").items():
+        assert page.status == (403 if name in FOR_NO_ROLE else 200), name
 
 
-def test_a_viewer_opens_every_page_that_changes_nothing(world: World) -> None:
-    client = signed_in(world, "viewer")
-
-    for name, path in every_page(world).items():
-        assert client.get(path).status_code == (403 if name in FOR_OPERATORS + FOR_NO_ROLE else 200), name
+def test_a_viewer_opens_every_page_that_changes_nothing(pages: Pages) -> None:
+    for name, page in pages.of("viewer").items():
+        assert page.status == (403 if name in FOR_OPERATORS + FOR_NO_ROLE else 200), name
 
 
-def test_an_outsider_sees_nothing(world: World) -> None:
-    client = signed_in(world, "outsider")
-
-    for name, path in every_page(world).items():
-        answer = client.get(path)
-        assert answer.status_code == (200 if name in OPEN else 404 if name == "edit a letter" else 403), name
+def test_an_outsider_sees_nothing(pages: Pages) -> None:
+    for name, page in pages.of("outsider").items():
+        assert page.status == (200 if name in OPEN else 404 if name == "edit a letter" else 403), name
         # The choice of a language leads back to the address, which is the outsider's own word.
-        told = answer.content.decode().replace(f'name="next" value="{escape(path)}"', "")
-        assert "orders-export" not in told, name
+        text = page.html.replace(f'name="next" value="{escape(page.path)}"', "")
+        assert "orders-export" not in text, name
 
 
-def test_who_is_not_signed_in_is_asked_to(world: World, client: Client) -> None:
-    for name, path in every_page(world).items():
-        answer = client.get(path)
-        assert (answer.status_code, answer.headers.get("Location", "")[:7]) == (302, "/login/"), name
+def test_who_is_not_signed_in_is_asked_to(pages: Pages) -> None:
+    for name, page in pages.of(NOBODY).items():
+        assert (page.status, page.headers.get("Location", "")[:7]) == (302, "/login/"), name
 
 
 @pytest.mark.parametrize("name", ["viewer", "outsider"])

@@ -7,30 +7,23 @@ import pytest
 from django.conf import settings
 
 from tests.web.factories import HOSTILE, World
-from tests.web.pages import every_page, looked_at, signed_in
-
-pytestmark = pytest.mark.both_databases
+from tests.web.pages import signed_in
+from tests.web.rendered import Pages
 
 
 @pytest.mark.parametrize("language", ["en", "ru"])
-def test_no_page_has_anything_inline(world: World, language: str) -> None:
-    client = signed_in(world, "chief", headers={"accept-language": language})
-
-    for name, path in every_page(world).items():
-        page = looked_at(client, path)
-        assert page.inline_scripts == 0, name
-        for tag, attributes in page.found:
+def test_no_page_has_anything_inline(pages: Pages, language: str) -> None:
+    for name, page in pages.of("chief", language).items():
+        assert page.status == 200, name
+        assert page.elements.inline_scripts == 0, name
+        for tag, attributes in page.elements.found:
             assert tag != "style", name
-            assert not [each for each in attributes if each == "style" or each.startswith("on")], (
-                name,
-                tag,
-                attributes,
-            )
+            inline = [each for each in attributes if each == "style" or each.startswith("on")]
+            assert not inline, (name, tag, attributes)
             for each in ("href", "src", "action", "hx-get"):
                 assert not re.match(r"\s*(javascript|data|https?|//)", attributes.get(each) or ""), (name, attributes)
             assert not [each for each in attributes if each.startswith(("hx-on", "hx-vals", "hx-vars"))], name
-        answer = client.get(path)
-        assert "script-src 'self'; style-src 'self'" in answer.headers["Content-Security-Policy"], name
+        assert "script-src 'self'; style-src 'self'" in page.headers["Content-Security-Policy"], name
 
 
 def test_hostile_texts_stay_texts_on_every_page_that_shows_them(world: World) -> None:
