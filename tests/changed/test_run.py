@@ -52,6 +52,7 @@ class Said:
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One without Django: its sessions begin at once."""
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     (tmp_path / "tests" / "inner").mkdir(parents=True)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "tests" / "conftest.py").write_text(CONFTEST)
