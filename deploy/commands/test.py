@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from deploy import distribution, drivers, python_packages, system_packages
 from deploy.config import REPOSITORY, Config
@@ -94,6 +95,9 @@ EVERYTHING = (
 
 NIGHT = (
     _computing("tests, PostgreSQL", "tests", *(f"--ignore={folder}" for folder in WAITS), **POSTGRESQL),
+    # The map for --changed, and the share of branches that may not fall.
+    _computing("tests, recorded", "tests", "-m", "pure or db", "-p", "tests.changed.recorder"),
+    Stage("branches", ("python", "-m", "tests.changed.branches")),
     Stage("tests that wait, PostgreSQL", (*PYTEST, *_beside(WAITING), *WAITS), POSTGRESQL, lane=1),
 )
 
@@ -139,7 +143,18 @@ def run(config: Config, arguments: Sequence[str]) -> int:
         spent = sum(result.processors for result in results)
         after = ("all after it", "", duration(time.monotonic() - installed), duration(spent), "")
         say("\n" + table([heading, before, *(result.row for result in results), after]))
+        say(_branches())
     return 0 if all(result.code == 0 for result in results) else 1
+
+
+def _branches() -> str:
+    """As the last night measured them."""
+    place = Path(os.environ.get("MA_TEST_CACHE") or REPOSITORY / "var" / "test") / "coverage.txt"
+    if not place.exists():
+        return "branches: ./ma test --night measures what tests execute of them"
+    shares = ", ".join(f"{line} %" for line in place.read_text().splitlines())
+    day = time.strftime("%F", time.localtime(place.stat().st_mtime))
+    return f"branches that pure and db tests execute, {day}: {shares}"
 
 
 def _install(layout: Layout) -> None:

@@ -67,7 +67,7 @@ def ranking_of(tests: Sequence[str], changed: Sequence[Change], known: Known) ->
         touching=known.touching,
         approved=[file for file in tests if file.startswith(APPROVED)],
         nearness=nearness(tests, imports.distances(REPOSITORY, packages, near), near, folders),
-        tests={file: known.tests[file] for file in tests if known.tests[file]},
+        tests={file: known.tests[file] for file in tests if file in known.tests},
         seconds=known.seconds,
     )
 

@@ -66,12 +66,17 @@ def folder() -> Path:
     return cache() / "map"
 
 
+def scratch() -> Path:
+    """Where one is recorded; it becomes the map when it is whole."""
+    return cache() / "map.new"
+
+
 def file(where: Path) -> Path:
     return where / "map.sqlite3"
 
 
-def keep(where: Path, tests: Mapping[str, Executed]) -> None:
-    """Adds a session's tests; workers end at the same time, so each waits for the others."""
+def keep(where: Path, tests: Mapping[str, Executed], empty: Iterable[str] = ()) -> None:
+    """Adds a session's tests, and files of which none was chosen; workers end at the same time, so each waits."""
     where.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file(where), timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -79,6 +84,7 @@ def keep(where: Path, tests: Mapping[str, Executed]) -> None:
             connection.execute(statement)
         for name, executed in tests.items():
             _keep_one(connection, name, executed)
+        connection.executemany("INSERT OR IGNORE INTO test VALUES (NULL, ?, 0, 0)", [(path,) for path in empty])
         connection.execute("COMMIT")
 
 
@@ -104,7 +110,7 @@ def read(where: Path, changes: Iterable[Change]) -> Known:
         return known
     with closing(sqlite3.connect(f"file:{file(where)}?mode=ro", uri=True)) as connection:
         for name, seconds in connection.execute("SELECT name, seconds FROM test"):
-            known.tests[name.partition("::")[0]] += 1
+            known.tests[name.partition("::")[0]] += "::" in name
             known.seconds[name.partition("::")[0]] += seconds
         weights: defaultdict[str, float] = defaultdict(float)
         places = dict[str, int]()

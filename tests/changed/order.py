@@ -70,9 +70,11 @@ def _file(name: str) -> str:
     return name.partition("::")[0]
 
 
-def _late(ranking: Ranking, file: str) -> tuple[bool, float, float, str]:
-    """A file that the map knows executes nothing of the change, or its tests that do stand in front already."""
-    return file in ranking.tests, -ranking.nearness.get(file, 0), ranking.seconds.get(file, 0), file
+def _late(ranking: Ranking, file: str) -> tuple[int, float, float, str]:
+    """Files that the map does not know come before those that execute nothing of the change or stand in front already,
+    and last those without a test that is chosen."""
+    known = 0 if file not in ranking.tests else 1 if ranking.tests[file] else 2
+    return known, -ranking.nearness.get(file, 0), ranking.seconds.get(file, 0), file
 
 
 def nearness(

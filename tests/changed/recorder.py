@@ -4,17 +4,18 @@ Counted is what runs in the processes of the tests. Children, killed ones among 
 late for limits of time, and one that is killed writes nothing."""
 
 import os
+import shutil
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from coverage import Coverage, CoverageData
 
-from tests.changed import execution_map
+from tests.changed import branches, execution_map
 from tests.changed.execution_map import Executed, Place
 from tests.changed.functions import WHOLE, Function, executed_in, functions
 
@@ -39,6 +40,7 @@ class Recorder:
         self.arcs: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
         self.spans: dict[str, list[Function]] = {}
         self.opened: set[str] = set()
+        self.left_out: set[str] = set()
         self.coverage.start()
         sys.addaudithook(self._hear)
 
@@ -55,6 +57,9 @@ class Recorder:
         from django.test.signals import template_rendered
 
         template_rendered.connect(self._render)
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self.left_out |= {item.nodeid.partition("::")[0] for item in items}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -84,12 +89,11 @@ class Recorder:
     def pytest_sessionfinish(self) -> None:
         self._take()
         self.coverage.stop()
-        if self.tests:
-            where = execution_map.folder()
-            execution_map.keep(where, self.tests)
-            data = CoverageData(basename=str(where / f"branches.{os.getpid()}"))
-            data.add_arcs(self.arcs)
-            data.write()
+        where = execution_map.scratch()
+        execution_map.keep(where, self.tests, self.left_out)
+        data = CoverageData(basename=str(where / f"{branches.PART}{os.getpid()}"))
+        data.add_arcs(self.arcs)
+        data.write()
 
 
 def _relative(path: str) -> str:
@@ -97,7 +101,9 @@ def _relative(path: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Not in the process that only gives tests to workers of pytest-xdist."""
+    """The first process of a session begins a new map; one that only gives tests to workers records nothing."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(execution_map.scratch(), ignore_errors=True)
     if not config.getoption("numprocesses", None):
         config.pluginmanager.register(_recorder, "recorder")
 

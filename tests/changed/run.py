@@ -24,7 +24,7 @@ NO_MORE_TESTS = 104.0
 TO_CLEAN_UP = 5.0
 POLL = 0.2
 # Longer texts of failures hide the first ones.
-MOST_SHOWN, LONGEST_SHOWN = 10, 4000
+MOST_SHOWN, LONGEST_SHOWN, LONGEST_OUTPUT = 10, 4000, 800
 
 CHECKS = (
     ("ruff", "ruff", "check", "-q", "."),
@@ -73,12 +73,14 @@ class Run:
         without = [] if portion.names else self.named[portion.file]
         return {"file": portion.file, "names": portion.names, "without": without}
 
-    def fail(self, name: str, text: str) -> None:
+    def fail(self, name: str, text: str, output: str = "") -> None:
         with self.lock:
             first = name not in self.failed
             self.failed.setdefault(name, text)
             if first and len(self.failed) <= MOST_SHOWN:
-                self.say(f"\nFAILED {name} after {self.seconds:.0f} s\n{text[-LONGEST_SHOWN:]}")
+                self.say(
+                    f"\nFAILED {name} after {self.seconds:.0f} s\n{text[-LONGEST_SHOWN:]}\n{output[-LONGEST_OUTPUT:]}"
+                )
 
     def hear(self, message: Mapping[str, Any]) -> None:
         if (file := message.get("collected")) is not None:
@@ -86,7 +88,7 @@ class Run:
         elif (name := message.get("done")) is not None:
             self.done.add(name)
         elif (name := message.get("failed")) is not None:
-            self.fail(name, f"{message['text']}\n{message.get('sections', '')}")
+            self.fail(name, message["text"], message.get("sections", ""))
 
 
 def environment() -> dict[str, str]:

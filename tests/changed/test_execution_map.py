@@ -36,6 +36,13 @@ def test_a_template_and_what_nothing_executes_are_known_too(tmp_path: Path) -> N
     assert read(tmp_path / "none", [Change("dlq/a.py")]).tests == {}
 
 
+def test_a_file_without_a_chosen_test_is_known_to_have_none(tmp_path: Path) -> None:
+    keep(recorded(tmp_path), {}, ["t/test_y.py", "t/test_x.py"])
+    keep(tmp_path, {}, ["t/test_y.py"])
+
+    assert dict(read(tmp_path, []).tests) == {"t/test_x.py": 2, "t/test_y.py": 0}
+
+
 def test_a_test_that_is_recorded_again_forgets_what_it_no_longer_executes(tmp_path: Path) -> None:
     where = recorded(tmp_path)
     keep(where, {"t/test_x.py::test_wide": Executed(1, frozenset({B}))})

@@ -39,8 +39,10 @@ def test_without_a_map_the_nearest_come_first_and_with_one_the_cheapest_of_equal
     assert [each.file for each in portions(Ranking(FILES, tests=known, seconds=costs))] == [TWO, THREE, ONE, FOUR]
 
 
-def test_a_file_that_the_map_does_not_know_comes_before_those_that_execute_nothing_of_the_change() -> None:
-    assert portions(Ranking(FILES, tests=dict.fromkeys((ONE, TWO, FOUR), 1)))[0] == Portion(THREE)
+def test_a_file_that_the_map_does_not_know_comes_before_and_one_without_chosen_tests_last() -> None:
+    ordered = portions(Ranking(FILES, tests={ONE: 0, TWO: 1, FOUR: 1}, nearness={ONE: 0.9}))
+
+    assert [portion.file for portion in ordered] == [THREE, TWO, FOUR, ONE]
 
 
 @given(

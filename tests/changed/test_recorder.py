@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.config import REPOSITORY
+from tests.changed import branches
 from tests.changed.changes import Change
 from tests.changed.execution_map import read
 
@@ -25,6 +26,9 @@ def test_it_renders(n):
 
 def test_it_cuts():
     text.storable("text")
+
+def test_that_is_not_chosen():
+    text.storable("text")
 """
 
 
@@ -34,7 +38,7 @@ def test_functions_and_templates_are_recorded_of_each_test(tmp_path: Path, worke
     file = tmp_path / "test_both.py"
     file.write_text(RENDERING)
     answer = subprocess.run(
-        [sys.executable, "-m", "pytest", *PLUGINS, "-c", "pyproject.toml", *workers, str(file)],
+        [sys.executable, "-m", "pytest", *PLUGINS, "-c", "pyproject.toml", *workers, "-k", "it", str(file)],
         cwd=REPOSITORY,
         env=os.environ | {"MA_TEST_CACHE": str(tmp_path)},
         capture_output=True,
@@ -42,8 +46,9 @@ def test_functions_and_templates_are_recorded_of_each_test(tmp_path: Path, worke
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
-    page = {name.partition("::")[2] for name in read(tmp_path / "map", [Change("templates/ma/icons.html")]).touching}
-    rule = read(tmp_path / "map", [Change("contract/text.py", frozenset({"storable"}))])
+    scratch = tmp_path / "map.new"
+    page = {name.partition("::")[2] for name in read(scratch, [Change("templates/ma/icons.html")]).touching}
+    rule = read(scratch, [Change("contract/text.py", frozenset({"storable"}))])
     assert page == {"test_it_renders[0]", "test_it_renders[1]"}
     assert {name.partition("::")[2] for name in rule.touching} == {"test_it_cuts"}
-    assert rule.tests.total() == 3 and list((tmp_path / "map").glob("branches.*"))
+    assert rule.tests.total() == 3 and list(scratch.glob(f"{branches.PART}*"))

@@ -30,6 +30,15 @@ def test_what_changed_is_a_stage_of_its_own() -> None:
     assert [stage.command for stage in stages(("--changed=main",))] == [("python", "-m", "tests.changed", "main")]
 
 
+def test_the_share_of_branches_is_said_as_the_last_night_measured_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MA_TEST_CACHE", str(tmp_path))
+    assert "--night" in commands._branches()
+    (tmp_path / "coverage.txt").write_text("agents 70.0\ndlq 80.5\n")
+    assert commands._branches().endswith(": agents 70.0 %, dlq 80.5 %")
+
+
 @pytest.mark.parametrize("lane", [0, 1])
 def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     seen = []
