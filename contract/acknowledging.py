@@ -83,7 +83,7 @@ def make_id(secret: str, server: str, activation: UUID, epoch: int, nonce: bytes
 
 def read_id(text: str) -> IdParts:
     """The parts of an id, whoever made it. Raises ValueError for what no `make_id` made."""
-    parts = text.split(".") if isinstance(text, str) and text.isascii() and len(text) <= LONGEST_ID else []
+    parts = text.split(".") if isinstance(text, str) and len(text) <= LONGEST_ID else []
     try:
         server, activation, epoch, nonce, mac = parts
         found = IdParts(_bytes(server).decode(), UUID(hex=activation), _number(epoch), _bytes(nonce))

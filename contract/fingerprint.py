@@ -34,12 +34,12 @@ def user_frame(traceback: str) -> str:
     if not frames:
         return ""
     file, function = (own or frames)[-1]
-    return f"{file.replace(chr(92), '/').rsplit('/', 1)[-1]}:{function.strip()}"
+    return f"{file.replace(chr(92), '/').rpartition('/')[2]}:{function.strip()}"
 
 
 def normalised(message: str, limit: int = 200) -> str:
     """The first line of a failure's text with ids, numbers, addresses and quoted values taken out."""
-    line = message.strip().split("\n", 1)[0][:1000]
+    line = message.strip().partition("\n")[0][:1000]
     for pattern, mark in _VARIABLE:
         line = pattern.sub(mark, line)
     return line[:limit]

@@ -41,7 +41,7 @@ def _canonical_id(message_id: Typed) -> str:
     if message_id.type != "string":
         text = f"{message_id.type}:{text}"
     if len(text) > LONGEST_ID:
-        return f"id-sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+        return f"id-sha256:{hashlib.sha256(text.encode()).hexdigest()}"
     return text
 
 

@@ -10,7 +10,7 @@ LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
-    """Durations in milliseconds. `max_delay` None = 10 × delay; `max_attempts` -1 = without end."""
+    """Durations in milliseconds. `max_delay` None = 10 × delay; `max_attempts` below 1 = without end."""
 
     max_attempts: int = 10
     delay: int = 5000
@@ -61,7 +61,7 @@ class PlannedDelivery:
 def schedule(policy: RedeliveryPolicy, *, limit: int = 100) -> list[PlannedDelivery]:
     """Every attempt until the dead-letter queue, at most `limit`, with the band that collision avoidance opens. The
     message is dead when the last of them has failed."""
-    attempts = limit if policy.max_attempts < 0 else min(policy.max_attempts, limit)
+    attempts = limit if policy.max_attempts < 1 else min(policy.max_attempts, limit)
     earliest = latest = timedelta()
     planned = [PlannedDelivery(1, earliest, latest)]
     for k in range(1, attempts):

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.acknowledging import LONGEST_ID, Action, IdParts, make_id, parse_action, read_id, verify
+from contract.acknowledging import (
+    END_OF,
+    Action,
+    AnswerReply,
+    EndState,
+    IdParts,
+    make_id,
+    parse_action,
+    read_id,
+    verify,
+)
 
 SECRET, OTHER = "ab" * 32, "cd" * 32
 RUN = UUID("11111111-2222-3333-4444-555555555555")
@@ -23,7 +33,9 @@ def test_a_rollback_is_understood_in_any_letter_case(text: str) -> None:
     assert parse_action(text) is Action.ROLLBACK
 
 
-@pytest.mark.parametrize("text", ["", "ack", "COMMIT ", "JBX", "commıt", "accept" * 100, None, 7])
+@pytest.mark.parametrize(
+    "text", ["", "ack", "COMMIT ", "JBX", "commıt", "ROLLBAC\N{KELVIN SIGN}", "accept" * 100, None, 7]
+)
 def test_anything_else_is_refused_and_told_what_there_is(text: str) -> None:
     with pytest.raises(ValueError, match=r"COMMIT \(JBXCommit\) or ROLLBACK \(JBXRollback\)") as refused:
         parse_action(text)
@@ -62,10 +74,59 @@ def test_what_is_no_id_is_refused(text: str) -> None:
         read_id(text)
 
 
+def test_a_refusal_shows_what_came_and_no_more_than_is_good_to_read() -> None:
+    for wrong, shown in (("ack", "ack"), ("accept" * 100, "accept" * 10), (7, "int")):
+        with pytest.raises(ValueError, match=f"^'{shown}' is no action"):
+            parse_action(wrong)  # type: ignore[arg-type]
+
+
+def test_the_words_of_answers_and_ends_are_those_of_the_interface() -> None:
+    assert {action.value: END_OF[action].value for action in Action} == {
+        "COMMIT": "committed",
+        "ROLLBACK": "rolled_back",
+    }
+    assert [state.value for state in EndState] == ["committed", "rolled_back", "expired", "lost"]
+    assert AnswerReply("pending") == AnswerReply(state="pending", reason="")
+
+
+MADE = make_id(SECRET, "srv-1", RUN, 3, NONCE)
+SERVER, ACTIVATION, EPOCH, NONCE_TEXT, MAC = MADE.split(".")
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [
+        *[(ACTIVATION, other) for other in (ACTIVATION.upper().replace("1", "A"), str(RUN), f"{{{ACTIVATION}}}", "")],
+        *[(EPOCH, other) for other in ("03", "-3", "+3", "3_0", "", "x", "\N{ARABIC-INDIC DIGIT THREE}", str(2**63))],
+        (NONCE_TEXT, NONCE_TEXT[:20]),  # 15 bytes
+        (NONCE_TEXT, NONCE_TEXT[:21] + "x"),  # the same bytes, spelled in another way
+        (NONCE_TEXT, NONCE_TEXT[:11] + "!" + NONCE_TEXT[11:]),
+        (NONCE_TEXT, NONCE_TEXT[:-1] + "é"),
+        (MAC, MAC[:-1]),
+        (MAC, MAC[:42]),  # 31 bytes
+        (SERVER, "/w"),
+        (SERVER, "_w"),  # no UTF-8
+    ],
+)
+def test_an_id_has_one_spelling(part: str, other: str) -> None:
+    parts = [other if each == part else each for each in MADE.split(".")]
+    with pytest.raises(ValueError, match="no acknowledgement id"):
+        read_id(".".join(parts))
+
+
+def test_epochs_end_where_the_numbers_of_a_database_end() -> None:
+    assert read_id(make_id(SECRET, "s", RUN, 2**63 - 1, NONCE)).epoch == 2**63 - 1
+    assert read_id(make_id(SECRET, "s", RUN, 0, NONCE)).epoch == 0
+
+
 def test_the_longest_name_of_a_server_fits() -> None:
-    assert len(make_id(SECRET, "s" * 63, RUN, 2**63 - 1, NONCE)) <= LONGEST_ID
+    assert len(make_id(SECRET, "s" * 63, RUN, 2**63 - 1, NONCE)) <= 255
+    longest = make_id(SECRET, "s" * 114, RUN, 10, NONCE)
+    assert len(longest) == 255 and read_id(longest).epoch == 10
+    with pytest.raises(ValueError, match="no acknowledgement id"):
+        read_id(longest.replace(".10.", ".100."))
     with pytest.raises(ValueError, match="too long"):
-        make_id(SECRET, "s" * 150, RUN, 1, NONCE)
+        make_id(SECRET, "s" * 114, RUN, 100, NONCE)
 
 
 def test_a_nonce_has_its_length() -> None:

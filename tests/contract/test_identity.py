@@ -1,5 +1,8 @@
 """The message key: the same for one message wherever it is seen, another for another."""
 
+import hashlib
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,13 +33,27 @@ def test_a_producers_id_is_the_key() -> None:
 
 
 def test_ids_of_other_types_stay_apart() -> None:
-    keys = {message_key(Typed(kind, value), BODY, {}).text for kind, value in [("string", "7"), ("ulong", 7)]}
-    assert len(keys) == 2
+    keys = [message_key(Typed(kind, value), BODY, {}) for kind, value in [("string", "7"), ("ulong", 7)]]
+    assert keys == [MessageKey("7", weak=False), MessageKey("ulong:7", weak=False)]
+
+
+@pytest.mark.parametrize("nothing", [Typed("null", None), Typed("null", 7), Typed("string", ""), Typed("binary", b"")])
+def test_an_id_that_says_nothing_is_none(nothing: Typed) -> None:
+    assert message_key(nothing, BODY, {}) == message_key(None, BODY, {})
 
 
 def test_without_an_id_the_key_is_a_weak_digest() -> None:
     key = message_key(None, BODY, {})
     assert key.weak and key.text.startswith("sha256:")
+    assert key != message_key(None, BODY.replace(b"hi", b"ho"), {})
+
+
+def test_keys_that_are_stored_stay_the_keys_of_their_messages() -> None:
+    """A producer may call a property anything, also what is no UTF-8."""
+    properties = {"customer": Typed("string", "c-1"), "\ud800": Typed("int", 7)}
+    assert message_key(None, BODY, properties).text == (
+        "sha256:239b29a117b6a97eba4e026087495f715b6a75ef085763c39bca2ea66927a00b"
+    )
 
 
 def test_what_the_way_adds_changes_no_key() -> None:
@@ -49,6 +66,22 @@ def test_what_the_way_adds_changes_no_key() -> None:
 
 def test_the_letter_of_an_edited_copy_wins() -> None:
     assert message_key(Typed("string", "new"), BODY, {"ma_letter": Typed("string", "ID:7")}).text == "ID:7"
+
+
+@pytest.mark.parametrize("nothing", [Typed("string", ""), Typed("int", 7)])
+def test_a_letter_that_is_no_name_wins_nothing(nothing: Typed) -> None:
+    assert message_key(Typed("string", "new"), BODY, {"ma_letter": nothing}).text == "new"
+
+
+def test_the_name_of_a_letter_is_cut_where_the_column_ends_and_is_as_weak_as_the_key_that_it_was() -> None:
+    assert message_key(None, BODY, {"ma_letter": Typed("string", "x" * 300)}) == MessageKey("x" * 255, weak=False)
+    assert message_key(None, BODY, {"ma_letter": Typed("string", "sha256:a")}) == MessageKey("sha256:a", weak=True)
+
+
+def test_an_id_of_two_hundred_characters_is_whole_and_a_longer_one_its_digest() -> None:
+    whole, longer = (message_key(Typed("string", "x" * size), BODY, {}).text for size in (200, 201))
+    assert whole == "x" * 200
+    assert longer == f"id-sha256:{hashlib.sha256(b'x' * 201).hexdigest()}"
 
 
 def test_a_long_id_is_shortened_by_its_digest() -> None:

@@ -3,9 +3,12 @@
 import pytest
 
 from contract.outcomes import (
+    DISPOSITIONS,
     RULES,
+    AfterLast,
     Attempt,
     Breaker,
+    Disposition,
     Outcome,
     Rule,
     Settlement,
@@ -47,7 +50,21 @@ def test_an_attempt_is_numbered_by_whoever_counted_more(delivery_count: int, kno
 
 @pytest.mark.parametrize(
     ("attempt", "limit", "last", "exhausted"),
-    [(1, 4, False, False), (4, 4, True, False), (5, 4, True, True), (99, -1, False, False), (1, 1, True, False)],
+    [
+        (1, 4, False, False),
+        (4, 4, True, False),
+        (5, 4, True, True),
+        (1, 1, True, False),
+        (2, 1, True, True),
+        (99, -1, False, False),
+        (99, 0, False, False),
+    ],
 )
 def test_the_last_attempt_is_the_one_at_the_limit(attempt: int, limit: int, last: bool, exhausted: bool) -> None:
     assert (is_last(attempt, limit), is_exhausted(attempt, limit)) == (last, exhausted)
+
+
+def test_what_a_setting_wants_after_the_last_attempt_decides_what_becomes_of_the_message() -> None:
+    """By the words that settings and protocols are stored with. Where nothing is ordered nothing can stay."""
+    becomes = {"dlq": "dlq", "exception": "exception", "discard": "discarded", "stay": "dlq"}
+    assert {AfterLast(wanted): Disposition(found) for wanted, found in becomes.items()} == DISPOSITIONS

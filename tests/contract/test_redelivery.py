@@ -63,9 +63,41 @@ def test_a_delay_beyond_all_numbers_is_the_maximum(delay: int, growth: float, fa
     assert delay_before(RedeliveryPolicy(delay=5, multiplier=100), 1_000_000) == 50
 
 
+def test_without_a_word_ten_attempts_are_made_at_distances_that_double_up_to_fifty_seconds() -> None:
+    planned = schedule(RedeliveryPolicy())
+    assert [item.longest.total_seconds() for item in planned] == [0, 5, 10, 20, 40, 50, 50, 50, 50, 50]
+    assert [item.shortest for item in planned] == [item.longest for item in planned]
+
+
+def test_a_delay_that_nothing_is_drawn_for_is_the_middle_of_its_band_and_one_without_a_sign_is_longer() -> None:
+    policy = RedeliveryPolicy(delay=1000, collision_avoidance=0.5)
+    assert delay_before(policy, 1) == 1000
+    assert delay_before(policy, 1, u=1.0) == 1500
+
+
+def test_no_delay_never_grows() -> None:
+    assert delay_before(RedeliveryPolicy(delay=0, multiplier=10, max_delay=15000), 1000) == 0
+
+
+@pytest.mark.parametrize(("most", "limit", "attempts"), [(-1, 7, 7), (0, 7, 7), (1, 7, 1), (6, 7, 6), (8, 7, 7)])
+def test_a_schedule_without_end_is_cut(most: int, limit: int, attempts: int) -> None:
+    """As the broker has it, and contract.outcomes: what is below 1 is no limit."""
+    assert len(schedule(RedeliveryPolicy(max_attempts=most), limit=limit)) == attempts
+
+
+def test_a_schedule_shows_a_hundred_attempts_at_most() -> None:
+    assert len(schedule(RedeliveryPolicy(max_attempts=-1))) == 100
+
+
+def test_a_delay_ends_where_the_numbers_of_the_broker_end() -> None:
+    for k in (30, 1000):
+        assert delay_before(RedeliveryPolicy(delay=10, multiplier=10, max_delay=2**70), k) == 2**63 - 1
+
+
 def test_the_first_attempt_that_an_expiry_takes_away() -> None:
     planned = schedule(RedeliveryPolicy(max_attempts=4, delay=1000, multiplier=2, collision_avoidance=0.5))
     late = first_too_late(planned, timedelta(seconds=4))
     # Attempts 2 and 3 begin after at most 1.5 s and 4.5 s.
     assert late is not None and late.number == 3
+    assert first_too_late(planned, timedelta(seconds=4.5)) == late, "the message expires at that instant"
     assert first_too_late(planned, timedelta(seconds=60)) is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.text import REPLACEMENT, head_and_tail, storable
+from contract.text import MARK, REPLACEMENT, head_and_tail, storable
 from contract.typed import Typed, canonical, from_json, text_of, to_json
 
 scalars = st.one_of(
@@ -85,5 +85,10 @@ def test_a_broken_surrogate_is_marked() -> None:
 def test_a_long_text_keeps_its_head_and_its_tail(text: str, limit: int) -> None:
     kept = head_and_tail(text, limit)
 
-    assert kept == text if len(text) <= limit else kept.startswith(text[: limit // 3])
-    assert kept.endswith(text[-(limit - limit // 3) :])
+    head, tail, left_out = limit // 3, limit - limit // 3, len(text) - limit
+    whole = f"{text[:head]}\n… {left_out} characters left out …\n{text[-tail:]}"
+    assert kept == (text if left_out <= 0 else whole)
+
+
+def test_the_mark_of_what_was_left_out_has_its_room() -> None:
+    assert len(head_and_tail("x" * 10_000_000, 99)) <= 99 + MARK == 199
