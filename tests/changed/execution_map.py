@@ -14,10 +14,12 @@ from tests.services import cache
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS test (id INTEGER PRIMARY KEY, name TEXT UNIQUE, seconds REAL, places INTEGER);
 CREATE TABLE IF NOT EXISTS place (id INTEGER PRIMARY KEY, path TEXT, function TEXT, UNIQUE (path, function));
-CREATE TABLE IF NOT EXISTS executed (place INTEGER, test INTEGER, PRIMARY KEY (place, test)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS executed (
+    place INTEGER, test INTEGER, lines INTEGER, PRIMARY KEY (place, test)
+) WITHOUT ROWID;
 """
 BUSY_SECONDS = 120
-# Weight of a function that did not change itself, where an import or a constant of its file did.
+# Weight of a function that changed but not in the lines that a test executes, or only its file around it.
 BESIDE = 0.1
 
 Place = tuple[str, str]
@@ -25,10 +27,10 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Executed:
-    """Of one test."""
+    """Of one test; of each place the bits of its lines."""
 
     seconds: float
-    places: frozenset[Place]
+    places: Mapping[Place, int]
 
 
 @dataclass
@@ -72,7 +74,7 @@ def scratch() -> Path:
 
 
 def file(where: Path) -> Path:
-    return where / "map.sqlite3"
+    return where / "executed.sqlite3"
 
 
 def keep(where: Path, tests: Mapping[str, Executed], empty: Iterable[str] = ()) -> None:
@@ -96,10 +98,11 @@ def _keep_one(connection: sqlite3.Connection, name: str, executed: Executed) -> 
         " ON CONFLICT (name) DO UPDATE SET seconds = excluded.seconds, places = excluded.places",
         row,
     )
-    connection.executemany("INSERT OR IGNORE INTO place (path, function) VALUES (?, ?)", executed.places)
+    connection.executemany("INSERT OR IGNORE INTO place (path, function) VALUES (?, ?)", list(executed.places))
     connection.executemany(
-        "INSERT INTO executed SELECT place.id, test.id FROM place, test WHERE path = ? AND function = ? AND name = ?",
-        [(*place, name) for place in executed.places],
+        "INSERT INTO executed SELECT place.id, test.id, ? FROM place, test"
+        " WHERE path = ? AND function = ? AND name = ?",
+        [(lines, *place, name) for place, lines in executed.places.items()],
     )
 
 
@@ -116,23 +119,28 @@ def read(where: Path, changes: Iterable[Change]) -> Known:
         places = dict[str, int]()
         for change in changes:
             for function, tests in _executing(connection, change).items():
-                places |= tests
-                share = 1 if function in change.functions else BESIDE
-                for name in tests:
+                bits = change.functions.get(function, 0)
+                hit = [name for name, (lines, _) in tests.items() if lines & bits]
+                share = 1 if function in change.functions and not hit else BESIDE
+                for name, (_, others) in tests.items():
+                    places[name] = others
                     weights[name] += share / len(tests)
+                for name in hit:
+                    weights[name] += 1 / len(hit)
     known.touching = {name: (-weight, places[name]) for name, weight in weights.items()}
     return known
 
 
-def _executing(connection: sqlite3.Connection, change: Change) -> dict[str, dict[str, int]]:
-    """Per function the tests and how much else each executes; all functions where more than these changed."""
-    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+def _executing(connection: sqlite3.Connection, change: Change) -> dict[str, dict[str, tuple[int, int]]]:
+    """Per function the tests, with the lines that each executes and how much else it does; all functions where more
+    than these changed."""
+    found: defaultdict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
     rows = connection.execute(
-        "SELECT function, name, places FROM place JOIN executed ON place = place.id JOIN test ON test = test.id"
+        "SELECT function, name, lines, places FROM place JOIN executed ON place = place.id JOIN test ON test = test.id"
         " WHERE path = ?",
         [change.path],
     )
-    for function, name, places in rows:
+    for function, name, lines, places in rows:
         if WHOLE in change.functions or function in change.functions:
-            found[function][name] = places
+            found[function][name] = lines, places
     return found

@@ -40,19 +40,29 @@ def _collect(node: ast.AST, prefix: str, found: list[Function]) -> None:
         _collect(child, name, found)
 
 
-def changed_in(source: str, lines: set[int]) -> set[str]:
+# Lines of functions are bits, counted from the first line of the function: lines above it may move. The last bit is all
+# lines from there on; SQLite keeps 63 of them.
+LAST = 62
+
+
+def changed_in(source: str, lines: set[int]) -> dict[str, int]:
     """The innermost function of each line, its head included. Empty lines change nothing."""
-    spans = functions(source)
     written = {number for number, text in enumerate(source.splitlines(), 1) if text.strip()}
-    names = dict.fromkeys(lines & written, WHOLE)
-    for function in spans:
-        names |= {line: function.name for line in names if function.first <= line <= function.last}
-    return set(names.values())
+    return _bits(lines & written, [(each.first, each) for each in functions(source)])
 
 
-def executed_in(spans: list[Function], lines: set[int]) -> set[str]:
+def executed_in(spans: list[Function], lines: set[int]) -> dict[str, int]:
     """Functions whose bodies ran. Heads run at import, in whichever test comes first."""
-    names: dict[int, str] = {}
-    for function in spans:
-        names |= {line: function.name for line in lines if function.body <= line <= function.last}
-    return set(names.values())
+    found = _bits(lines, [(each.body, each) for each in spans])
+    return {name: bits for name, bits in found.items() if name != WHOLE}
+
+
+def _bits(lines: set[int], spans: list[tuple[int, Function]]) -> dict[str, int]:
+    innermost: dict[int, Function] = {}
+    for begin, function in spans:
+        innermost |= {line: function for line in lines if begin <= line <= function.last}
+    found = dict[str, int]()
+    for line in lines:
+        name, first = (innermost[line].name, innermost[line].first) if line in innermost else (WHOLE, line)
+        found[name] = found.get(name, 0) | 1 << min(line - first, LAST)
+    return found

@@ -69,12 +69,12 @@ class Recorder:
             return (yield)
         finally:
             seconds = time.monotonic() - started
-            self.tests[item.nodeid] = Executed(round(seconds, 3), frozenset(self._take()))
+            self.tests[item.nodeid] = Executed(round(seconds, 3), self._take())
 
-    def _take(self) -> set[Place]:
+    def _take(self) -> dict[Place, int]:
         """Since it was taken last."""
         opened, self.opened = self.opened, set()
-        places = {(_relative(path), WHOLE) for path in opened if not path.endswith((".py", ".pyc"))}
+        places = {(_relative(path), WHOLE): 0 for path in opened if not path.endswith((".py", ".pyc"))}
         data = self.coverage.get_data()
         for path in data.measured_files():
             arcs = set(data.arcs(path) or ())
@@ -82,9 +82,9 @@ class Recorder:
             if path not in self.spans:
                 self.spans[path] = functions(Path(path).read_text("utf-8"))
             lines = {line for arc in arcs for line in arc}
-            places |= {(_relative(path), name) for name in executed_in(self.spans[path], lines)}
+            places |= {(_relative(path), name): bits for name, bits in executed_in(self.spans[path], lines).items()}
         data.erase()
-        return {(path, name) for path, name in places if is_measured(REPOSITORY / path)}
+        return {place: bits for place, bits in places.items() if is_measured(REPOSITORY / place[0])}
 
     def pytest_sessionfinish(self) -> None:
         self._take()

@@ -52,7 +52,15 @@ def test_each_kind_of_change_is_found(repository: Path) -> None:
 def test_lines_that_were_removed_change_the_function_that_they_stood_in(repository: Path) -> None:
     (repository / "rule.py").write_text("def first():\n    return 1\n")
 
-    assert Change("rule.py", frozenset({"second"})) in changes.find(repository)[1]
+    assert changes.find(repository)[1] == [Change("rule.py", {"second": 0b11})]
+
+
+def test_inserted_lines_stand_where_the_line_before_them_is(repository: Path) -> None:
+    (repository / "rule.py").write_text(SOURCE.replace("def second():\n", "def second():\n    print()\n"))
+    assert changes.find(repository)[1] == [Change("rule.py", {"second": 0b1})]
+
+    (repository / "rule.py").write_text(f"def new():\n    return 3\n\n\n{SOURCE}")
+    assert changes.find(repository)[1] == [Change("rule.py", {"new": 0})]
 
 
 def test_a_clean_work_tree_is_compared_with_the_commit_before_or_the_given_one(repository: Path) -> None:
