@@ -66,7 +66,7 @@ def ranking_of(tests: Sequence[str], changed: Sequence[Change], known: Known) ->
         changed=paths & set(tests),
         touching=known.touching,
         approved=[file for file in tests if file.startswith(APPROVED)],
-        nearness=nearness(tests, imports.distances(REPOSITORY, packages, near), near, folders),
+        nearness=nearness(tests, imports.distances(packages, near), near, folders),
         tests={file: known.tests[file] for file in tests if file in known.tests},
         seconds=known.seconds,
     )

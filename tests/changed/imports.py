@@ -5,12 +5,17 @@ from collections.abc import Collection
 from pathlib import Path
 
 import grimp
+from grimp.exceptions import SourceSyntaxError
 
 
-def distances(repository: Path, packages: Collection[str], changed: Collection[str]) -> dict[str, int]:
-    """Imports between each file of tests and the nearest changed module. Files that are not reached have none."""
-    # Its cache is also lint-imports', which runs at the same time; without one it takes a second.
-    graph = grimp.build_graph(*sorted({*packages, "tests"}), cache_dir=None)
+def distances(packages: Collection[str], changed: Collection[str]) -> dict[str, int]:
+    """Imports between each file of tests and the nearest changed module. Files that are not reached have none, and none
+    has one while a source is no Python: ruff says so."""
+    try:
+        # Its cache is also lint-imports', which runs at the same time; without one it takes a second.
+        graph = grimp.build_graph(*sorted({*packages, "tests"}), cache_dir=None)
+    except SourceSyntaxError:
+        return {}
     edge = {_module(path) for path in changed if path.endswith(".py")}
     found, distance = dict[str, int](), 0
     while edge := {module for module in edge if module in graph.modules and module not in found}:
