@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.text import MARK, REPLACEMENT, head_and_tail, storable
-from contract.typed import Typed, canonical, from_json, text_of, to_json
+from contract.typed import BYTES, FLOATS, INTEGERS, TEXTS, Typed, canonical, from_json, text_of, to_json
 
 scalars = st.one_of(
     st.just(Typed("null", None)),
@@ -49,6 +49,31 @@ def test_the_canonical_form_is_equal_for_equal_values_only(one: Typed, other: Ty
     assert (canonical(one) == canonical(other)) == (in_order(one) == in_order(other))
 
 
+def test_every_type_of_amqp_has_its_kind_of_value() -> None:
+    """OASIS AMQP 1.0, part 1, section 1.6; of the rest null, boolean, list, map, array and described are their own."""
+    assert {"ubyte", "ushort", "uint", "ulong", "byte", "short", "int", "long", "timestamp"} == INTEGERS
+    assert {"float", "double"} == FLOATS
+    assert {"string", "symbol", "uuid", "char"} == TEXTS
+    assert {"binary", "decimal32", "decimal64", "decimal128"} == BYTES
+
+
+@pytest.mark.parametrize("kind", ["list", "array", "described"])
+def test_a_value_of_values_keeps_its_kind(kind: str) -> None:
+    item = Typed(kind, (Typed("int", 1), Typed("string", "a")))
+    assert to_json(item) == {"type": kind, "value": [{"type": "int", "value": 1}, {"type": "string", "value": "a"}]}
+    assert from_json(to_json(item)) == item
+    assert canonical(item) == b"%s:17:int:1:1string:1:a" % kind.encode()
+
+
+def test_the_form_for_digests_stays_what_keys_were_made_of() -> None:
+    pairs = (Typed("string", "b"), Typed("double", 0.5)), (Typed("string", "a"), Typed("binary", b"\x00"))
+    mixed = Typed("map", pairs)
+    assert canonical(mixed) == canonical(Typed("map", pairs[::-1]))
+    assert canonical(mixed) == b"map:60:string:1:abinary:1:\x00string:1:bdouble:20:0x1.0000000000000p-1"
+    assert canonical(Typed("string", "\ud800")) == b"string:3:\xed\xa0\x80"
+    assert canonical(Typed("null", None)) == b"null:4:None"
+
+
 def test_what_json_has_no_number_for_is_text() -> None:
     assert to_json(Typed("double", math.inf)) == {"type": "double", "value": "inf"}
     assert math.isnan(from_json(to_json(Typed("float", math.nan))).value)
@@ -58,6 +83,14 @@ def test_what_json_has_no_number_for_is_text() -> None:
     ("item", "text"),
     [
         (Typed("boolean", True), "true"),
+        (Typed("boolean", False), "false"),
+        (Typed("long", -7), "-7"),
+        (
+            Typed("map", ((Typed("string", "ж"), Typed("null", None)),)),
+            '[[{"type": "string", "value": "ж"}, {"type": "null", "value": null}]]',
+        ),
+        (Typed("array", ()), "[]"),
+        (Typed("described", (Typed("ulong", 1),)), '[{"type": "ulong", "value": 1}]'),
         (Typed("binary", b"\x00\xff"), "0x00ff"),
         (Typed("null", None), ""),
         (Typed("list", (Typed("int", 1),)), '[{"type": "int", "value": 1}]'),

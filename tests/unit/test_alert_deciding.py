@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.alerts.deciding import (
-    REMINDERS,
-    SAME,
+    Decision,
     Phase,
     State,
     Step,
@@ -73,7 +72,9 @@ def test_reminders_come_after_growing_pauses() -> None:
         if decision.step is Step.REPEATED:
             reminded.append(at)
     pauses = [later - earlier for earlier, later in pairwise(reminded)]
-    assert pauses == [REMINDERS[1], *[REMINDERS[2]] * 3]
+    hour = timedelta(hours=1)
+    assert reminded[0] - AT == hour + 3 * MINUTE, "an hour after it opened"
+    assert pauses == [4 * hour, 24 * hour, 24 * hour, 24 * hour]
     assert told(*[90] * 300, limits=replace(LIMITS, reminders=())) == [(2, Step.OPENED)]
 
 
@@ -84,8 +85,69 @@ def test_what_comes_back_at_once_is_the_same_alert_and_not_told_anew() -> None:
     assert told(*later)[2:] == [(24, Step.OPENED)]
 
 
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        (State(Phase.CLOSED, closed_at=AT - 14.9 * MINUTE, repeats=2), State(Phase.OPEN, repeats=2)),
+        (
+            State(Phase.CLOSED, closed_at=AT - MINUTE, snoozed_until=AT + MINUTE),
+            State(Phase.SNOOZED, snoozed_until=AT + MINUTE),
+        ),
+        (State(Phase.CLOSED, closed_at=AT - MINUTE, snoozed_until=AT), State(Phase.OPEN, snoozed_until=AT)),
+    ],
+)
+def test_it_goes_on_as_it_was_where_it_closed_by_itself_a_moment_ago(state: State, found: State) -> None:
+    since = AT - 2 * MINUTE
+    decision = decide(replace(state, above_since=since), 90, AT, LIMITS)
+    assert decision == Decision(replace(found, above_since=since), Step.REOPENED)
+
+
+def test_what_a_person_closed_and_what_comes_back_then_is_another_alert() -> None:
+    opened = State(Phase.OPEN, above_since=AT, snoozed_until=AT + MINUTE, repeats=2, repeat_at=AT)
+    closed = closed_by_person(opened, AT)
+    assert closed == State(Phase.CLOSED, above_since=AT, closed_at=AT, by_hand=True, held=True, repeats=2, repeat_at=AT)
+    gone = replace(closed, held=False, above_since=AT)
+    decision = decide(gone, 90, AT + 2 * MINUTE, LIMITS)
+    assert (decision.step, decision.anew) == (Step.OPENED, True)
+
+
+def test_an_alert_that_opens_has_nothing_of_the_time_before_and_is_due_in_an_hour() -> None:
+    state = State(above_since=AT, below_since=None, repeats=7)
+    now = AT + 2 * MINUTE
+    opened = State(Phase.OPEN, above_since=AT, repeat_at=now + 60 * MINUTE)
+    assert decide(state, 90, now, LIMITS) == Decision(opened, Step.OPENED, anew=False)
+    reminded = replace(opened, repeats=1, repeat_at=now + 300 * MINUTE)
+    assert decide(opened, 90, now + 60 * MINUTE, LIMITS) == Decision(reminded, Step.REPEATED)
+
+
+def test_a_snooze_ends_with_a_reminder_and_without_its_time_it_goes_on() -> None:
+    asleep = State(Phase.SNOOZED, snoozed_until=AT, above_since=AT, repeat_at=AT - MINUTE)
+    awake = State(Phase.OPEN, above_since=AT, repeats=1, repeat_at=AT + 240 * MINUTE)
+    assert decide(asleep, 90, AT, LIMITS) == Decision(awake, Step.REPEATED)
+    endless = replace(asleep, snoozed_until=None)
+    assert decide(endless, 90, AT, LIMITS) == Decision(endless)
+
+
+def test_it_closes_with_the_time_and_nothing_else_changed() -> None:
+    opened = State(Phase.OPEN, below_since=AT, repeats=1, repeat_at=AT)
+    closed = replace(opened, phase=Phase.CLOSED, closed_at=AT + 3 * MINUTE)
+    assert decide(opened, 10, AT + 3 * MINUTE, LIMITS) == Decision(closed, Step.CLOSED)
+
+
+def test_nothing_is_known_of_what_was_never_seen() -> None:
+    assert State(Phase.CALM, None, None, None, by_hand=False, held=False, snoozed_until=None, repeats=0) == CALM
+    assert decide(CALM, None, AT, LIMITS) == Decision(CALM, None, anew=False)
+
+
+def test_phases_and_steps_have_the_words_that_are_stored() -> None:
+    assert [*Phase] == ["calm", "open", "snoozed", "closed"]
+    assert [*Step] == ["opened", "repeated", "reopened", "snoozed", "closed"]
+
+
 def test_a_new_alert_after_a_closed_one_is_another_one() -> None:
-    closed = State(Phase.CLOSED, closed_at=AT - SAME, above_since=AT - 2 * MINUTE, repeats=3, repeat_at=AT)
+    closed = State(
+        Phase.CLOSED, closed_at=AT - timedelta(minutes=15), above_since=AT - 2 * MINUTE, repeats=3, repeat_at=AT
+    )
     decision = decide(closed, 90, AT, LIMITS)
     assert (decision.step, decision.anew, decision.state.repeats) == (Step.OPENED, True, 0)
 

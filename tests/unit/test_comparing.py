@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.comparing import Change, compare
+from failures.comparing import Change, Difference, compare
 from failures.odd_server import Oddity, Where, alone, oddity
 
 COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10_000))
@@ -23,6 +23,17 @@ COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10_000))
         (40, 40, (1000, 10_000), Change.FEWER),
         (40, 40, (10_000, 1000), Change.MORE),
         (40, 40, (0, 1000), Change.SAME),
+        (40, 40, (1000, 0), Change.SAME),
+        (4, 40, (1, 10), Change.SAME),
+        (40, 4, (10, 1), Change.SAME),
+        # Two standard deviations of 4 and 12, which are 4 each: no more.
+        (4, 12, (100, 100), Change.SAME),
+        (4, 13, (100, 100), Change.MORE),
+        (12, 4, (100, 100), Change.SAME),
+        (13, 4, (100, 100), Change.FEWER),
+        # Of twice the attempts, where 4 stand for 8 with a variance of 16.
+        (4, 20, (100, 200), Change.SAME),
+        (4, 21, (100, 200), Change.MORE),
     ],
 )
 def test_a_change_is_said_where_it_is_hardly_chance(
@@ -37,6 +48,16 @@ def test_what_is_new_comes_first_and_what_is_the_same_last() -> None:
     found = compare(before, after, 1000, 1000)
 
     assert [one.fingerprint for one in found] == ["many", "new", "gone", "fewer", "same"]
+
+
+def test_of_one_kind_of_change_the_largest_comes_first_then_the_name() -> None:
+    found = compare({"x": 5, "y": 900}, {"b": 5, "a": 5, "c": 9}, 10, 10)
+    assert [one.fingerprint for one in found] == ["c", "a", "b", "y", "x"]
+
+
+def test_a_difference_says_what_was_to_be_expected() -> None:
+    assert compare({"a": 4}, {"a": 20}, 100, 200) == [Difference("a", 4, 20, 8.0, Change.SAME)]
+    assert [change.value for change in Change] == ["new", "more", "gone", "fewer", "same"]
 
 
 @given(COUNTS, COUNTS, st.integers(0, 10**6), st.integers(0, 10**6))
@@ -61,6 +82,13 @@ def test_everything_that_failed_in_either_is_there_once(
         ({"a": 500, "b": 500}, {"a": 9, "b": 0}, Oddity(Where.ONE, "a", 2)),
         ({"a": 0, "b": 500}, {"a": 30}, Oddity(Where.ONE, "a", 2)),
         ({"a": 500, "b": 500}, {"a": 9, "b": 12}, Oddity(Where.ALL, "", 2)),
+        ({"a": 500, "b": 20}, {"a": 5}, Oddity(Where.ONE, "a", 2)),
+        ({"a": 500, "b": 19}, {"a": 5}, None),
+        # At most three times as often on one server as on another.
+        ({"a": 25, "b": 75}, {"a": 75, "b": 25}, Oddity(Where.ALL, "", 2)),
+        ({"a": 24, "b": 75}, {"a": 76, "b": 25}, None),
+        # On two of three: neither one nor all.
+        ({"a": 500, "b": 500, "c": 500}, {"a": 3, "b": 3}, None),
         # Far more often here than there: neither one nor all.
         ({"a": 500, "b": 500}, {"a": 90, "b": 2}, None),
         # Too little to conclude anything: few failures, one server, one that hardly did anything.
@@ -75,6 +103,10 @@ def test_failures_point_at_a_server_only_where_the_others_did_enough(
     handled: dict[str, int], failed: dict[str, int], told: Oddity | None
 ) -> None:
     assert oddity(handled, failed) == told
+
+
+def test_the_words_of_where_it_fails_are_those_of_the_interface() -> None:
+    assert [where.value for where in Where] == ["one", "all"]
 
 
 @pytest.mark.parametrize(

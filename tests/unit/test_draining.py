@@ -36,6 +36,7 @@ def watch(*looks: Look, every: int = 2) -> list[str | None]:
         (Look(2, 1, 1, 30), False, False),
         (Look(2, 2, 1, 30), False, False),  # one is tried again just now
         (Look(1, 1, 0, 30, later=0), False, True),
+        (Look(2, 2, 1, 30, later=0), False, False),
         (Look(3, 0, 1, 30, later=3), True, False),  # as many as came later
         (Look(4, 0, 1, 30, later=3), False, False),
         (Look(3, 1, 1, 30, later=3), False, True),  # the delayed one may be of the start

@@ -6,10 +6,12 @@ from dlq.judging import Judged, Known, judge
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATELY = NOW - timedelta(hours=1)
+LITTLE = timedelta(seconds=1)
 
 
 def test_equal_counts_need_no_walk_until_the_day_is_over() -> None:
-    for walked_at, walk in ((LATELY, False), (NOW - timedelta(days=1), True), (None, True)):
+    day = timedelta(days=1)
+    for walked_at, walk in ((LATELY, False), (NOW - day + LITTLE, False), (NOW - day, True), (None, True)):
         known = Known(5, 5, None, walked_at)
         assert judge(known, 5, 5, feed_empty=True, now=NOW) == Judged(None, walked_at, walk=walk)
 
@@ -30,3 +32,19 @@ def test_a_difference_says_nothing_while_the_feed_holds_letters() -> None:
 
 def test_an_empty_queue_counts_as_walked() -> None:
     assert judge(Known(), 0, 0, feed_empty=False, now=NOW) == Judged(None, NOW, walk=False)
+    half = timedelta(hours=12)
+    for walked_at, known_then in ((NOW - half + LITTLE, NOW - half + LITTLE), (NOW - half, NOW)):
+        known = Known(5, 5, LATELY, walked_at)
+        assert judge(known, 0, 0, feed_empty=True, now=NOW) == Judged(None, known_then, walk=False)
+
+
+def test_a_day_without_a_walk_is_over_whatever_is_counted() -> None:
+    yesterday = NOW - timedelta(days=1)
+    assert judge(Known(5, 5, None, yesterday), 7, 5, feed_empty=True, now=NOW) == Judged(NOW, yesterday, walk=True)
+
+
+def test_what_was_never_counted_is_no_difference_that_was_seen_before() -> None:
+    assert Known() == Known(broker=None, indexed=None, differs_since=None, walked_at=None)
+    for broker, indexed in ((6, 5), (5, 6)):
+        found = judge(Known(differs_since=LATELY, walked_at=LATELY), broker, indexed, feed_empty=True, now=NOW)
+        assert found == Judged(NOW, LATELY, walk=False)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlq.models import Action, LetterState
-from dlq.preflight.judgement import MANY, Flight, Place, judge
+from dlq.preflight.judgement import CODES, Flight, Place, Warning, judge
 from dlq.preflight.skipping import Letter, Policy
 
 GOOD = Letter(1, LetterState.DEAD, 10, "node-1", "orders", "v1:a", "ID:1", 1, "1.0", False)
@@ -80,10 +80,84 @@ def test_without_its_subscription_nothing_goes_and_nothing_is_warned_of() -> Non
     assert (found.going, found.skipped, found.warnings) == (0, {"no_subscription": 1, "no_id": 1}, ())
 
 
-def test_many_of_one_kind_are_better_tried_by_a_ladder() -> None:
-    many = [GOOD._replace(pk=n) for n in range(MANY)]
-    assert codes(flight(*many)) == [("ladder_advised", MANY, MANY)]
-    assert codes(flight(*many, ladder=True)) == codes(flight(*many[1:])) == []
+def kinds(*sizes: int, unknown: int = 0) -> list[Letter]:
+    """So many letters of each of several fingerprints, and of none."""
+    names = [f"v1:{index}" for index, size in enumerate(sizes) for _ in range(size)] + [""] * unknown
+    return [GOOD._replace(pk=pk, fingerprint=name) for pk, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(
+    ("letters", "found"),
+    [
+        (kinds(25), [("ladder_advised", 25, 25)]),
+        (kinds(24), []),
+        (kinds(25, 24, 1), [("ladder_advised", 25, 50)]),
+        (kinds(25, 24, 2), []),  # less than half
+        (kinds(unknown=40), []),  # nobody knows whether they are of one kind
+        (kinds(25, unknown=25), [("ladder_advised", 25, 50)]),
+    ],
+)
+def test_many_of_one_kind_are_better_tried_by_a_ladder(
+    letters: list[Letter], found: list[tuple[str, int, int]]
+) -> None:
+    assert codes(flight(*letters)) == found
+    assert codes(flight(*letters, ladder=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "advised"),
+    [
+        (BACK, True),
+        (replace(BACK, one=True), True),
+        (replace(BACK, action=Action.REDIRECT), True),
+        (replace(BACK, action=Action.EDIT), True),
+        (replace(BACK, action=Action.EDIT, one=True), False),  # one text for one letter
+    ],
+)
+def test_a_ladder_is_advised_to_whoever_can_use_one(policy: Policy, advised: bool) -> None:
+    assert codes(flight(*kinds(25), policy=policy)) == [("ladder_advised", 25, 25)] * advised
+
+
+@pytest.mark.parametrize("action", [Action.GIVE_BACK, Action.REDIRECT, Action.EDIT])
+def test_whatever_comes_before_an_agent_is_warned_of_its_place(action: Action) -> None:
+    place = replace(PLACE, enabled=False, consumers=0, ordered=True, versions=frozenset({"1.0"}))
+    same = [("same_version", 1, 1)] if action == Action.GIVE_BACK else []  # elsewhere, or another text: no repetition
+    assert codes(flight(GOOD, policy=replace(BACK, action=action), place=place)) == [
+        ("disabled", 0, 0),
+        *same,
+        ("ordered", 0, 0),
+    ]
+
+
+def test_a_large_number_is_typed() -> None:
+    found = flight(GOOD, total=1001)
+    assert (found.going, found.typed) == (1001, True)
+    assert not flight(GOOD, total=1000).typed
+
+
+def test_some_letters_are_named_the_newest_first() -> None:
+    going, stay = kinds(21), [GOOD._replace(pk=pk, number=-1) for pk in range(100, 121)]
+    found = flight(*going, *stay, ladder=True)
+    assert (found.first, found.examples) == (tuple(range(20)), {"no_id": tuple(range(100, 120))})
+
+
+def test_what_was_counted_before_may_be_less_than_what_is_looked_at_now() -> None:
+    found = flight(GOOD, GOOD._replace(pk=2), total=1)
+    assert (found.total, found.going, found.about) == (2, 2, True)
+    assert flight(total=7) == Flight(seen=0, total=7, going=0, about=True)
+
+
+def test_of_a_place_that_nothing_is_known_of_nothing_is_expected() -> None:
+    assert Place("q") == Place("q", "", True, True, False, None, 0, frozenset(), False, None)
+    assert codes(flight(GOOD, place=Place("q"))) == [("no_consumer", 0, 0)]
+    assert Warning("ordered") == Warning("ordered", n=0, of=0)
+
+
+def test_every_warning_has_its_word_for_acknowledging() -> None:
+    assert CODES == (
+        "disabled", "tripped", "stopping", "stopping_unknown", "no_consumer", "same_version", "ordered",
+        "ladder_advised", "muted", "given_back_often", "edited_copy_sent",
+    )  # fmt: skip
 
 
 def test_what_one_person_names_alone_is_warned_of_instead_of_left_out() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contract.breaker import Counts, TripReason, count, trips
 from contract.outcomes import Outcome
 from failures.tally import Failure, Tally, Verdict, story
-from failures.what_if import Stored, what_if
+from failures.what_if import Answer, Stored, WouldTrip, what_if
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -66,6 +66,71 @@ def test_three_of_one_type_trip_with_nine() -> None:
         (3, TripReason.SAME_TYPE, "KeyError")
     ]
     assert answer.failures == 4
+
+
+def test_the_answer_says_when_why_and_where() -> None:
+    three = [stored(1), stored(2), stored(3)]
+    trip = WouldTrip(START + timedelta(seconds=3), TripReason.SAME_TYPE, "KeyError", ("srv-1",))
+    assert what_if(three, 9) == Answer((trip,), alone=0, failures=3)
+    mixed = [stored(number, kind) for number, kind in enumerate("ABABABABA")]
+    trip = WouldTrip(START + timedelta(seconds=8), TripReason.ANY_TYPE, "", ("srv-1",))
+    assert what_if(mixed, 9) == Answer((trip,), alone=0, failures=9)
+    assert what_if([], 9) == Answer((), alone=0, failures=0) == Answer()
+
+
+def test_who_gave_it_up_alone_does_not_run_and_who_enables_it_begins_at_zero() -> None:
+    quorums = {ONE: 3}
+    alone = [stored(number, server=server) for number, server in enumerate(["srv-1"] * 3 + ["srv-2"] * 3)]
+    assert what_if(alone, 9, quorums=quorums) == Answer(alone=2, failures=6)
+    assert what_if([*alone, stored(6), stored(7), stored(8)], 9, quorums=quorums) == Answer(alone=2, failures=9)
+    third = [stored(number, server="srv-3") for number in range(6, 9)]
+    off = what_if([*alone, *third], 9, quorums=quorums)
+    assert [trip.servers for trip in off.trips] == [("srv-1", "srv-2", "srv-3")] and off.alone == 0
+    again = [stored(number, server="srv-1") for number in range(9, 12)]
+    assert what_if([*alone, *third, *again], 9, quorums=quorums).alone == 1
+    assert not what_if([*alone[:2], *third, *alone[:2]], 9).trips[1:], "every count begins at 0"
+
+
+def test_a_tally_goes_on_with_what_was_counted_before() -> None:
+    tally = Tally(9, carried=Counts("KeyError", same=2, any=2))
+    assert tally.add(failure(1)).trip is TripReason.SAME_TYPE
+    assert Tally(9).add(failure(1)).trip is None
+
+
+def test_what_counts_no_more_trips_nothing() -> None:
+    tally = Tally(1, count_once=True)
+    steps = [tally.add(each) for each in (failure(1, message_key="a"), failure(2, message_key="a"))]
+    assert [(step.verdict, step.trip) for step in steps] == [
+        (Verdict.COUNTED, TripReason.SAME_TYPE), (Verdict.SAME_MESSAGE, None),
+    ]  # fmt: skip
+    temporary = tally.add(failure(3, temporary=True))
+    assert (temporary.verdict, temporary.trip) == (Verdict.TEMPORARY, None)
+
+
+def test_equal_messages_are_told_apart_by_their_first_attempts() -> None:
+    tally = Tally(9, count_once=True)
+    weak = [failure(number, message_key="sha256:a", weak=True, attempt=attempt) for number, attempt in ((1, 1), (2, 1))]
+    assert [tally.add(each).verdict for each in weak] == [Verdict.COUNTED, Verdict.COUNTED]
+    assert tally.add(failure(3, message_key="sha256:a", weak=True, attempt=2)).verdict is Verdict.SAME_MESSAGE
+
+
+def test_successes_that_a_failure_that_counts_has_told_are_told_anew_after_it() -> None:
+    tally = Tally(9)
+    gaps = [tally.add(failure(number, successes_before=before)).gap for number, before in enumerate((3, 3, 1, 0))]
+    assert gaps == [3, 3, 1, 0]
+    tally = Tally(9)
+    uncounted = [failure(number, counted=False, successes_before=before) for number, before in enumerate((3, 1, 4))]
+    assert [tally.add(each).gap for each in uncounted] == [3, 0, 1]
+
+
+def test_of_a_failure_of_which_only_the_type_is_known_the_usual_is_taken() -> None:
+    known = Failure(UUID(int=1), START, "KeyError")
+    assert known == Failure(UUID(int=1), START, "KeyError", False, True, 0, "", False, 1, "raised")
+
+
+def test_the_verdicts_have_the_words_of_the_interface() -> None:
+    words = ["counted", "wiped", "temporary", "same_message", "not_the_agent", "noted"]
+    assert [verdict.value for verdict in Verdict] == words
 
 
 def test_a_success_between_begins_anew() -> None:

@@ -64,6 +64,11 @@ def test_day_of_month_or_weekday_is_enough_where_both_are_given() -> None:
     assert due("0 0 14 * 5", "2026-02-11", "2026-02-21", "UTC") == ["02-13 00:00", "02-14 00:00", "02-20 00:00"]
 
 
+def test_a_timetable_of_seconds_has_no_crontab_and_one_without_a_zone_means_utc() -> None:
+    assert Timetable(every_seconds=600) == Timetable("", "UTC", 600)
+    assert Timetable("0 0 * * *") == Timetable("0 0 * * *", "UTC", None)
+
+
 def test_an_interval_is_counted_from_a_fixed_instant() -> None:
     every = Timetable(every_seconds=600)
     late = at("2026-01-01T10:07:31")
