@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 
@@ -51,12 +52,14 @@ def put_file(database: Path) -> bool:
 
 
 def make_file(database: Path) -> str:
-    """The URL of a new database that is migrated, for processes of their own."""
+    """The URL of a new database that is migrated, of a site of its own: a migration gives it its id."""
     url = f"sqlite://{database}"
     with alone():
         if not put_file(database):
             _migrate(url)
             keep_file(database)
+    with closing(sqlite3.connect(database)) as site, site:
+        site.execute("UPDATE agents_siteidentity SET uuid = ?", [uuid4().hex])
     return url
 
 

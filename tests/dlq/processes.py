@@ -13,7 +13,9 @@ from uuid import UUID
 import psycopg
 
 from broker import site_claim
+from dlq import crash
 from tests import environment, migrated
+from tests.dlq.forked import Forked
 from tests.dlq.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,6 +81,7 @@ class Processes:
         self.stage = stage
         self.environ = dict(os.environ) | environment.VALUES | mine
         self.environ["MA_DATABASE_URL"] = self._database(folder)
+        self._forked = Forked(self.environ)
         # All their databases are copies of one, so they are one site, and tests share their broker.
         assert _site is not None
         site_claim.replace_owner(stage.management, _site)
@@ -90,9 +93,10 @@ class Processes:
             made = File(folder) if os.environ["MA_DATABASE_URL"].startswith("sqlite") else Cluster()
             self.environ["MA_DATABASE_URL"] = made.url
             made.put()
-            self.manage("migrate", "--verbosity", "0")
+            begun = Forked(self.environ)
+            _done(begun.run("migrate", "--verbosity", "0"))
             code = "from agents.services.broker_owner import site_id; print(site_id())"
-            _site = UUID(self.python(code).splitlines()[-1])
+            _site = UUID(_done(begun.run("shell", "-c", code)).splitlines()[-1])
             made.keep()
             _migrated = made
         return _migrated.copy(folder)
@@ -101,9 +105,7 @@ class Processes:
         return [sys.executable, str(ROOT / "manage.py"), *arguments]
 
     def manage(self, *arguments: str) -> str:
-        done = subprocess.run(self.command(*arguments), env=self.environ, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        return _done(self._forked.run(*arguments))
 
     def python(self, code: str) -> str:
         """What `code` prints, with Django set up."""
@@ -111,9 +113,13 @@ class Processes:
 
     def dies(self, code: str) -> None:
         """Runs `code`, which kills its own process."""
-        command = self.command("shell", "-c", code)
-        done = subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=60)
+        done = self._forked.run("shell", "-c", code)
         assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+
+    def crashes(self, place: str, *arguments: str) -> None:
+        """Runs a command, which dies at that place."""
+        done = self._forked.run(*arguments, **{crash.ASKED: place, crash.ALLOWED: "1"})
+        assert done.returncode == crash.EXIT_CODE, done.stdout + done.stderr
 
     def follow_feed(self) -> None:
         """The feed's process, until the broker has nothing more for it; then it is asked to stop, and does."""
@@ -129,3 +135,8 @@ class Processes:
     def letters(self, key: str) -> int:
         code = f"from dlq.models import DeadLetter; print(DeadLetter.objects.filter(setting_key='{key}').count())"
         return int(self.python(code).splitlines()[-1])
+
+
+def _done(process: "subprocess.CompletedProcess[str]") -> str:
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from broker.stomp_adapter import StompManagement
-from tests import environment
+from tests import environment, migrated
+from tests.dlq.forked import Forked
 from tests.dlq.stage import Stage
 from tests.dlq.test_feed import kill_messages
 from tests.services import ArtemisService
@@ -33,9 +34,10 @@ class Site:
             "MA_STOMP_ADDRESS": broker.stomp_address,
             "MA_BROKER_USER": broker.ops.user,
             "MA_BROKER_PASSWORD": broker.ops.password,
-            "MA_DATABASE_URL": f"sqlite://{folder / 'db.sqlite3'}",
+            "MA_DATABASE_URL": migrated.make_file(folder / "db.sqlite3"),
             "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         }  # fmt: skip
+        self._forked = Forked(self.environ)
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         command = [sys.executable, *arguments]
@@ -44,9 +46,9 @@ class Site:
         )
 
     def run(self, *arguments: str, status: int = 0) -> str:
-        process = self.start("manage.py", *arguments)
-        said, _ = process.communicate(timeout=120)
-        assert process.returncode == status, said
+        done = self._forked.run(*arguments)
+        said = done.stderr + done.stdout  # what it answers comes last
+        assert done.returncode == status, said
         return said
 
     def python(self, code: str, status: int = 0) -> str:
@@ -75,10 +77,7 @@ def own_broker(child_processes: None, tmp_path_factory: pytest.TempPathFactory) 
 def sites(own_broker: ArtemisService, tmp_path_factory: pytest.TempPathFactory) -> tuple[Site, Site]:
     """Two that were begun apart from each other."""
     folder = tmp_path_factory.mktemp("sites")
-    first, second = Site(folder / "first", own_broker), Site(folder / "second", own_broker)
-    for site in (first, second):
-        site.run("migrate", "--verbosity", "0")
-    return first, second
+    return Site(folder / "first", own_broker), Site(folder / "second", own_broker)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 not, and is never in two places when the job is over."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from broker.amqp_codec import decode
 from broker.port import Message, Settle
 from contract.typed import Typed
-from dlq import crash
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 
@@ -92,10 +90,8 @@ class Scene:
 
     def dies(self, place: str) -> None:
         """A job of all three is begun, and its worker is killed at this place."""
-        crashing = self.processes.environ | {crash.ASKED: place, crash.ALLOWED: "1"}
-        command = self.processes.command("shell", "-c", BEGIN.format(key=self.key) + WORK.format(cancelled=False))
-        died = subprocess.run(command, env=crashing, capture_output=True, text=True, timeout=120)
-        assert died.returncode == crash.EXIT_CODE, died.stdout + died.stderr
+        code = BEGIN.format(key=self.key) + WORK.format(cancelled=False)
+        self.processes.crashes(place, "shell", "-c", code)
 
     def goes_on(self, *, cancelled: bool = False) -> dict[str, Any]:
         """Another worker; what the database says at the end."""

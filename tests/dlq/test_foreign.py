@@ -1,7 +1,6 @@
 """Foreign dead-letter queues on the real broker: followed, and sorted into the settings' own."""
 
 import json
-import subprocess
 from collections import Counter
 from io import StringIO
 from pathlib import Path
@@ -12,7 +11,6 @@ from django.utils import timezone
 
 from broker.port import Message, Outgoing, Settle
 from contract.typed import Typed
-from dlq import crash
 from dlq.foreign import adopting
 from dlq.foreign.naming import forget_queue, name_queue
 from dlq.foreign.refusal import ForeignRefused
@@ -141,10 +139,7 @@ def test_a_run_that_was_killed_is_repeated(stage: Stage, tmp_path: Path, place: 
     processes.python(MADE.format(key))
     queue = foreign_queue(stage, key)
     kill_abroad(stage, key, 3)
-    command = processes.command("adopt_dead_letters", queue, "--go")
-    crashing = processes.environ | {crash.ASKED: place, crash.ALLOWED: "1"}
-    died = subprocess.run(command, env=crashing, timeout=120)
-    assert died.returncode == crash.EXIT_CODE
+    processes.crashes(place, "adopt_dead_letters", queue, "--go")
     processes.manage("adopt_dead_letters", queue, "--go")
     assert [stage.count(queue), stage.count(f"DLQ.{key}")] == [0, 3]
     assert sorted(stage.ids(f"DLQ.{key}", "MA.DLA")) == [f"{key}-{n}" for n in range(3)]

@@ -1,6 +1,5 @@
 """The index is brought to what the queues hold, by walks and by the sweep that begins them."""
 
-import subprocess
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +10,6 @@ from django.utils import timezone
 
 from broker.port import Message, Settle
 from contract.typed import Typed
-from dlq import crash
 from dlq.models import DeadLetter, LetterContent, LetterQueue
 from dlq.search import matching
 from dlq.sweep import Sweep
@@ -187,9 +185,7 @@ def test_a_walk_that_was_killed_is_done_by_the_next_one(stage: Stage, tmp_path: 
     processes.python(WALK.format(key))
     stage.management.call(f"queue.DLQ.{key}", "removeMessages", "")
     kill_messages(stage, key, 1, first=2)
-    crashing = processes.environ | {crash.ASKED: place, crash.ALLOWED: "1"}
-    died = subprocess.run(processes.command("shell", "-c", WALK.format(key)), env=crashing, timeout=120)
-    assert died.returncode == crash.EXIT_CODE
+    processes.crashes(place, "shell", "-c", WALK.format(key))
     processes.python(WALK.format(key))
     told = processes.python(
         "from dlq.models import DeadLetter; "
