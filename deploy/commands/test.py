@@ -71,7 +71,7 @@ WAITS = (
     "tests/pipeline",
 )
 POSTGRESQL = {"MA_TEST_DATABASE": "postgresql"}
-BY_DAY, BY_NIGHT, ON_BOTH = ("-m", "not night"), ("-m", "night"), ("-m", "both_databases and not night")
+BY_DAY, ON_BOTH = ("-m", "not night"), ("-m", "both_databases and not night")
 
 
 def _beside(workers: int) -> tuple[str, ...]:

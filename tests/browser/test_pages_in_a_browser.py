@@ -102,7 +102,7 @@ def test_static_files_are_served_to_the_browser(live_server: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("width", [1400, 1280])
+@pytest.mark.parametrize("width", [pytest.param(1400, marks=pytest.mark.night), 1280])
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_the_navigation_is_one_row_on_a_usual_screen(
     live_server: Any, world: World, opened: Callable[..., Browser], language: str, width: int

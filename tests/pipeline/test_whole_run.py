@@ -145,6 +145,7 @@ def said(log: Path, words: str) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.night
 def test_a_cluster_of_two_workers_finds_the_same_as_one_machine(
     world: World, spark: None, cluster: str, settings: Any, tmp_path: Path
 ) -> None:

@@ -1,5 +1,7 @@
 """A standalone agent has no broker that fences it: its lease ends it before its successor may begin."""
 
+import pytest
+
 from tests.product.three_servers import truth
 from tests.product.three_servers.hall import Hall
 from tests.product.three_servers.truth import Event
@@ -20,6 +22,7 @@ def test_a_standalone_agent_cut_off_from_the_ma_ends_before_its_successor_begins
     _one_after_the_other(hall, key)
 
 
+@pytest.mark.night
 def test_a_frozen_kma_does_not_keep_its_standalone_agent_beyond_the_lease(hall: Hall) -> None:
     key = "lonely-frozen"
     hall.standalone(key)
