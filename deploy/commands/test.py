@@ -98,6 +98,7 @@ NIGHT = (
     # The map for --changed, and the share of branches that may not fall.
     _computing("tests, recorded", "tests", "-m", "pure or db", "-p", "tests.changed.recorder"),
     Stage("branches", ("python", "-m", "tests.changed.branches")),
+    Stage("mutants of what changed", ("python", "-m", "tests.mutation", "--changed", "--minutes", "20"), nice=5),
     Stage("tests that wait, PostgreSQL", (*PYTEST, *_beside(WAITING), *WAITS), POSTGRESQL, lane=1),
 )
 
@@ -110,8 +111,8 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
     if "--night" in arguments:
         return NIGHT if not given else (Stage("tests", ("pytest", *given), POSTGRESQL),)
     if "--long" in arguments:
-        command = ("pytest", "--timeout=0", *(given or CAMPAIGNS))
-        return (Stage("campaigns", command, {"MA_TEST_LONG": "1"}),)
+        campaigns = Stage("campaigns", ("pytest", "--timeout=0", *(given or CAMPAIGNS)), {"MA_TEST_LONG": "1"})
+        return (campaigns,) if given else (Stage("mutants", ("python", "-m", "tests.mutation")), campaigns)
     if given:
         return (Stage("tests", ("pytest", *given)),)
     return EVERYTHING

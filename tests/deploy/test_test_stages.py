@@ -88,10 +88,11 @@ def test_what_runs_on_one_database_only_runs_on_the_other_one_at_night() -> None
 
 
 def test_long_campaigns_have_no_time_limit() -> None:
-    (stage,) = stages(("--long",))
+    mutants, campaigns = stages(("--long",))
     by_mode, until_the_hours_are_over = "tests/campaigns/test_kills_by_mode.py", "tests/campaigns/test_kills.py"
-    assert stage.command == ("pytest", "--timeout=0", by_mode, until_the_hours_are_over)
-    assert stage.settings == {"MA_TEST_LONG": "1"}
+    assert campaigns.command == ("pytest", "--timeout=0", by_mode, until_the_hours_are_over)
+    assert campaigns.settings == {"MA_TEST_LONG": "1"}
+    assert mutants.command == ("python", "-m", "tests.mutation")
 
 
 def test_a_long_campaign_can_be_chosen() -> None:
