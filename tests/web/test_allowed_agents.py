@@ -16,7 +16,7 @@ from agents.services.settings import Refused, enable_setting
 from agents.services.starting import run_now
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_person, make_setting
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 AGENTS = ("shop.prices", "shop.report", "demo.scripted")
 
@@ -70,6 +70,7 @@ def desired_of(server: Server) -> list[str]:
     return [run["setting"] for run in answer.json()["desired"]["runs"]]
 
 
+@pytest.mark.both_databases
 def test_a_setting_that_runs_leaves_the_desired_state_when_the_list_is_narrowed(
     house: Pool, chief: User, server: Server, second_server: Server
 ) -> None:
@@ -170,11 +171,13 @@ def test_a_list_that_is_none_is_refused(pool: Pool, chief: User, wanted: Any) ->
     assert Pool.objects.get().allowed_agents is None
 
 
+@pytest.mark.both_databases
 def test_pools_from_before_the_list_allow_every_agent(pool: Pool, chief: User) -> None:
     assert api_client(chief).get("/api/v1/pools/demo/").json()["allowed_agents"] is None
     assert pool.allows("whatever")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("stored", ["demo.scripted and more", 5, {"demo.scripted": 1}])
 def test_what_is_no_list_in_the_row_allows_nothing_and_stops_nobody_else(
     house: Pool, server: Server, stored: Any
@@ -236,6 +239,7 @@ def test_the_alert_opens_and_closes_by_itself(house: Pool, chief: User, server: 
     assert look(90) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("fields", [{"kind": "standalone"}, {"timing": "DELAYED"}])
 def test_what_would_end_by_itself_is_stopped_and_does_not_pass_for_done(
     house: Pool, chief: User, server: Server, fields: dict[str, str]
@@ -308,6 +312,7 @@ def test_doctor_names_what_a_list_keeps_from_running(house: Pool) -> None:
     assert "scripted is enabled and runs nowhere: its pool demo does not allow demo.scripted" in told
 
 
+@pytest.mark.both_databases
 def test_a_form_that_was_checked_before_the_list_changed_leads_to_nothing_that_runs(
     house: Pool, chief: User, server: Server, prices: LaunchSetting
 ) -> None:
@@ -322,6 +327,7 @@ def test_a_form_that_was_checked_before_the_list_changed_leads_to_nothing_that_r
         prices.clean()
 
 
+@pytest.mark.both_databases
 def test_a_change_whose_audit_cannot_be_written_is_no_change(
     house: Pool, chief: User, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,8 +28,6 @@ from tests.services import ArtemisService
 from tests.web.pages import looked_at
 from tests.web.rows import NOW, api_client, make_setting
 
-pytestmark = pytest.mark.both_databases
-
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
@@ -257,6 +255,7 @@ def test_a_broker_that_refuses_is_told_with_its_words(
     assert [new for _key, new, _reason in stories()] == ["applying", "apply_failed"]
 
 
+@pytest.mark.both_databases
 def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     destination: Destination, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +274,7 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     assert "The broker has what is wanted" in said(client, destination, "apply", seen(client, destination, "apply"))
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("action", ["apply", "adopt"])
 def test_nobody_writes_or_adopts_while_a_worker_provisions(
     destination: Destination, operator: User, action: str

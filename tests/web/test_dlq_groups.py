@@ -22,7 +22,7 @@ from tests.web.pages import looked_at, signed_in
 from tests.web.rows import api_client, make_setting
 from tests.web.teams import teammate
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 KEY = "orders-export"
 FAULT, OTHER = "v1:aaaa", "v1:bbbb"
 
@@ -43,6 +43,7 @@ def counts(by: str, *queues: str) -> dict[str, int]:
     return {str(group.value): group.count for group in groups.groups_of(KINDS[by], queues).found}
 
 
+@pytest.mark.both_databases
 def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_its_letters(root: User) -> None:
     activation = "00000000-0000-0000-0000-000000000007"
     died(1, activation_uuid=activation)
@@ -67,6 +68,7 @@ def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_i
             assert {group.first, group.last} <= set(rows.values_list("pk", flat=True))
 
 
+@pytest.mark.both_databases
 def test_the_largest_group_is_first_and_the_latest_day(root: User) -> None:
     for number in range(6):
         died(number, OTHER if number % 3 else FAULT, seen_at=letters.AT + timedelta(days=number))
@@ -78,6 +80,7 @@ def test_the_largest_group_is_first_and_the_latest_day(root: User) -> None:
     assert [group.value for group in by_day] == sorted((group.value for group in by_day), reverse=True)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("by", list(KINDS))
 @pytest.mark.parametrize("patient", [True, False])
 def test_what_is_too_many_to_count_is_told_about(monkeypatch: pytest.MonkeyPatch, by: str, patient: bool) -> None:
@@ -93,6 +96,7 @@ def test_what_is_too_many_to_count_is_told_about(monkeypatch: pytest.MonkeyPatch
     assert first.words.startswith("about 15") and 140 <= first.count <= 160
 
 
+@pytest.mark.both_databases
 def test_a_group_within_the_bound_is_counted_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         died(number)
@@ -101,6 +105,7 @@ def test_a_group_within_the_bound_is_counted_exactly(monkeypatch: pytest.MonkeyP
     assert groups.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found[0].words == "50"
 
 
+@pytest.mark.both_databases
 def test_of_too_many_groups_those_of_the_latest_letters_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "MOST", 5)
     monkeypatch.setattr(counting, "LATEST", 4)
@@ -117,6 +122,7 @@ def test_of_too_many_groups_those_of_the_latest_letters_are_shown(monkeypatch: p
     assert len(shown.found) <= 3
 
 
+@pytest.mark.both_databases
 def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(setting: LaunchSetting, root: User) -> None:
     back = [died(number, key=setting.key, agent_version="2.4.1") for number in range(3)]
     job = letters.given_back(setting, *back)
@@ -137,6 +143,7 @@ def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(setting: La
     assert [taking.by_name for taking in facts.takings] == ["ann"]
 
 
+@pytest.mark.both_databases
 def test_replays_are_told_of_the_latest_letters_that_were_given_back(
     setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +169,7 @@ def test_the_example_of_a_group_is_masked(setting: LaunchSetting) -> None:
     assert "4111" not in seen.body and "card" in seen.body
 
 
+@pytest.mark.both_databases
 def test_more_groups_and_letters_take_no_more_questions(setting: LaunchSetting) -> None:
     def questions() -> int:
         with CaptureQueriesContext(
@@ -259,6 +267,7 @@ def test_what_of_a_filter_does_not_hold_is_said_in_the_words_of_its_form(world: 
     assert told.strip() == "Time: last 24 hours ; State: every state ; Words in body or properties: pear ."
 
 
+@pytest.mark.both_databases
 def test_all_settings_are_seen_in_groups(world: World) -> None:
     client = signed_in(world, "viewer")
 
@@ -283,6 +292,7 @@ def test_hostile_texts_of_a_group_are_text(world: World) -> None:
     assert "<script>alert" not in html and "<b>\u202e" not in html and "<i>" not in html
 
 
+@pytest.mark.both_databases
 def test_a_teammate_sees_groups_of_the_pool_only(groups: None, setting: LaunchSetting, pool: Pool) -> None:
     hidden = make_setting(Pool.objects.create(name="elsewhere"), "hidden")
     died(1, key=setting.key, exception_type="shop.Mine")
@@ -309,6 +319,7 @@ def test_an_outsider_sees_no_group(world: World) -> None:
 # -- REST -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 def test_rest_tells_groups_with_the_filter_of_each(root: User) -> None:
     died(1)
     died(2, OTHER)

@@ -23,7 +23,7 @@ from tests.web import letters, reports
 from tests.web.pages import broker_answers, broker_figures
 from tests.web.test_pages_edit_letter import fields
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 LINE = '{"body": {"text": "{\\"sum\\": 1}"}, "message": {"properties": [{"name": "n", "type": "short", "value": 3}]}}'
 MAY = ("dlq.view_deadletter", "dlq.import_letters")
@@ -180,6 +180,7 @@ def test_a_bad_file_says_which_lines_and_keeps_the_text(client: Client, broker: 
     assert "./ma manage dlq import" in large.content.decode()
 
 
+@pytest.mark.both_databases
 def test_after_a_broken_import_the_same_one_sends_the_rest_only(broker: Broker, orders: LaunchSetting) -> None:
     by, lines = api(*MAY), "\n".join(LINE for _ in range(250))
     assert post(by, lines).json()["sent"] is False and not broker.sent, "looking is what it does unless told"

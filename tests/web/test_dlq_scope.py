@@ -22,7 +22,7 @@ from dlq.replay.scopes import frozen
 from dlq.replay.steps import run_step
 from tests.web import letters, reports
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db, pytest.mark.usefixtures("sent")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 
 
 @pytest.fixture
@@ -60,6 +60,7 @@ def test_the_same_over_rest(orders: LaunchSetting, root: User) -> None:
     assert not ReplayJob.objects.exists()
 
 
+@pytest.mark.both_databases
 def test_the_last_hour_is_the_one_before_the_question(orders: LaunchSetting, root: User) -> None:
     letter = letters.dead("orders", 10)
     DeadLetter.objects.filter(pk=letter.pk).update(seen_at=timezone.now() - timedelta(minutes=50))
@@ -71,6 +72,7 @@ def test_the_last_hour_is_the_one_before_the_question(orders: LaunchSetting, roo
     assert list(frozen(job)) == [letter]
 
 
+@pytest.mark.both_databases
 def test_the_first_total_leaves_out_what_is_left_out(orders: LaunchSetting, root: User) -> None:
     for number in range(5):
         letters.dead("orders", number)
@@ -80,6 +82,7 @@ def test_the_first_total_leaves_out_what_is_left_out(orders: LaunchSetting, root
     assert asked(orders, root, "", scope=Scope.ALL).total == 5
 
 
+@pytest.mark.both_databases
 def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(orders: LaunchSetting, root: User) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
@@ -88,6 +91,7 @@ def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(orders: Laun
     assert (job.total, job.planned_at is None) == (0, False)
 
 
+@pytest.mark.both_databases
 def test_a_filter_that_finds_no_queue_finds_nothing_for_who_sees_some(orders: LaunchSetting) -> None:
     letters.dead("orders", 10)
     client = APIClient()
@@ -113,6 +117,7 @@ def test_the_slowest_rate_is_kept_to() -> None:
     assert rate_allows(now, now, 1, 0.001) == now + timedelta(seconds=1000)
 
 
+@pytest.mark.both_databases
 def test_jobs_that_wait_for_one_queue_keep_no_other_from_its_turn(orders: LaunchSetting, sent: list[str]) -> None:
     other = reports.setting(key="invoices")
     waiting = {"state": JobState.PLANNED, "scope": Scope.SELECTION, "setting_key": "orders"}
@@ -124,6 +129,7 @@ def test_jobs_that_wait_for_one_queue_keep_no_other_from_its_turn(orders: Launch
     assert str(late.pk) in sent and len(sent) == 2
 
 
+@pytest.mark.both_databases
 def test_a_job_that_was_paused_on_the_way_to_its_worker_is_let_go(orders: LaunchSetting, root: User) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
@@ -134,6 +140,7 @@ def test_a_job_that_was_paused_on_the_way_to_its_worker_is_let_go(orders: Launch
     assert job.lease_until is None
 
 
+@pytest.mark.both_databases
 def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
     orders: LaunchSetting, root: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from agents.services.switching import Refused
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_setting
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 LATER = NOW + timedelta(minutes=1)
 
@@ -43,6 +43,7 @@ def keys(group: ScheduledGroup) -> list[str]:
     return list(group.members.order_by("position").values_list("setting__key", flat=True))
 
 
+@pytest.mark.both_databases
 def test_members_run_one_after_the_other_and_then_it_has_succeeded(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     for number, key in enumerate(("one", "two", "three"), start=1):
@@ -53,6 +54,7 @@ def test_members_run_one_after_the_other_and_then_it_has_succeeded(night: Schedu
     assert (passing.state, passing.ended_at) == ("succeeded", NOW + timedelta(minutes=3))
 
 
+@pytest.mark.both_databases
 def test_a_member_waits_until_every_record_of_the_one_before_is_here(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     Activation.objects.update(state="succeeded")
@@ -60,6 +62,7 @@ def test_a_member_waits_until_every_record_of_the_one_before_is_here(night: Sche
     assert begun(passing) == ["one"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("state", ["failed", "interrupted", "stopped"])
 def test_a_member_that_did_not_finish_well_fails_the_pass_and_is_named(night: ScheduledGroup, state: str) -> None:
     passing = run_group_now(night, None, NOW)
@@ -71,6 +74,7 @@ def test_a_member_that_did_not_finish_well_fails_the_pass_and_is_named(night: Sc
     assert begun(passing) == ["one", "two"]
 
 
+@pytest.mark.both_databases
 def test_tending_heals_a_kill_between_two_members(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     end(newest(), NOW, tell=False)
@@ -80,6 +84,7 @@ def test_tending_heals_a_kill_between_two_members(night: ScheduledGroup) -> None
     assert begun(passing) == ["one", "two"]
 
 
+@pytest.mark.both_databases
 def test_a_member_that_is_begun_is_never_begun_again(night: ScheduledGroup, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two that saw the member missing: the row's lock lets the second find it."""
     passing = run_group_now(night, None, NOW)
@@ -89,6 +94,7 @@ def test_a_member_that_is_begun_is_never_begun_again(night: ScheduledGroup, monk
     assert begun(passing) == ["one"]
 
 
+@pytest.mark.both_databases
 def test_a_second_pass_is_refused_while_one_runs(night: ScheduledGroup) -> None:
     run_group_now(night, None, NOW)
     with pytest.raises(Refused) as refused:
@@ -102,6 +108,7 @@ def test_a_second_pass_is_refused_while_one_runs(night: ScheduledGroup) -> None:
         assert in_words(window.reason) == "Предыдущий запуск группы ещё идёт: участник 1 из 3."
 
 
+@pytest.mark.both_databases
 def test_no_pass_begins_while_a_member_of_the_one_before_is_still_stopping(night: ScheduledGroup) -> None:
     run_group_now(night, None, NOW)
     Activation.objects.update(state="stopped")
@@ -110,6 +117,7 @@ def test_no_pass_begins_while_a_member_of_the_one_before_is_still_stopping(night
         run_group_now(night, None, LATER)
 
 
+@pytest.mark.both_databases
 def test_a_window_starts_a_pass(night: ScheduledGroup) -> None:
     schedule = scheduled(night, "", every_seconds=60)
     tick(schedule.pk, NOW + timedelta(seconds=61))
@@ -118,6 +126,7 @@ def test_a_window_starts_a_pass(night: ScheduledGroup) -> None:
     assert begun(window.group_activation) == ["one"]
 
 
+@pytest.mark.both_databases
 def test_a_setting_that_is_gone_fails_the_pass(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     night.members.filter(setting__key="two").delete()
@@ -127,12 +136,14 @@ def test_a_setting_that_is_gone_fails_the_pass(night: ScheduledGroup) -> None:
     assert passing.state == "failed" and "two" in passing.reason
 
 
+@pytest.mark.both_databases
 def test_enabling_enables_all_members_and_starts_none(night: ScheduledGroup) -> None:
     assert night.enabled
     assert LaunchSetting.objects.filter(enabled=True).count() == 3
     assert not Activation.objects.exists()
 
 
+@pytest.mark.both_databases
 def test_enabling_is_all_or_nothing(pool: Pool) -> None:
     group = group_of(delayed(pool, "one"), delayed(pool, "two", provision_state="failed"))
     with pytest.raises(Refused, match="two") as refused:
@@ -143,6 +154,7 @@ def test_enabling_is_all_or_nothing(pool: Pool) -> None:
         enable_group(ScheduledGroup.objects.create(name="empty"), None, NOW)
 
 
+@pytest.mark.both_databases
 def test_disabling_stops_the_member_that_runs_and_starts_no_other(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     assert disable_group(night, None, "night shift", LATER)
@@ -155,6 +167,7 @@ def test_disabling_stops_the_member_that_runs_and_starts_no_other(night: Schedul
     assert begun(passing) == ["one"]
 
 
+@pytest.mark.both_databases
 def test_disabling_a_member_disables_the_group(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     assert disable_setting(LaunchSetting.objects.get(key="three"), None, "disk full", LATER)
@@ -164,6 +177,7 @@ def test_disabling_a_member_disables_the_group(night: ScheduledGroup) -> None:
     assert not LaunchSetting.objects.filter(enabled=True).exists()
 
 
+@pytest.mark.both_databases
 def test_a_tripped_member_fails_the_pass_and_disables_the_group(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     disable_group(night, None, "breaker", LATER, tripped=LaunchSetting.objects.get(key="one"))
@@ -172,6 +186,7 @@ def test_a_tripped_member_fails_the_pass_and_disables_the_group(night: Scheduled
     assert Activation.objects.get().state == "interrupted"
 
 
+@pytest.mark.both_databases
 def test_a_member_is_not_enabled_alone(pool: Pool) -> None:
     member = delayed(pool, "one")
     group_of(member)
@@ -181,6 +196,7 @@ def test_a_member_is_not_enabled_alone(pool: Pool) -> None:
     assert not LaunchSetting.objects.filter(enabled=True).exists()
 
 
+@pytest.mark.both_databases
 def test_a_member_has_no_schedule_of_its_own(pool: Pool) -> None:
     member = delayed(pool, "one")
     group_of(member)
@@ -188,6 +204,7 @@ def test_a_member_has_no_schedule_of_its_own(pool: Pool) -> None:
         scheduled(LaunchSetting.objects.get(pk=member.pk))
 
 
+@pytest.mark.both_databases
 def test_members_are_reordered_and_a_running_pass_keeps_its_plan(night: ScheduledGroup) -> None:
     passing = run_group_now(night, None, NOW)
     reorder(night, ["three", "one", "two"], None, NOW)
@@ -205,6 +222,7 @@ def test_an_order_names_each_member_once(night: ScheduledGroup, order: list[str]
     assert keys(night) == ["one", "two", "three"]
 
 
+@pytest.mark.both_databases
 def test_members_come_and_go(pool: Pool) -> None:
     group = group_of(*[delayed(pool, key) for key in ("one", "two", "three")])
     delayed(pool, "four")
@@ -239,12 +257,14 @@ def test_each_wrong_member_is_refused_with_its_reason(pool: Pool, asked: list[st
     assert refused.value.messages[0]
 
 
+@pytest.mark.both_databases
 def test_members_come_and_go_only_while_the_group_is_disabled(night: ScheduledGroup, pool: Pool) -> None:
     delayed(pool, "four")
     with pytest.raises(ValidationError, match="disable the group"):
         save_members(night, ["one", "two", "three", "four"], None, NOW)
 
 
+@pytest.mark.both_databases
 def test_a_group_is_deleted_once_it_is_disabled(night: ScheduledGroup) -> None:
     scheduled(night)
     with pytest.raises(Refused) as refused:

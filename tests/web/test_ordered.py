@@ -20,8 +20,6 @@ from contract.outcomes import AfterLast
 from failures.models import FailureProtocol, RecoveredMessage
 from tests.web.rows import api_client, make_alive, make_setting
 
-pytestmark = pytest.mark.both_databases
-
 FIELDS = {"ordered": True, "concurrency": 1, "mode": "AUTO", "blocked_seconds": 2.0}
 
 
@@ -90,6 +88,7 @@ def test_servers_learn_of_the_order(ordered: LaunchSetting, server: Server) -> N
     assert (run.ordered, run.blocked_seconds, run.retries_asked, run.after_last) == (True, 2.0, 0, AfterLast.STAY)
 
 
+@pytest.mark.both_databases
 def test_the_attempts_of_what_blocks_are_known_from_its_protocols(ordered: LaunchSetting, server: Server) -> None:
     """Though no server died: the broker counts none of them."""
     now = timezone.now()
@@ -106,6 +105,7 @@ def test_the_attempts_of_what_blocks_are_known_from_its_protocols(ordered: Launc
     assert told(server).known_attempts == {}
 
 
+@pytest.mark.both_databases
 def test_a_person_asks_for_another_attempt(operator: User, ordered: LaunchSetting, server: Server) -> None:
     client = api_client(operator)
     assert client.post("/api/v1/settings/row/retry/").status_code == 204

@@ -12,7 +12,7 @@ from failures.models import PipelineRun
 from tests.web.insight_rows import found, run_row
 from tests.web.pipeline import use
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 RUNS = "/api/v1/pipeline-runs/"
 
@@ -38,6 +38,7 @@ def test_who_may_look_begin_and_cancel(viewer: User, operator: User, outsider: U
     assert of(operator).post(f"{RUNS}{run.pk}/cancel/").data["cancel_asked_by"] == "operator"
 
 
+@pytest.mark.both_databases
 def test_a_run_is_begun_once_and_cancelled(operator: User) -> None:
     answer = of(operator).post(RUNS, {"jobs": ["odd_servers"], "since": "2026-11-01T00:00:00Z"}, format="json")
     assert answer.status_code == 201 and answer.data["state"] == "waiting" and answer.data["by"] == "operator"
@@ -63,6 +64,7 @@ def test_switched_off_it_is_refused_with_the_reason(operator: User, settings: An
     assert (answer.status_code, answer.json()["error"]) == (409, "off")
 
 
+@pytest.mark.both_databases
 def test_every_table_is_told_with_its_age_and_its_rows(viewer: User) -> None:
     run, client = found("orders"), of(viewer)
     told = {row["name"]: row for row in client.get("/api/v1/insights/").json()}

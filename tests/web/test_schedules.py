@@ -18,7 +18,7 @@ from ma_site.celery import app
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 # NOW is 2026-03-01 12:00 UTC; the next 02:30 in Berlin is 01:30 UTC of the day after.
 DUE = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)
@@ -30,6 +30,7 @@ def windows(schedule: Schedule) -> list[tuple[datetime, str, str]]:
     return list(Window.objects.filter(schedule=schedule).order_by("due_at").values_list("due_at", "result", "reason"))
 
 
+@pytest.mark.both_databases
 def test_a_due_window_starts_one_activation_however_often_it_ticks(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     assert not tick(schedule.pk, DUE - timedelta(seconds=1))
@@ -41,12 +42,14 @@ def test_a_due_window_starts_one_activation_however_often_it_ticks(pool: Pool) -
     assert (activation.trigger, activation.started_by, activation.setting.key) == (Trigger.SCHEDULE, None, "nightly")
 
 
+@pytest.mark.both_databases
 def test_tending_alone_finds_the_window_when_beat_never_wakes(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     assert tend_schedules(SOON) == 1
     assert windows(schedule) == [(DUE, "started", "")]
 
 
+@pytest.mark.both_databases
 def test_a_window_while_the_activation_before_still_runs_is_skipped(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     tick(schedule.pk, SOON)
@@ -59,6 +62,7 @@ def test_a_window_while_the_activation_before_still_runs_is_skipped(pool: Pool) 
     assert [result for _due, result, _reason in windows(schedule)] == ["started", "skipped", "started"]
 
 
+@pytest.mark.both_databases
 def test_nothing_is_decided_while_it_is_disabled_and_enabling_starts_nothing_of_before(pool: Pool) -> None:
     setting = delayed(pool)
     schedule = scheduled(setting)
@@ -71,6 +75,7 @@ def test_nothing_is_decided_while_it_is_disabled_and_enabling_starts_nothing_of_
     assert windows(schedule) == [(DUE + DAY, "started", "")]
 
 
+@pytest.mark.both_databases
 def test_after_days_away_missed_windows_are_skipped_each_with_a_row(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     tick(schedule.pk, SOON + 2 * DAY + timedelta(hours=1))
@@ -79,6 +84,7 @@ def test_after_days_away_missed_windows_are_skipped_each_with_a_row(pool: Pool) 
     assert not Activation.objects.exists()
 
 
+@pytest.mark.both_databases
 def test_after_days_away_missed_windows_run_once_where_that_was_chosen(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)), missed=Missed.ONCE)
     tick(schedule.pk, SOON + 2 * DAY + timedelta(hours=1))
@@ -87,6 +93,7 @@ def test_after_days_away_missed_windows_run_once_where_that_was_chosen(pool: Poo
     assert Window.objects.get(result="started").reason
 
 
+@pytest.mark.both_databases
 def test_a_year_away_leaves_one_row_that_says_how_many(pool: Pool) -> None:
     minutely = scheduled(enabled(delayed(pool)), "* * * * *")
     tick(minutely.pk, NOW + timedelta(days=365))
@@ -98,12 +105,14 @@ def test_a_year_away_leaves_one_row_that_says_how_many(pool: Pool) -> None:
     assert Window.objects.get(result="started").due_at == NOW + timedelta(days=365)
 
 
+@pytest.mark.both_databases
 def test_a_short_absence_starts_the_newest_window_that_is_on_time(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)), "", every_seconds=60)
     tick(schedule.pk, NOW + timedelta(minutes=3, seconds=1))
     assert [result for _due, result, _reason in windows(schedule)] == ["skipped", "skipped", "started"]
 
 
+@pytest.mark.both_databases
 def test_what_fails_halfway_is_decided_by_the_next_tick(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = scheduled(enabled(delayed(pool)))
 
@@ -118,6 +127,7 @@ def test_what_fails_halfway_is_decided_by_the_next_tick(pool: Pool, monkeypatch:
     assert windows(schedule) == [(DUE, "started", "")]
 
 
+@pytest.mark.both_databases
 def test_a_changed_schedule_starts_nothing_of_before_the_change(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     schedule.crontab = "0 10 * * *"
@@ -127,6 +137,7 @@ def test_a_changed_schedule_starts_nothing_of_before_the_change(pool: Pool) -> N
     assert StateChange.objects.get(what="schedule", old__gt="").new == "0 10 * * * Europe/Berlin, skip"
 
 
+@pytest.mark.both_databases
 def test_a_schedule_that_is_saved_unchanged_loses_no_window(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     again = Schedule(pk=schedule.pk, setting=schedule.setting, crontab="30  2 * * *", time_zone="Europe/Berlin")
@@ -136,6 +147,7 @@ def test_a_schedule_that_is_saved_unchanged_loses_no_window(pool: Pool) -> None:
     assert PeriodicTask.objects.filter(task="agents.tick", enabled=True).count() == 1
 
 
+@pytest.mark.both_databases
 def test_beat_wakes_in_step_with_the_schedule_and_its_owner(pool: Pool) -> None:
     setting = delayed(pool)
     schedule = scheduled(setting)
@@ -173,6 +185,7 @@ def test_beat_wakes_more_often_where_celery_cannot_say_it(pool: Pool, crontab: s
     assert task.schedule.is_due(timezone.now())
 
 
+@pytest.mark.both_databases
 def test_the_wake_up_of_a_schedule_that_went_with_its_setting_goes_too(pool: Pool) -> None:
     schedule = scheduled(delayed(pool))
     pk = schedule.pk
@@ -219,6 +232,7 @@ def test_the_next_windows_are_known(pool: Pool) -> None:
     assert upcoming(scheduled(delayed(pool)), NOW) == [DUE, DUE + DAY, DUE + 2 * DAY]
 
 
+@pytest.mark.both_databases
 def test_beat_takes_up_the_wake_ups_of_what_is_enabled(pool: Pool) -> None:
     """Within two hours of its time: it leaves the others out until then."""
     on, off = (scheduled(owner, "*/5 * * * *") for owner in (enabled(delayed(pool, "on")), delayed(pool, "off")))
@@ -228,6 +242,7 @@ def test_beat_takes_up_the_wake_ups_of_what_is_enabled(pool: Pool) -> None:
     assert (entry.task, entry.args, entry.options["expires"]) == ("agents.tick", [on.pk], 60)
 
 
+@pytest.mark.both_databases
 def test_old_windows_are_forgotten_and_what_they_started_stays(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     tick(schedule.pk, SOON)
