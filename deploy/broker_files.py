@@ -37,7 +37,7 @@ def write(instance: Path, ports: BrokerPorts, passwords: Mapping[str, str]) -> N
     secret_files.write(etc / "artemis-roles.properties", "".join(f"{user} = {user}\n" for user in passwords))
     secret_files.write(etc / "log4j2.properties", (TEMPLATES / "log4j2.properties").read_text("utf-8"))
     profile = etc / "artemis.profile"
-    profile.write_text(_with_heap(profile.read_text("utf-8")), "utf-8")
+    secret_files.write(profile, _with_heap(profile.read_text("utf-8")))
 
 
 def broker_xml(ports: BrokerPorts, journal_buffer_timeout: str, cluster_password: str) -> str:

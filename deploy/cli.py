@@ -45,9 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ma: {what}. Run ma as the user who owns the data folder, or name another in MA_DATA.", file=sys.stderr)
         return 1
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        return _report_full_disk(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return _report_full_disk(error)
+        if error.errno in (errno.EIO, errno.EROFS):
+            print(f"ma: the disk fails: {error}. Look into the system's log (dmesg).", file=sys.stderr)
+            return 1
+        raise
     except KeyboardInterrupt:
         return 130
 

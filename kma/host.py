@@ -77,6 +77,7 @@ class Host:
         self._reporter = Reporter(self._report_client, self._spool, config.server)
         self._desired_path = config.data / "desired.json"
         self._desired_version = ""
+        self._desired_problem = ""
         self._pause = Pause(longest=_LONGEST_SILENCE)
         self._next_heartbeat = 0.0
         self._ma_problem = ""
@@ -182,12 +183,25 @@ class Host:
             return
         if wish is not None:
             # On disk before it has an effect: after a kill this process knows what it had begun.
-            desired.store(self._desired_path, wish)
+            if not self._store(wish):
+                self._keeper.pass_on(reply.answers)
+                return  # no lease goes on: its run may not be wanted any more
             self._take(wish)
             self._keeper.step()
         self._keeper.pass_on(reply.answers)
         # After the wish: a run that is not wanted any more must not begin because its lease goes on.
         self._keeper.answered(sent_ns)
+
+    def _store(self, wish: DesiredState) -> bool:
+        """The MA sends it again with each heartbeat until it is here."""
+        before, self._desired_problem = self._desired_problem, ""
+        try:
+            desired.store(self._desired_path, wish)
+        except OSError as error:
+            self._desired_problem = f"What the MA wants cannot be stored in {self._desired_path}, nor begin: {error}"
+            if before != self._desired_problem:
+                self._log.error("desired state cannot be stored", error=str(error))
+        return not self._desired_problem
 
     def _take(self, state: DesiredState) -> None:
         self._desired_version = state.version
@@ -215,6 +229,7 @@ class Host:
             self._reporter.slow_link,
             refused if aside else "",
             self._spool.problem,
+            self._desired_problem,
         )
         return tuple(problem for problem in found if problem)
 

@@ -95,10 +95,11 @@ class Journal:
         try:
             # Real blocks now: writing to a hole of a mapped file on a full disk would kill this process (SIGBUS).
             os.posix_fallocate(file, 0, size)
+            journal = cls(file, size)
         except OSError:
             os.close(file)
+            path.unlink()  # or each try on a full disk leaves one, with the blocks that it got
             raise
-        journal = cls(file, size)
         journal._map[_JSON_AT : _JSON_AT + len(text)] = text
         _HEAD.pack_into(journal._map, 0, _MAGIC, slots, len(text), 0)
         return journal

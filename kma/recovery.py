@@ -42,8 +42,12 @@ def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
     log = logger(journal=path.name)
     try:
         journal = Journal.open(path)
-    except (JournalDamaged, OSError) as error:
-        # Cut short by a full disk or a power cut: nothing can be known from it.
+    except OSError as error:
+        # Of the disk or of this process, not of the file: what it knows is told at a later start.
+        log.error("journal cannot be opened; it is kept for the next start", error=str(error))
+        return 0
+    except JournalDamaged as error:
+        # Cut short by a power cut: nothing can be known from it.
         log.error("journal cannot be read", error=str(error))
         path.rename(path.with_suffix(f".damaged-{time.time_ns()}"))
         return 0

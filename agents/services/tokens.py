@@ -21,11 +21,15 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def new_server_secret() -> str:
+    return SERVER_PREFIX + secrets.token_urlsafe(32)
+
+
 @transaction.atomic
-def issue_server_token(server: Server, *, now: datetime) -> str:
-    """A new secret for the server's KMA. The newest one before it stays valid, older ones are revoked."""
+def issue_server_token(server: Server, *, now: datetime, secret: str = "") -> str:
+    """A new secret for the server's KMA, or this one. The newest one before it stays valid, older ones are revoked."""
     Server.objects.select_for_update().get(pk=server.pk)
-    secret = SERVER_PREFIX + secrets.token_urlsafe(32)
+    secret = secret or new_server_secret()
     valid = ServerToken.objects.filter(server=server, revoked_at=None).order_by("-created_at", "-pk")
     outdated = [token.pk for token in valid[VALID_AT_A_TIME - 1 :]]
     ServerToken.objects.filter(pk__in=outdated).update(revoked_at=now)

@@ -57,6 +57,17 @@ def test_create_server_writes_a_token_file_that_only_its_owner_reads(db: None, t
     assert Server.objects.count() == 1
 
 
+def test_a_token_that_cannot_be_written_ends_no_other(db: None, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    run("create_server", "srv-7", "--token-file", str(file))
+    used = file.read_text().strip()
+    (tmp_path / "token.new").mkdir()
+    for _ in range(3):
+        with pytest.raises(CommandError, match="cannot be written.*No token was issued"):
+            run("create_server", "srv-7", "--token-file", str(file))
+    assert tokens.find_server_token(used, now=NOW) is not None
+
+
 def test_create_server_says_what_it_did_to_a_server_that_existed(db: None, capsys: pytest.CaptureFixture[str]) -> None:
     told = []
     for _ in range(3):
@@ -134,6 +145,15 @@ def test_a_demo_that_people_have_narrowed_starts_without_what_they_forbid(
 
     run("create_demo", "--servers", "srv-1")
     assert not LaunchSetting.objects.get(key="orders").enabled
+
+
+def test_a_first_password_that_cannot_be_written_makes_no_account(
+    house_broker: ArtemisService, db: None, tmp_path: Path
+) -> None:
+    (tmp_path / "first.new").mkdir()
+    with pytest.raises(CommandError, match="first password cannot be written"):
+        run("create_demo", "--servers", "srv-1", "--password-file", str(tmp_path / "first"))
+    assert not User.objects.filter(is_superuser=True).exists() and not (tmp_path / "first").exists()
 
 
 def test_the_first_password_is_shown_until_somebody_changes_it(

@@ -1,6 +1,5 @@
 """manage.py create_server NAME: the server of a KMA and a new token for it."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from agents.models import Server, ServerToken
-from agents.services.tokens import issue_server_token
+from agents.services.secret_files import write_draft
+from agents.services.tokens import issue_server_token, new_server_secret
 
 
 class Command(BaseCommand):
@@ -23,17 +23,27 @@ class Command(BaseCommand):
         server, existed = _server(options["name"])
         path: Path | None = options["token_file"]
         before = _valid(server)
-        secret = issue_server_token(server, now=timezone.now())
+        secret = new_server_secret()
+        # Before the token is valid: one that is in no file would end an older one, which a KMA may use.
+        draft = _draft(path, secret) if path else None
+        issue_server_token(server, now=timezone.now(), secret=secret)
         if existed:
             self.stderr.write(_told(server, before))
-        if path is None:
+        if path is None or draft is None:
             self.stdout.write(secret)
             return
         try:
-            write_secret(path, secret)
+            draft.replace(path)
         except OSError as error:
-            raise CommandError(f"The token file cannot be written: {error}") from error
+            raise CommandError(f"The token file cannot be written: {error}. The new token is in {draft}.") from error
         self.stdout.write(f"{server.name}: token written to {path}")
+
+
+def _draft(path: Path, secret: str) -> Path:
+    try:
+        return write_draft(path, secret)
+    except OSError as error:
+        raise CommandError(f"The token file cannot be written: {error}. No token was issued.") from error
 
 
 def _valid(server: Server) -> int:
@@ -61,13 +71,3 @@ def _server(name: str) -> tuple[Server, bool]:
             raise CommandError(f"{name!r} is not a server name: {' '.join(error.messages)}") from error
         server.save()
     return server, existed
-
-
-def write_secret(path: Path, secret: str) -> None:
-    """Whole or not at all, and never readable by others in between."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(f"{secret}\n")
-    new.replace(path)

@@ -1,6 +1,5 @@
 """manage.py create_demo: a pool, destinations, enabled settings, a scheduled group, roles and an administrator."""
 
-import os
 import secrets
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from agents.services.demo import MEMBERS, make_demo_group, make_demo_rows
 from agents.services.groups import enable_group
 from agents.services.provisioning import provision_all
 from agents.services.roles import make_groups
+from agents.services.secret_files import write_draft
 from agents.services.settings import Refused, enable_setting
 from failures.insights.readiness import is_default
 from ma_site.demo_history import make_history
@@ -103,9 +103,8 @@ def _kept(file: Path | None) -> str:
 
 
 def _keep(file: Path, password: str) -> None:
-    file.unlink(missing_ok=True)  # the rights of one that is there would stay
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as open_file:
-        open_file.write(password)
-        open_file.flush()
-        os.fsync(open_file.fileno())
+    """Half a password would be taken for a whole one by the next call."""
+    try:
+        write_draft(file, password).replace(file)
+    except OSError as error:
+        raise CommandError(f"The file of the first password cannot be written: {error}") from error

@@ -326,6 +326,19 @@ def test_half_a_desired_state_on_disk_is_as_none(server: Server, ma: FakeMa) -> 
     server.until("running")
 
 
+def test_a_wish_that_finds_no_room_is_a_problem_to_show_until_it_does(server: Server, ma: FakeMa) -> None:
+    in_the_way = server.config.data / "desired.new"
+    in_the_way.mkdir(parents=True)
+    ma.want(wanted())
+    server.start()
+    eventually(lambda: any("desired.json" in each for each in ma.last.get("problems", ())), "the problem")
+    assert server.report() == {}, "nothing begins that a restart would not know"
+
+    in_the_way.rmdir()
+    server.until("running")
+    eventually(lambda: ma.last["problems"] == [], "the end of the problem")
+
+
 def test_a_disk_that_is_full_is_told_and_no_run_takes_messages_until_it_takes_records(
     server: Server, ma: FakeMa
 ) -> None:

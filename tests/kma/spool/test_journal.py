@@ -1,5 +1,6 @@
 """The journal of starts, read after real kills."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -137,6 +138,24 @@ def test_a_damaged_journal_is_put_aside_and_stops_nothing(shelf: Shelf) -> None:
     assert len(list(shelf.folder.glob("*.damaged-*"))) == 2
     with pytest.raises(JournalDamaged):
         Journal.open(next(shelf.folder.glob("zeros.damaged-*")))
+
+
+def test_a_journal_that_cannot_be_opened_now_is_kept_and_told_at_the_next_start(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = shelf.journal()
+    journal.claim(0, RECORD, 1, 0, 1, message("x", identity="ID:1"))
+    journal.begin(0, 1)
+    journal.close()
+
+    def fails(path: Path) -> Journal:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "open", fails)
+        assert shelf.recover() == 0 and shelf.contents() == []
+    assert shelf.recover() == 1
+    assert len(shelf.contents()) == 1 and list(shelf.folder.glob("*journal*")) == []
 
 
 def test_a_message_that_was_taken_back_is_never_begun(shelf: Shelf) -> None:
