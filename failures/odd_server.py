@@ -37,10 +37,10 @@ def oddity(handled: Mapping[str, int], failed: Mapping[str, int]) -> Oddity | No
     tried = {name: made for name, made in attempts.items() if made >= ENOUGH_ATTEMPTS}
     if len(tried) < 2 or sum(failed.values()) < ENOUGH_FAILURES:
         return None
-    failing = [name for name, count in failed.items() if count]
-    if len(failing) == 1 and failing[0] in tried:
-        return Oddity(Where.ONE, failing[0], len(tried))
+    failing = {name for name, count in failed.items() if count}
+    if len(failing) == 1 and failing <= tried.keys():
+        return Oddity(Where.ONE, failing.pop(), len(tried))
     rates = [failed.get(name, 0) / made for name, made in tried.items()]
-    if min(rates) > 0 and max(rates) <= ALIKE * min(rates):
+    if 0 < max(rates) <= ALIKE * min(rates):
         return Oddity(Where.ALL, "", len(tried))
     return None

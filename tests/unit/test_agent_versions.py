@@ -68,6 +68,21 @@ def test_other_versions_are_ordered_by_their_numbers(older: str, newer: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("spelled", "stage"), [("alpha", "a"), ("beta", "b"), ("c", "rc"), ("pre", "rc"), ("preview", "rc"), ("rc", "rc")]
+)
+def test_a_stage_may_be_spelled_in_several_ways(spelled: str, stage: str) -> None:
+    assert version_key(f"1.0{spelled}2") == version_key(f"1.0{stage}2") < version_key("1.0")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["a", "alpha", "b", "beta", "c", "rc", "cr", "pre", "preview", "dev", "m", "milestone", "nightly", "snapshot"],
+)
+def test_what_is_called_early_comes_before_its_release(word: str) -> None:
+    assert is_older(f"2.0 {word} x", "2.0") and is_older("1.9", f"2.0 {word} x")
+
+
+@pytest.mark.parametrize(
     ("version", "than"),
     [
         ("", "2.0"),

@@ -82,6 +82,11 @@ def test_everything_that_failed_in_either_is_there_once(
         ({"a": 500, "b": 500}, {"a": 9, "b": 0}, Oddity(Where.ONE, "a", 2)),
         ({"a": 0, "b": 500}, {"a": 30}, Oddity(Where.ONE, "a", 2)),
         ({"a": 500, "b": 500}, {"a": 9, "b": 12}, Oddity(Where.ALL, "", 2)),
+        ({"a": 100, "b": 900}, {"a": 10, "b": 90}, Oddity(Where.ALL, "", 2)),
+        ({"b": 500}, {"a": 20}, Oddity(Where.ONE, "a", 2)),
+        ({"b": 500}, {"a": 19}, None),
+        ({"a": 3, "b": 500, "c": 500}, {"a": 9}, None),
+        ({"a": 500, "b": 500}, {"c": 6, "d": 6}, None),
         ({"a": 500, "b": 20}, {"a": 5}, Oddity(Where.ONE, "a", 2)),
         ({"a": 500, "b": 19}, {"a": 5}, None),
         # At most three times as often on one server as on another.

@@ -53,6 +53,25 @@ def test_patience_without_more_words_has_no_limit_and_takes_nothing_later() -> N
     assert Patience(PATIENCE.idle, PATIENCE.wait, longest=timedelta(), later=False) == PATIENCE
 
 
+def test_each_time_begins_with_the_look_that_sees_its_reason() -> None:
+    later = START + timedelta(seconds=2)
+    assert follow(BUSY, Progress(), START) == Progress(None, None, added=30)
+    assert follow(DELAYED, Progress(added=30), START) == Progress(None, START, added=30)
+    assert follow(EMPTY, Progress(None, START, added=30), later) == Progress(later, None, added=30)
+    assert follow(DELAYED, Progress(START, None, added=30), later) == Progress(None, later, added=30)
+
+
+def test_it_is_done_at_the_end_of_its_patience_and_not_without_a_beginning() -> None:
+    for look, progress, patience in (
+        (EMPTY, Progress(idle_since=START), PATIENCE.idle),
+        (DELAYED, Progress(delayed_since=START), PATIENCE.wait),
+    ):
+        end = START + patience
+        assert verdict(look, progress, PATIENCE, end - timedelta(milliseconds=1)) is None
+        assert verdict(look, progress, PATIENCE, end) is not None
+        assert verdict(look, Progress(), PATIENCE, end) is None
+
+
 def test_empty_for_the_idle_time_is_drained() -> None:
     assert watch(EMPTY, EMPTY, EMPTY, EMPTY) == [None, None, None, "drained"]
 

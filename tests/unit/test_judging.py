@@ -25,6 +25,10 @@ def test_a_difference_is_acted_upon_when_it_is_seen_twice_the_same() -> None:
     assert judge(known, 9, 5, feed_empty=True, now=later) == Judged(later, LATELY, walk=False)
 
 
+def test_what_was_counted_while_the_feed_held_letters_was_not_seen() -> None:
+    assert judge(Known(7, 5, None, LATELY), 7, 5, feed_empty=True, now=NOW) == Judged(NOW, LATELY, walk=False)
+
+
 def test_a_difference_says_nothing_while_the_feed_holds_letters() -> None:
     known = Known(7, 5, LATELY, None)
     assert judge(known, 7, 5, feed_empty=False, now=NOW) == Judged(None, None, walk=False)
