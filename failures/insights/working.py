@@ -32,7 +32,6 @@ def work(run: UUID) -> PipelineRun | None:
     if hold is None:
         return None
     folder = RunFolder(hold.run)
-    folder.make()
     with hold:
         try:
             _work(hold, folder)
@@ -61,6 +60,7 @@ def _end(hold: Hold, state: PipelineState, problem: str) -> None:
 
 
 def _work(hold: Hold, folder: RunFolder) -> None:
+    folder.make()
     plan = plan_of(hold.run, folder, timezone.now())
     submitted = submit(hold, folder)
     report = read_report(folder.report, hold.run)

@@ -1,5 +1,6 @@
 """A run of the pipeline from its row to its results, with a stand-in for Spark."""
 
+import errno
 import json
 import threading
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from failures.insights import holding, processes, submitting, working
+from failures.insights import holding, planning, processes, submitting, working
 from failures.insights.asking import RunRefused, ask, cancel
 from failures.insights.places import RunFolder, tail_of_log
 from failures.insights.working import work
@@ -101,6 +102,18 @@ def test_a_run_that_fails_says_why_and_changes_no_result(settings: Any, tmp_path
     assert run.state == "failed" and says in run.problem
     assert trends() == [(9, 5), (10, 7)]
     assert {row.run_id for row in BreakerBacktest.objects.all()} == {before.pk}
+
+
+@pytest.mark.parametrize("step", [(RunFolder, "make"), (planning, "_write"), (submitting, "_ship")])
+def test_a_run_that_finds_no_room_for_a_file_says_so(monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "plan.json")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*step, full)
+        run = worked()
+    assert run.state == "failed" and "No space left on device: 'plan.json'" in run.problem
+    assert worked().state == "done"
 
 
 def test_one_job_that_fails_leaves_the_others_their_results(settings: Any, tmp_path: Path) -> None:
