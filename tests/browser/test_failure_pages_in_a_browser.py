@@ -48,9 +48,30 @@ def pages(world: World) -> dict[str, str]:
     return found
 
 
+def check_counts(site: str, world: World, browser: Browser, number: int) -> None:
+    def text(path: str) -> str:
+        browser.open(site + path)
+        return str(browser.run(DIGITS))
+
+    running = world.activations[KEY]
+    for name in SERVERS:
+        here = FailureProtocol.objects.filter(activation=running, server_name=name).count()
+        shown = text(f"/activations/{running.pk}/")
+        assert (f"{here} failure" in shown) == (here > 0), name
+    for row in Fingerprint.objects.order_by("-count")[:3]:
+        there = FailureProtocol.objects.filter(fingerprint=row.pk).count()
+        assert row.count == there > 0
+        assert f"{there} failure" in text(f"/fingerprint/?of={row.pk}")
+    assert Fingerprint.objects.exists() == (number > 0)
+    alone = "occurs on this server only" in text(f"/servers/{SERVERS[0]}/")
+    assert alone == (number == 100_000)
+
+
 @pytest.mark.parametrize("number", [0, 3, 100_000])
 def test_every_page_at_every_size(live_server: Any, world: World, opened: Callable[..., Browser], number: int) -> None:
+    """And what they count is what there is."""
     failed(world, number)
+    check_counts(live_server.url, world, opened("viewer", width=1400, height=1000), number)
     browser = opened("chief", width=1400, height=1000)
     for language in ("en", "ru"):
         folder = PICTURES / language
@@ -82,28 +103,3 @@ def test_nothing_is_cut_off_at_any_width(live_server: Any, world: World, opened:
                 said = (name, language, width)
                 assert browser.run(TOO_WIDE) <= 0, said
                 assert browser.run(BEYOND) == [], said
-
-
-@pytest.mark.parametrize("number", [0, 3, 100_000])
-def test_what_pages_count_is_what_there_is(
-    live_server: Any, world: World, opened: Callable[..., Browser], number: int
-) -> None:
-    failed(world, number)
-    browser = opened("viewer", width=1400, height=1000)
-
-    def text(path: str) -> str:
-        browser.open(live_server.url + path)
-        return str(browser.run(DIGITS))
-
-    running = world.activations[KEY]
-    for name in SERVERS:
-        here = FailureProtocol.objects.filter(activation=running, server_name=name).count()
-        shown = text(f"/activations/{running.pk}/")
-        assert (f"{here} failure" in shown) == (here > 0), name
-    for row in Fingerprint.objects.order_by("-count")[:3]:
-        there = FailureProtocol.objects.filter(fingerprint=row.pk).count()
-        assert row.count == there > 0
-        assert f"{there} failure" in text(f"/fingerprint/?of={row.pk}")
-    assert Fingerprint.objects.exists() == (number > 0)
-    alone = "occurs on this server only" in text(f"/servers/{SERVERS[0]}/")
-    assert alone == (number == 100_000)
