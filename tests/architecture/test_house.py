@@ -1,8 +1,6 @@
 """The rules of the house that no tool of its own checks."""
 
 import re
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 
@@ -36,13 +34,6 @@ READS_ENVIRONMENT = {
 def sources() -> list[Path]:
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     return [path for path in files if "migrations" not in path.parts]
-
-
-def test_imports_go_one_way() -> None:
-    program = Path(sys.executable).parent / "lint-imports"
-    done = subprocess.run([str(program)], cwd=ROOT, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_change_of_a_model_has_its_migration(db: None) -> None:

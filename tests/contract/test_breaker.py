@@ -44,15 +44,18 @@ def test_what_says_nothing_about_the_agent_neither_counts_nor_resets(outcome: Ou
     assert count(before, outcome, "whatever") == before
 
 
-@given(st.lists(st.sampled_from(["A", "B", "C", "ok", "temporary"]), max_size=60), st.integers(1, 30))
+NO_FAILURE = {"ok": Outcome.RETURNED, "temporary": Outcome.TEMPORARY, "stopped": Outcome.GIVEN_BACK}
+
+
+@given(st.lists(st.sampled_from(["A", "B", "C", *NO_FAILURE]), max_size=60), st.integers(1, 30))
 def test_counts_equal_a_look_back_over_the_whole_history(history: list[str], m: int) -> None:
-    outcomes = {"ok": Outcome.RETURNED, "temporary": Outcome.TEMPORARY}
-    counts = after(*[(outcomes.get(item, Outcome.RAISED), item) for item in history])
-    told = [item for item in history if item != "temporary"]
+    counts = after(*[(NO_FAILURE.get(item, Outcome.RAISED), item) for item in history])
+    told = [item for item in history if item not in ("temporary", "stopped")]
     tail = told[len(told) - next((i for i, item in enumerate(reversed(told)) if item == "ok"), len(told)) :]
     same = next((i for i, item in enumerate(reversed(tail)) if item != tail[-1]), len(tail))
     assert (counts.any, counts.same) == (len(tail), same)
-    assert (trips(counts, m) is not None) == (len(tail) >= m or same >= same_limit(m))
+    alike, many = same >= same_limit(m), len(tail) >= m
+    assert trips(counts, m) is (TripReason.SAME_TYPE if alike else TripReason.ANY_TYPE if many else None)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,17 @@ def test_one_more_that_gives_up_never_keeps_a_setting_on(
         assert decide(after).trips >= decide(before).trips
 
 
+@given(st.booleans(), st.booleans(), NAMES, NAMES, st.booleans())
+def test_many_is_switched_off_by_two_servers_or_by_all_there_are(
+    many: bool, trial: bool, interrupted: tuple[str, ...], others: tuple[str, ...], heard: bool
+) -> None:
+    live = tuple(name for name in others if name not in interrupted)
+    alone = bool(interrupted) and not live and heard
+    one_is_enough = bool(interrupted) and (trial or not many)
+    found = decide(Facts(many, trial, interrupted, live, heard))
+    assert found.trips is (one_is_enough or len(interrupted) >= 2 or alone)
+
+
 @pytest.mark.parametrize(
     ("other", "given_up_at", "counts"),
     [
