@@ -114,7 +114,7 @@ def was_migrated(django_db_modify_db_settings: None, migrating: ExitStack) -> bo
     settings = connection.settings_dict
     if connection.vendor == "sqlite":
         return migrated.put_file(Path(settings["TEST"]["NAME"]))
-    return migrated.put_database(_url(connection.creation._get_test_db_name()))
+    return migrated.put_database(_url(connection.creation._get_test_db_name()))  # type: ignore[attr-defined]  # a private name
 
 
 def _url(name: str) -> str:

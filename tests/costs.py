@@ -108,5 +108,5 @@ def table(where: Path) -> list[tuple[str, str, int, float, float]]:
 
 
 if __name__ == "__main__":
-    for database, tests, items, wall, cpu in table(folder()):
-        print(f"{database:11} {tests:20} {items:6} items {wall / 60:7.1f} min {cpu / 60:7.1f} min of processors")
+    for kind, tests, items, wall, cpu in table(folder()):
+        print(f"{kind:11} {tests:20} {items:6} items {wall / 60:7.1f} min {cpu / 60:7.1f} min of processors")

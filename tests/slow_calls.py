@@ -37,7 +37,7 @@ _looking = threading.local()
 def install() -> None:
     """Once per process, before Django is set up: modules take `sleep` by its name. It stays."""
     sys.addaudithook(_on_event)
-    time.sleep = _noted(time.sleep)
+    time.sleep = _noted(time.sleep)  # type: ignore[assignment]  # its parameter has no name
     watched = {socket.socket: SENDING, MemoryManagement: ASKING, MemoryPublisher: ("publish",), MemoryBrowser: BROWSING}
     for owner, names in watched.items():
         for name in names:
@@ -92,7 +92,7 @@ def _in_transaction() -> bool:
     if not apps.ready:
         return False
     opened = connections.all(initialized_only=True)
-    return any(not block._from_testcase for connection in opened for block in connection.atomic_blocks)
+    return any(not vars(block)["_from_testcase"] for connection in opened for block in connection.atomic_blocks)
 
 
 def _product_code(frame: FrameType | None) -> FrameType | None:

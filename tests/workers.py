@@ -1,6 +1,6 @@
 """Which tests share a worker of pytest-xdist, and in which order: what takes longest begins first."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +33,7 @@ def group(test: str) -> str:
 def arrange(items: list[pytest.Item], seconds: Mapping[str, float]) -> None:
     """Sorts by the seconds of the group, given for each file. An unknown file counts one for each test."""
     tests = Counter(item.nodeid.partition("::")[0] for item in items)
-    takes: Counter[str] = Counter()
+    takes: defaultdict[str, float] = defaultdict(float)
     for file, count in tests.items():
         takes[group(file)] += seconds.get(file, count)
 

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 
-class PersonTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself, untyped
+class PersonTokenScheme(OpenApiAuthenticationExtension):
     target_class = "agents.api.authentication.PersonTokenAuthentication"
     name = "personToken"
 
@@ -13,7 +13,7 @@ class PersonTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-unty
         return {"type": "http", "scheme": "bearer", "description": "ma_…, from ./ma manage create_api_token USER"}
 
 
-class ServerTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # registers itself, untyped
+class ServerTokenScheme(OpenApiAuthenticationExtension):
     target_class = "agents.api.authentication.ServerTokenAuthentication"
     name = "serverToken"
 

@@ -21,7 +21,7 @@ def flow_of(frame: bytes) -> list[object] | None:
     data.rewind()
     data.next()
     described = data.get_object()
-    assert isinstance(described, Described)
+    assert isinstance(described, Described) and isinstance(described.value, list)
     return list(described.value)
 
 

@@ -2,6 +2,7 @@
 dozen kinds, most of them of a few; with all that is counted of them."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -56,7 +57,11 @@ def failed(world: World, number: int) -> None:
     runs = {}
     for activation in (before, running):
         for name in SERVERS:
-            made = {"handled": 30_000, "state": "running" if activation == running else "finished", "epoch": 1}
+            made: dict[str, Any] = {
+                "handled": 30_000,
+                "state": "running" if activation == running else "finished",
+                "epoch": 1,
+            }
             if activation == before:
                 made["closed_at"] = now - LASTED / 2
             runs[activation.pk, name] = Run.objects.update_or_create(

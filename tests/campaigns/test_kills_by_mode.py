@@ -46,9 +46,11 @@ def _run(house: House, mode: str, seed: int) -> campaign.ModeFigures:
 def _body(n: int, effects: str, mode: str) -> list[dict[str, object]]:
     """The effect is sent first: a kill finds most handlings after it. What sends waits for no batch, so in DUPS_OK the
     effect is the line that the agent writes itself."""
-    sent = {"do": "send", "destination": effects, "body": str(n), "note": n}
-    work = {"do": "sleep", "seconds": 0.02, "note": n}
-    return {"DUPS_OK": [work], "CLIENT": [sent, work, {"do": "acknowledge"}]}.get(mode, [sent, work])
+    sent: dict[str, object] = {"do": "send", "destination": effects, "body": str(n), "note": n}
+    work: dict[str, object] = {"do": "sleep", "seconds": 0.02, "note": n}
+    if mode == "DUPS_OK":
+        return [work]
+    return [sent, work, {"do": "acknowledge"}] if mode == "CLIENT" else [sent, work]
 
 
 def _kill_in_turn(house: House, key: str, chance: random.Random) -> int:

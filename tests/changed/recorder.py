@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from coverage import Coverage, CoverageData
-from hypothesis import HealthCheck, settings
 
 from tests.changed import branches, execution_map
 from tests.changed.execution_map import Executed, Place
@@ -107,9 +106,6 @@ def pytest_configure(config: pytest.Config) -> None:
         shutil.rmtree(execution_map.scratch(), ignore_errors=True)
     if not config.getoption("numprocesses", None):
         config.pluginmanager.register(_recorder, "recorder")
-        # Under a tracer an example takes several times as long.
-        settings.register_profile("recorded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        settings.load_profile("recorded")
 
 
 # Before the product is imported: what runs at import is counted too.

@@ -74,7 +74,7 @@ class Scene:
 
     def by_rule(self, rule: Any = SUM) -> tuple[ReplayJob, ReplaySlice]:
         ids = [letter.pk for letter in self.letters]
-        how = {"by": self.person, "now": timezone.now(), "options": Options(edit_rule=rule.to_json())}
+        how: dict[str, Any] = {"by": self.person, "now": timezone.now(), "options": Options(edit_rule=rule.to_json())}
         job = create_job(self.setting, action="edit", scope="selection", letters=ids, **how)
         return job, sliced(job)
 
@@ -151,7 +151,7 @@ def crashed(job: ReplayJob, copies: dict[Any, bytes]) -> None:
 
 
 def copies_of(job: ReplayJob) -> dict[Any, bytes]:
-    return dict(LetterEdit.objects.filter(item__job=job).values_list("pk", "encoded"))
+    return {pk: bytes(encoded) for pk, encoded in LetterEdit.objects.filter(item__job=job).values_list("pk", "encoded")}
 
 
 @pytest.mark.parametrize("consumed", [False, True])

@@ -28,7 +28,7 @@ def no_celery(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def what_came(encoded: list[bytes]) -> dict[Any, tuple[str, Any, dict[str, Any]]]:
     """By its number: kind, body, and the properties of its sender."""
-    found = {}
+    found: dict[Any, tuple[str, Any, dict[str, Any]]] = {}
     for each in encoded:
         received = Received(each, "")
         own = {name: value for name, value in received.properties.items() if not name.startswith(("_AMQ", "MA_"))}

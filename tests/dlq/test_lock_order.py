@@ -89,6 +89,7 @@ def test_reports_of_two_messages_of_one_slice_that_arrive_at_once_are_both_store
         return read(cases)
 
     monkeypatch.setattr(joining, "_reports", slowly)
+    assert job.setting is not None
     runs = [reports.run(job.setting, reports.server(name)) for name in ("srv-1", "srv-2")]
     said = at_once(*[report(run, message) for run, message in zip(runs, (10, 11), strict=True)])
     assert said == ["", ""]

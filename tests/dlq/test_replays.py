@@ -313,6 +313,9 @@ class Blind:
     def __init__(self, browser: Any) -> None:
         self.browser = browser
 
+    def browse(self, address: str, queue: str, *, limit: int) -> Iterator[Any]:
+        yield from self.browser.browse(address, queue, limit=limit)
+
     def walk(self, address: str, queue: str) -> Iterator[list[bytes]]:
         for piece in self.browser.walk(address, queue):
             yield piece[:-1]

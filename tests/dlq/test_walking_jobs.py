@@ -77,7 +77,7 @@ def test_while_a_job_walks_its_queue_it_and_the_one_behind_it_say_why_nothing_mo
         during["pages"] = [page(scene.by, job) for job in (first, second)]
         during["command"] = shown(first)
 
-    scene.browser.within = look
+    vars(scene.browser)["within"] = look
     scene.work(first)
     assert [one["wait_reason"] for one in during["rest"]] == ["walking", "another_job"]
     assert during["before"] == "queued", "no worker had seen it"

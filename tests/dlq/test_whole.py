@@ -13,7 +13,7 @@ from dlq import crash
 from dlq.models import DeadLetter, FetchState, WholeFetch
 from dlq.reading import WHOLE_BODY
 from dlq.whole import reading
-from dlq.whole.asking import ask, cancel
+from dlq.whole.asking import KEPT, ask, cancel
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 from tests.web import reports
@@ -112,7 +112,7 @@ def test_what_is_old_is_dropped_and_what_broke_off_three_times_is_given_up(stage
     assert reading.tend(now) == []
     fetch.refresh_from_db()
     assert (fetch.state, fetch.problem) == (FetchState.FAILED, reading.TRIED)
-    WholeFetch.objects.update(state=FetchState.DONE, encoded=b"x", ended_at=now - reading.KEPT * 2)
+    WholeFetch.objects.update(state=FetchState.DONE, encoded=b"x", ended_at=now - KEPT * 2)
     reading.tend(now)
     fetch.refresh_from_db()
     assert (fetch.state, fetch.encoded) == (FetchState.DROPPED, None)

@@ -241,8 +241,9 @@ def states(job: str, hours: float = 0) -> dict[str, list[str]]:
     """Of each letter, by its message key, the state and the outcome; `hours` later."""
     if hours:
         list(overdue.end_overdue(timezone.now() + timedelta(hours=hours)))
-    items = ReplayItem.objects.filter(job=job)
-    waiting = counting.waiting_of(ReplayJob.objects.get(pk=job).counts)
+    row = ReplayJob.objects.get(pk=job)
+    items = ReplayItem.objects.filter(job=row)
+    waiting = counting.waiting_of(row.counts)
     assert waiting == items.filter(state__in=counting.LEFT, outcome="").count(), "the figures are those of its letters"
     return {
         key: [state, outcome] for key, state, outcome in items.values_list("letter__message_key", "state", "outcome")

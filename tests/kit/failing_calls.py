@@ -214,8 +214,8 @@ def _decide(listener: int, names: dict[int, str], outcome: Outcome, fault: Fault
     request = bytearray(_REQUEST.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, request, True)
-    except OSError as error:
-        if error.errno == errno.ENOENT:  # a signal came between: the call is made again
+    except OSError as problem:
+        if problem.errno == errno.ENOENT:  # a signal came between: the call is made again
             return
         raise
     identity, pid, _, number, _, _, *arguments = _REQUEST.unpack(request)

@@ -45,7 +45,7 @@ class House:
         )
         splits = [iso(NOON + minutes(10) + timedelta(seconds=seconds)) for seconds in range(100, 600, 100)]
         source = self.database.source
-        self.plan = {
+        self.plan: dict[str, Any] = {
             "archive": str(folder / "archive"),
             "source": {"kind": "sqlite", "url_env": "JDBC", "statements": dict(source.statements)},
             "blocks": [

@@ -11,6 +11,7 @@ from django.db import connection
 
 from dlq.models import DeadLetter, ReplayItem
 from failures.archive import planning, results, settling
+from failures.archive.kinds import kinds
 from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
 from pipeline.archive import Archive, Source, archive_stage
 from pipeline.schemas import KINDS
@@ -64,7 +65,7 @@ def test_every_kind_is_archived_as_the_database_has_it(session: SparkSession, wo
     assert counts["letters"] == DeadLetter.objects.count()
     assert counts["replays"] == ReplayItem.objects.filter(outcome="handled").count() > 0
     for name in ("activations", "runs", "trips"):
-        assert counts[name] == planning.kinds()[name].count(world.now - timedelta(days=900), world.now + HOUR / 2)
+        assert counts[name] == kinds()[name].count(world.now - timedelta(days=900), world.now + HOUR / 2)
     assert {each.state for each in ArchiveBlock.objects.all()} == {"verified"}
 
 
@@ -97,7 +98,7 @@ def test_what_settings_mask_is_in_no_letter_of_the_archive(session: SparkSession
     setting = next(each for each in world.settings.values() if DeadLetter.objects.filter(setting_key=each.key).exists())
     letter = DeadLetter.objects.filter(setting_key=setting.key, queue=f"DLQ.{setting.key}").first()
     assert letter is not None
-    content = letter.content  # type: ignore[attr-defined]
+    content = letter.content
     content.properties = [
         {"name": "card", "type": "string", "value": "4111-1111"}, {"name": "count", "type": "int", "value": 7},
     ]  # fmt: skip

@@ -105,7 +105,9 @@ def test_every_limit_has_a_row_and_what_is_looked_at_again_counts_once(session: 
     old = totals(session.createDataFrame([step, looked[0]], BACKTEST_STEPS))
     done = breaker_backtest(first.unionByName(taken_back(old)).unionByName(again))
 
-    wanted = [("orders", m, mode, 2, 0, 0, 0, None, None) for m in GRID for mode in ("any", "many")]
+    wanted: list[tuple[Any, ...]] = [
+        ("orders", m, mode, 2, 0, 0, 0, None, None) for m in GRID for mode in ("any", "many")
+    ]
     wanted[0] = ("orders", 3, "any", 2, 2, 7, 1, at(3), at(5))
     assertDataFrameEqual(done, session.createDataFrame(wanted, BREAKER_BACKTEST))
 

@@ -1,5 +1,7 @@
 """Servers that fail more often than their peers."""
 
+from typing import Any
+
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -39,7 +41,7 @@ def test_few_attempts_few_failures_or_a_small_difference_say_nothing(session: Sp
 
 
 def test_rates_are_those_of_all_runs_of_a_server(session: SparkSession) -> None:
-    runs = [
+    runs: list[dict[str, Any]] = [
         {"handled": 30, "failed": 10},
         {"handled": 50, "failed": 10},
         {"server": "srv-2", "handled": 75, "failed": 25},

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
 
@@ -158,7 +159,8 @@ def test_a_cluster_of_two_workers_finds_the_same_as_one_machine(
     jobs = ["failure_trends", "breaker_backtest"]
     done(jobs=jobs)
     local = results()
-    for model in (*TABLES.values(), InsightTable, ArchiveBlock, PipelineRun):
+    models: list[type[Model]] = [*TABLES.values(), InsightTable, ArchiveBlock, PipelineRun]
+    for model in models:
         model._default_manager.all().delete()
     shutil.rmtree(tmp_path / "archive")
 

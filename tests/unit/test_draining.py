@@ -18,7 +18,7 @@ BUSY = Look(7, 2, 3, added=30)
 
 def watch(*looks: Look, every: int = 2) -> list[str | None]:
     """The verdicts of looks at equal distances."""
-    progress, verdicts = Progress(), []
+    progress, verdicts = Progress(), list[str | None]()
     for number, look in enumerate(looks):
         now = START + timedelta(seconds=number * every)
         progress = follow(look, progress, now)

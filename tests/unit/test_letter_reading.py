@@ -111,5 +111,5 @@ def test_a_row_is_made_as_the_model_makes_it() -> None:
     fields = [field.attname for field in DeadLetter._meta.concrete_fields]
     usual = DeadLetter(**{name: getattr(row, name) for name in fields})
     assert {name: getattr(row, name) for name in fields} == {name: getattr(usual, name) for name in fields}
-    assert row._state.adding and row._state.db is None and row.setting is None and row.pk is None
+    assert row._state.adding and row._state.db is None and row.setting is None and not row.pk
     assert DeadLetter().state == row.state and DeadLetter().chapter == row.chapter

@@ -185,7 +185,7 @@ def test_the_order_in_which_facts_arrive_changes_nothing(
     deaths = [Death(n, 10 * n + 7, at(n)) for kind, n in chosen if kind == "dead"]
     expected = fates(given_back, reports, deaths)
     for mixed in (given_back, reports, deaths):
-        random.shuffle(mixed)  # type: ignore[arg-type]
+        random.shuffle(mixed)
     assert fates(given_back, reports, deaths) == expected
     joined = [fate.died_as for fate in expected.values() if fate.died_as is not None]
     assert len(joined) == len(set(joined))

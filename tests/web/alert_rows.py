@@ -28,12 +28,12 @@ def make_alerts(world: "World") -> Alert:
     )  # fmt: skip
     for alert in (silent, old, spool):
         alert.pools.set(Pool.objects.filter(name="main"))
-        AlertTransition.objects.create(alert=alert, step="opened", value=alert.value, at=alert.opened_at)
+        AlertTransition.objects.create(alert=alert, step="opened", value=alert.value, at=alert.opened_at or at)
     AlertTransition.objects.create(alert=silent, step="repeated", value=100, at=world.now)
     AlertTransition.objects.create(
         alert=old, step="snoozed", value=old.value, at=world.now, by=person, until=old.snoozed_until, reason="known"
     )
-    AlertTransition.objects.create(alert=spool, step="closed", value=12, at=spool.closed_at)
+    AlertTransition.objects.create(alert=spool, step="closed", value=12, at=spool.closed_at or at)
     Notice.objects.create(
         transition=silent.transitions.first(), channel="email", address="oncall@shop.example", state=NoticeState.SENT,
         attempts=1, sent_at=at,

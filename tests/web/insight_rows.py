@@ -97,6 +97,7 @@ def found(key: str = "orders-export") -> PipelineRun:
     PoisonProfile.objects.create(
         **of, property="<i>region</i>", value_bucket="=EU", dead=40, recovered=2, support=0.4, lift=9.5
     )
+    assert run.ended_at is not None
     for name, model in TABLES.items():
         rows = model._default_manager.count()
         InsightTable.objects.create(

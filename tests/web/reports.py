@@ -52,7 +52,12 @@ def run_of(row: Run) -> RecordRun:
 
 
 def message(key: str = "ID:1", attempt: int = 1, **fields: Any) -> MessageIdentity:
-    known = {"queue": "orders", "destination": "t.orders", "delivery_count": attempt - 1, "body_size": 7}
+    known: dict[str, Any] = {
+        "queue": "orders",
+        "destination": "t.orders",
+        "delivery_count": attempt - 1,
+        "body_size": 7,
+    }
     return MessageIdentity(key=key, attempt=attempt, **(known | fields))
 
 
@@ -89,7 +94,7 @@ def interruption(of: RecordRun, **fields: Any) -> Interruption:
 
 
 def closing(of: RecordRun, records: int, **fields: Any) -> Closing:
-    totals = {"state": RunState.FINISHED, "handled": 5, "failed": 1, "temporary": 0, "restarts": 0}
+    totals: dict[str, Any] = {"state": RunState.FINISHED, "handled": 5, "failed": 1, "temporary": 0, "restarts": 0}
     return Closing(run=of, records=records, occurred_at=AT + timedelta(hours=1), **(totals | fields))
 
 
@@ -109,7 +114,7 @@ class Spool:
         return RecordBatch(self.server, self.id, tuple(self.record(content) for content in contents))
 
 
-def bearer_of_server(row: Server) -> dict[str, str]:
+def bearer_of_server(row: Server) -> dict[str, Any]:
     return {"Authorization": f"Bearer {issue_server_token(row, now=timezone.now())}"}
 
 
@@ -122,5 +127,5 @@ def person(name: str, *permissions: str) -> User:
     return user
 
 
-def bearer_of(user: User) -> dict[str, str]:
+def bearer_of(user: User) -> dict[str, Any]:
     return {"Authorization": f"Bearer {issue_api_token(user, 'test', now=timezone.now())}"}

@@ -90,7 +90,7 @@ def house(pool: Pool, counts: Mapping[str, int], days_ago: float = 5) -> dict[st
     return made
 
 
-def after_the_first(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+def after_the_first(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Between the first chunk and the next."""
     seen: list[float] = []
 

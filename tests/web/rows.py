@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 from django.contrib.auth.models import Group, User
 from rest_framework.test import APIClient
 
-from agents.models import Destination, LaunchSetting, OfferedAgent, Pool, ProvisionState, Server
+from agents.models import Activation, Destination, LaunchSetting, OfferedAgent, Pool, ProvisionState, Server
 from agents.services import tokens
+from agents.services.settings import enable_setting
 from agents.services.wishes import wanted_hash
 from contract import wire
 from contract.messages import Heartbeat, RunReport, SpoolReport
@@ -33,6 +34,13 @@ def api_client(who: User | Server | None = None) -> APIClient:
     elif who is not None:
         client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue_api_token(who, 'test', now=now)}")
     return client
+
+
+def activate(setting: LaunchSetting, by: User | None, now: datetime, **options: Any) -> Activation:
+    """Enables it, and what that begins at once."""
+    activation = enable_setting(setting, by, now, **options)
+    assert activation is not None
+    return activation
 
 
 def make_setting(pool: Pool, key: str = "orders", **fields: Any) -> LaunchSetting:

@@ -39,6 +39,13 @@ URL = "/api/v1/acknowledgements/"
 JMS = "ID:1-2-3"
 
 
+def dumped(content: Any) -> dict[str, Any]:
+    """As it is written into a spool."""
+    body = wire.dump(content)
+    assert isinstance(body, dict)
+    return body
+
+
 class House:
     """One run of the mode CLIENT on one server, and its spool."""
 
@@ -71,7 +78,7 @@ class House:
         for place, content in enumerate(contents):
             self.number += 1
             pk = ids[place] if ids else uuid4()
-            records.append(Record(self.number, pk, KIND_OF[type(content)], wire.dump(content)))
+            records.append(Record(self.number, pk, KIND_OF[type(content)], dumped(content)))
         return accept_batch(self.server, RecordBatch(self.server.name, self.spool, tuple(records)), timezone.now())
 
     def answers(self) -> tuple[Answer, ...]:
@@ -138,7 +145,7 @@ def test_what_another_server_says_of_it_changes_nothing(house: House, pool: Pool
     pool.servers.add(other)
     told = replace(house.of, server="other")
     content = AcknowledgementEnded(told, known, EndState.COMMITTED, "", timezone.now())
-    record = Record(1, uuid4(), KIND_OF[type(content)], wire.dump(content))
+    record = Record(1, uuid4(), KIND_OF[type(content)], dumped(content))
     accept_batch(other, RecordBatch("other", uuid4(), (record,)), timezone.now())
 
     assert row(known).state == "open"

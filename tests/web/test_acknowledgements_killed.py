@@ -125,7 +125,7 @@ def test_an_answer_that_is_killed_anywhere_is_not_given_or_passed_on(house: Hous
 
 def test_an_answer_that_comes_while_its_record_is_stored_keeps_both(house: House) -> None:
     """Between the intake's look and its insert somebody answers by the id alone."""
-    waiting, done = house.id(), []
+    waiting, done = house.id(), list[str]()
 
     def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("INSERT") and "agents_acknowledgement" in sql and not done:

@@ -234,13 +234,13 @@ def test_two_tokens_of_a_server_are_valid_at_a_time(server: Server) -> None:
 def test_json_that_is_no_json_object_is_refused(
     operating: APIClient, setting: LaunchSetting, body: bytes, error: str
 ) -> None:
-    answer = operating.generic("POST", "/api/v1/settings/", body, content_type="application/json")
+    answer = operating.post("/api/v1/settings/", body, content_type="application/json")
 
     assert (answer.status_code, json.loads(answer.content)["error"]) == (400, error)
 
 
 def test_another_content_type_is_refused(operating: APIClient, setting: LaunchSetting) -> None:
-    answer = operating.generic("POST", "/api/v1/settings/", b"a=1", content_type="application/x-www-form-urlencoded")
+    answer = operating.post("/api/v1/settings/", b"a=1", content_type="application/x-www-form-urlencoded")
 
     assert (answer.status_code, json.loads(answer.content)["error"]) == (415, "unsupported_media_type")
 
@@ -248,10 +248,8 @@ def test_another_content_type_is_refused(operating: APIClient, setting: LaunchSe
 def test_a_body_that_is_too_large_is_answered_413_with_the_limit(operating: APIClient, setting: LaunchSetting) -> None:
     large = b'{"description": "' + b"x" * 1_100_000 + b'"}'
     packed = gzip.compress(large)
-    plain = operating.generic("POST", "/api/v1/settings/", large, content_type="application/json")
-    bomb = operating.generic(
-        "POST", "/api/v1/settings/", packed, content_type="application/json", HTTP_CONTENT_ENCODING="gzip"
-    )
+    plain = operating.post("/api/v1/settings/", large, content_type="application/json")
+    bomb = operating.post("/api/v1/settings/", packed, content_type="application/json", HTTP_CONTENT_ENCODING="gzip")
 
     for answer in (plain, bomb):
         assert answer.status_code == 413
@@ -263,8 +261,8 @@ def test_gzip_is_understood_and_broken_gzip_refused(server: Server) -> None:
     client = api_client(server)
 
     def send(body: bytes) -> int:
-        return client.generic(
-            "POST", "/api/v1/heartbeat/", body, content_type="application/json", HTTP_CONTENT_ENCODING="gzip"
+        return client.post(
+            "/api/v1/heartbeat/", body, content_type="application/json", HTTP_CONTENT_ENCODING="gzip"
         ).status_code
 
     assert [send(packed), send(packed[:-4]), send(b"no gzip")] == [200, 400, 400]

@@ -21,7 +21,7 @@ from contract.messages import (
     RunState,
     SpoolReport,
 )
-from tests.web.rows import NOW, api_client, heartbeat, heartbeat_json
+from tests.web.rows import NOW, activate, api_client, heartbeat, heartbeat_json
 
 
 def report(run: Run, state: RunState = RunState.RUNNING, **more: Any) -> RunReport:
@@ -59,7 +59,7 @@ def test_a_heartbeat_for_another_server_is_refused_whole(server: Server, second_
 def test_a_setting_enabled_before_any_server_is_alive_starts_when_one_appears(
     setting: LaunchSetting, server: Server
 ) -> None:
-    activation = enable_setting(setting, None, NOW)
+    activation = activate(setting, None, NOW)
     assert (activation.state, activation.runs.count()) == ("pending", 0)
     assert "No server of the pool" in activation.reason
 
@@ -146,7 +146,7 @@ def test_a_lost_run_is_not_revived_by_the_server_that_was_cut_off(setting: Launc
 
 
 def test_a_run_withdrawn_before_its_kma_began_it_is_closed(setting: LaunchSetting, server: Server) -> None:
-    activation = enable_setting(setting, None, NOW)
+    activation = activate(setting, None, NOW)
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
     disable_setting(setting, None, "", NOW)
     reply = accept_heartbeat(server, heartbeat("srv-1"), NOW)

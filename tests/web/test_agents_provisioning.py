@@ -16,7 +16,7 @@ from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompPublisher
 from contract.typed import Typed
 from tests.services import ArtemisService
-from tests.web.rows import NOW, api_client
+from tests.web.rows import NOW, activate, api_client
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_saved_setting_is_made_on_the_broker_and_only_then_enabled(
     assert (queue(wish.key)["address"], queue(wish.key)["exclusive"]) == (f"t.{wish.key}", "true")
     assert queue(f"DLQ.{wish.key}")["address"] == "MA.DLA"
     assert topology_differences(wish) == topology_differences() == []
-    assert enable_setting(wish, None, NOW).state == "pending"
+    assert activate(wish, None, NOW).state == "pending"
 
 
 def test_a_disabled_setting_gathers_what_is_published(house_broker: ArtemisService, wish: LaunchSetting) -> None:
@@ -63,7 +63,7 @@ def test_a_disabled_setting_gathers_what_is_published(house_broker: ArtemisServi
     publisher = StompPublisher(
         Account(house_broker.stomp_address, house_broker.publisher.user, house_broker.publisher.password)
     )
-    publisher.publish([Outgoing(wish.destination.name, Message(body=Typed("string", "{}"))) for _ in range(3)])
+    publisher.publish([Outgoing(f"t.{wish.key}", Message(body=Typed("string", "{}"))) for _ in range(3)])
     publisher.close()
 
     figures = queue_figures(wish, NOW)
@@ -97,11 +97,12 @@ def test_spread_many_is_not_exclusive_and_a_change_of_it_is_carried_out(
 
 def test_a_new_policy_of_the_destination_reaches_the_broker(house_broker: ArtemisService, wish: LaunchSetting) -> None:
     provision_setting(wish.pk)
-    wish.destination.max_attempts = 7
-    save_destination(wish.destination)
+    destination = Destination.objects.get(name=f"t.{wish.key}")
+    destination.max_attempts = 7
+    save_destination(destination)
     provision_due(NOW)
 
-    found = json.loads(broker_service.management().call("broker", "getAddressSettingsAsJSON", wish.destination.name))
+    found = json.loads(broker_service.management().call("broker", "getAddressSettingsAsJSON", destination.name))
     assert found["maxDeliveryAttempts"] == 7
 
 
@@ -121,7 +122,7 @@ def test_what_cannot_be_made_fails_with_the_reason_and_cannot_be_enabled(
 ) -> None:
     provision_setting(wish.pk)
     # The subscription's name is taken by a queue of another address.
-    other = Destination.objects.create(name=f"{wish.destination.name}.other")
+    other = Destination.objects.create(name=f"t.{wish.key}.other")
     LaunchSetting.objects.filter(pk=wish.pk).update(destination=other)
     moved = LaunchSetting.objects.select_related("destination").get(pk=wish.pk)
     save_setting(moved)

@@ -15,12 +15,12 @@ from agents.services.outcomes import record_outcomes
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.tending import tend
 from contract.messages import Closing, RecordRun, RunState
-from tests.web.rows import NOW, heartbeat, make_alive, make_setting
+from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
 
 
 def test_enabling_starts_any_on_one_server(setting: LaunchSetting, server: Server, second_server: Server) -> None:
     make_alive(server, second_server, now=NOW)
-    activation = enable_setting(setting, None, NOW)
+    activation = activate(setting, None, NOW)
 
     assert (activation.state, activation.runs.count()) == ("running", 1)
     setting.refresh_from_db()
@@ -29,7 +29,7 @@ def test_enabling_starts_any_on_one_server(setting: LaunchSetting, server: Serve
 
 def test_enabling_starts_many_on_every_live_server(pool: Pool, server: Server, second_server: Server) -> None:
     make_alive(server, second_server, now=NOW)
-    activation = enable_setting(make_setting(pool, spread="MANY"), None, NOW)
+    activation = activate(make_setting(pool, spread="MANY"), None, NOW)
 
     assert set(activation.runs.values_list("server__name", flat=True)) == {"srv-1", "srv-2"}
 
@@ -37,7 +37,7 @@ def test_enabling_starts_many_on_every_live_server(pool: Pool, server: Server, s
 def test_any_goes_to_the_server_with_the_fewest_runs(pool: Pool, server: Server, second_server: Server) -> None:
     make_alive(server, second_server, now=NOW)
     settings = [make_setting(pool, key) for key in ("aa", "bb", "cc", "dd")]
-    servers = [enable_setting(setting, None, NOW).runs.get().server.name for setting in settings]
+    servers = [activate(setting, None, NOW).runs.get().server.name for setting in settings]
 
     assert servers == ["srv-1", "srv-2", "srv-1", "srv-2"]
 
@@ -85,7 +85,7 @@ def test_disabling_withdraws_every_run_and_says_why(
 ) -> None:
     make_alive(server, second_server, now=NOW)
     setting = make_setting(pool, spread="MANY")
-    activation = enable_setting(setting, operator, NOW)
+    activation = activate(setting, operator, NOW)
     assert disable_setting(setting, operator, "the shop is closed", NOW)
     assert not disable_setting(setting, operator, "again", NOW)
 
@@ -104,7 +104,7 @@ def test_an_activation_ends_with_the_closing_record_of_its_last_run(
     setting: LaunchSetting, server: Server, django_capture_on_commit_callbacks: Any
 ) -> None:
     make_alive(server, now=NOW)
-    activation = enable_setting(setting, None, NOW)
+    activation = activate(setting, None, NOW)
     run = activation.runs.get()
     Run.objects.update(reported_at=NOW)
     disable_setting(setting, None, "", NOW)
@@ -188,7 +188,7 @@ def test_the_absence_of_the_ma_itself_moves_no_run(
 
 def test_a_server_that_joins_the_pool_gets_its_run_of_many(pool: Pool, server: Server, second_server: Server) -> None:
     make_alive(server, second_server, now=NOW)
-    activation = enable_setting(make_setting(pool, spread="MANY"), None, NOW)
+    activation = activate(make_setting(pool, spread="MANY"), None, NOW)
     newcomer = Server.objects.create(name="srv-3")
     make_alive(newcomer, now=NOW)
     pool.servers.add(newcomer)
@@ -199,7 +199,7 @@ def test_a_server_that_joins_the_pool_gets_its_run_of_many(pool: Pool, server: S
 
 def test_a_stopped_run_on_a_silent_server_ends_as_lost(setting: LaunchSetting, server: Server) -> None:
     make_alive(server, now=NOW)
-    activation = enable_setting(setting, None, NOW)
+    activation = activate(setting, None, NOW)
     Run.objects.update(reported_at=NOW)
     disable_setting(setting, None, "", NOW)
     tend(NOW + timedelta(seconds=5))
@@ -247,7 +247,7 @@ def test_of_several_enabled_at_once_one_starts_one_activation_with_one_run() -> 
     def enable() -> None:
         try:
             together.wait(10)
-            answers.append(enable_setting(setting, None, NOW).pk)
+            answers.append(activate(setting, None, NOW).pk)
         except BaseException as error:
             answers.append(error)
         finally:

@@ -353,7 +353,11 @@ def test_a_look_ends_when_its_time_is_over_and_the_next_begins_where_it_ended(
     looked: list[str] = []
 
     def kind(name: str) -> Any:
-        return replace(quick.kind, name=name, observe=lambda now, live: looked.append(name) or ())
+        def observe(now: datetime, live: Any) -> tuple[()]:
+            looked.append(name)
+            return ()
+
+        return replace(quick.kind, name=name, observe=observe)
 
     monkeypatch.setattr(evaluating, "BUDGET_SECONDS", 0.0)
     kinds = [kind(name) for name in ("a", "b", "c")]

@@ -113,8 +113,8 @@ def test_closed_ones_are_a_history_in_pages_by_key(quick: Heat, viewer: User) ->
     client, found, path = client_of(viewer), [], "/alerts/"
     for _ in range(3):
         answer = client.get(path)
-        found += [row.alert.subject for row in answer.context_data["rows"]]  # type: ignore[attr-defined]
-        path = f"/alerts/?{answer.context_data['listed'].older}"  # type: ignore[attr-defined]
+        found += [row.alert.subject for row in answer.context["rows"]]
+        path = f"/alerts/?{answer.context['listed'].older}"
     assert found == [f"oven-{number}" for number in range(120)]
 
 
@@ -123,7 +123,7 @@ def test_the_lists_are_narrowed_by_kind_and_pool(alert: Alert, quick: Heat, view
     client = client_of(viewer)
     for query, count in (("kind=heat", 1), ("kind=trip", 0), ("pool=demo", 1), ("pool=other", 0), ("pool=nobody", 0)):
         answer = client.get(f"/alerts/?{query}")
-        assert len(answer.context_data["open"]) == count, query  # type: ignore[attr-defined]
+        assert len(answer.context["open"]) == count, query
     quick.pools = frozenset()
     quick.values = {"everywhere": 90}
     quick.look(timezone.now())

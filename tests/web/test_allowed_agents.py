@@ -126,7 +126,7 @@ def test_the_form_of_a_setting_says_it_at_the_field(house: Pool, chief: User, sc
     answer = client.post(path, {**form, "agent": "shop.report"})
     assert answer.status_code == 200
     assert "does not allow the agent" in str(answer.context["adminform"].form.errors["agent"])
-    preview = client.get("/previews/setting/", {"breaker_m": 10, "agent": "shop.report", "pool": house.pk})
+    preview = client.get("/previews/setting/", {"breaker_m": "10", "agent": "shop.report", "pool": str(house.pk)})
     assert "does not allow the agent" in preview.content.decode()
 
 

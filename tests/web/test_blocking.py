@@ -21,7 +21,7 @@ from tests.web import reports
 from tests.web.rows import NOW, api_client, make_alive, make_setting
 
 KEY = "ID:<b>poison</b>"
-ASKED = {"message": digest_of(KEY), "attempt": 3, "reason": "the producer sent nonsense"}
+ASKED: dict[str, Any] = {"message": digest_of(KEY), "attempt": 3, "reason": "the producer sent nonsense"}
 PAGE, WAITING, REST = "/settings/row/waiting/give-up/", "/settings/row/waiting/", "/api/v1/settings/row/blocking/"
 
 

@@ -34,7 +34,7 @@ from contract.messages import BreakerCounts, RunReport, RunState
 from failures.intake import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
-from tests.web.rows import NOW, heartbeat, make_alive, make_setting
+from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, is_on, started
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
@@ -131,7 +131,7 @@ def test_enabling_ends_the_trip_and_begins_anew(setting: LaunchSetting, operator
     (run,) = started(setting).values()
     give_up(run)
 
-    activation = enable_setting(setting, operator, LATER)
+    activation = activate(setting, operator, LATER)
 
     trip = BreakerTrip.objects.get()
     assert (trip.ended_at, trip.ended_by) == (LATER, operator)
@@ -178,7 +178,7 @@ def test_a_failed_try_switches_off_at_once_under_the_same_trip(tried: LaunchSett
     give_up(runs["srv-1"])
     give_up(runs["srv-2"])
     LaunchSetting.objects.update(try_one_first=True)
-    activation = enable_setting(tried, None, LATER)
+    activation = activate(tried, None, LATER)
 
     give_up(activation.runs.get(), at=LATER, reason="trial")
 
@@ -202,7 +202,7 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     added = NoticeTarget.objects.create(pool=tried.pool, channel="webhook", address="http://127.0.0.1:1/b/")
     assert "1 notice target was added after it" in client.get(f"/trips/{trip.pk}/").content.decode()
     LaunchSetting.objects.update(try_one_first=True)
-    activation = enable_setting(tried, None, LATER)
+    activation = activate(tried, None, LATER)
 
     give_up(activation.runs.get(), at=LATER, reason="trial")
 
@@ -219,7 +219,7 @@ def test_whoever_enables_chooses_for_this_enabling_alone(
     asap = make_setting(pool, try_one_first=field)
     delayed = make_setting(pool, key="nightly", timing="DELAYED", try_one_first=field)
 
-    activation = enable_setting(asap, None, LATER, try_one_first=chosen)
+    activation = activate(asap, None, LATER, try_one_first=chosen)
     enable_setting(delayed, None, LATER, try_one_first=chosen)
     begun = start_activation(delayed, Trigger.PERSON, None, LATER)
 

@@ -25,7 +25,7 @@ from contract.messages import BreakerCounts, RunReport, RunState
 from failures.intake import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
-from tests.web.rows import NOW, heartbeat, make_alive, make_setting
+from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
@@ -42,7 +42,7 @@ def many(pool: Pool) -> LaunchSetting:
 
 def started(setting: LaunchSetting) -> dict[str, Run]:
     """The runs of a setting that was just enabled, by the names of their servers."""
-    activation = enable_setting(setting, None, NOW)
+    activation = activate(setting, None, NOW)
     return {run.server.name: run for run in activation.runs.select_related("server", "activation__setting")}
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting, Pool, ScheduledGroup
 from agents.services.groups import delete_group
-from agents.services.settings import group_of as real_group_of
+from agents.services.groups import group_of as real_group_of
 from tests.web.launching import enabled, group_of
 from tests.web.rows import api_client, make_setting
 

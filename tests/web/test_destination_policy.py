@@ -24,6 +24,7 @@ from agents.services.provisioning import provision_due
 from broker.errors import BrokerError, BrokerTimeout
 from broker.memory_adapter import MemoryBroker
 from broker.port import Account
+from broker.topology import apply
 from tests.services import ArtemisService
 from tests.web.pages import looked_at
 from tests.web.rows import NOW, api_client, make_setting
@@ -260,7 +261,7 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
     destination: Destination, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meddle(destination, redeliveryDelay=7000)
-    client, really = signed_in(operator), policies.apply
+    client, really = signed_in(operator), apply
 
     def killed(management: Any, steps: Any) -> Any:
         really(management, steps)

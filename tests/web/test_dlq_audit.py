@@ -1,6 +1,7 @@
 """The audit: rows are only added, and what was refused is among them."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -71,7 +72,13 @@ def test_hostile_and_long_texts_are_stored(anna: User) -> None:
 @pytest.fixture
 def some(anna: User) -> list[AuditEntry]:
     now = timezone.now()
-    old = {"by": anna, "now": now - timedelta(days=3), "target": "letter:7", "letter": 7, "setting_key": "orders"}
+    old: dict[str, Any] = {
+        "by": anna,
+        "now": now - timedelta(days=3),
+        "target": "letter:7",
+        "letter": 7,
+        "setting_key": "orders",
+    }
     return [
         record("discard", **old, reason="<b>old</b>"),
         record("give_back", by=None, now=now, target="replay:x", setting_key="invoices"),

@@ -66,7 +66,7 @@ def pages(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def addresses(known: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for pattern in urlpatterns:
-        view = pattern.callback.view_class
+        view = vars(pattern.callback)["view_class"]
         for method in METHODS:
             if hasattr(view, method):
                 yield str(pattern.name), method, reverse(str(pattern.name), kwargs=arguments(pattern, known))

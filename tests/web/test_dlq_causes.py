@@ -54,7 +54,7 @@ def test_a_later_protocol_explains_a_letter_that_is_here(run: Run) -> None:
 
 def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says_so(run: Run) -> None:
     fail(run, "ID:1", 1, "shop.Sold", exception_text="<b>out</b>")
-    noted = {"outcome": "noted", "counted": False, "last_attempt": True, "disposition": "dlq"}
+    noted: dict[str, Any] = {"outcome": "noted", "counted": False, "last_attempt": True, "disposition": "dlq"}
     fail(run, "ID:1", 1, "shop.Sold", minute=1, exception_text=f"{GIVEN_UP}<b>out</b>", **noted)
     letter = letters.dead("orders", 10, "ID:1")
 

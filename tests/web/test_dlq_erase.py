@@ -165,9 +165,9 @@ def house(setting: LaunchSetting, run: Run, person: User, broker: Broker) -> Non
     LetterEdit.objects.create(item=job.items.get(), encoded=SECRET.encode(), diff=[{"what": "body", "before": SECRET}])
     WholeFetch.objects.create(letter=dead, state="done", encoded=SECRET.encode())
     for model in (SavedFilter, SavedView):
-        model.objects.create(owner=person, name="his", query="text=%C3%84nne-M%C3%BCller-4711")  # type: ignore[attr-defined]
-        model.objects.create(owner=person, name="theirs", query="text=other")  # type: ignore[attr-defined]
-        model.objects.create(owner=person, name="key", query="message_key=ID%3A%C3%84nne-M%C3%BCller-4711%2F1")  # type: ignore[attr-defined]
+        model.objects.create(owner=person, name="his", query="text=%C3%84nne-M%C3%BCller-4711")
+        model.objects.create(owner=person, name="theirs", query="text=other")
+        model.objects.create(owner=person, name="key", query="message_key=ID%3A%C3%84nne-M%C3%BCller-4711%2F1")
 
 
 def everything() -> str:
@@ -228,20 +228,20 @@ def test_what_is_of_others_stays(house: None, run: Run, what: tuple[str, str]) -
     def of_others() -> list[Any]:
         protocols = FailureProtocol.objects.filter(message_key=OTHER).order_by("number")
         letter = DeadLetter.objects.get(message_key=OTHER)
-        notes = [each.text for model in (Note, KnownFault, Taking) for each in model.objects.filter(message_key=OTHER)]  # type: ignore[attr-defined]
+        notes = [each.text for model in (Note, KnownFault, Taking) for each in model.objects.filter(message_key=OTHER)]
         return [
             list(protocols.values()), letter.state, letter.body_text, notes,
-            [model.objects.filter(name="theirs").count() for model in (SavedFilter, SavedView)],  # type: ignore[attr-defined]
+            [model.objects.filter(name="theirs").count() for model in (SavedFilter, SavedView)],
             matching.numbers(matching.wanted_words("other"), above=-1, below=2**63 - 1, most=10),
         ]  # fmt: skip
 
     before, failing = of_others(), unresolved(run.activation)
-    counts = [model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)]  # type: ignore[attr-defined]
+    counts = [model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)]
     erase(*what)
 
     assert of_others() == before
     assert unresolved(run.activation) == failing, "what failed and recovered is one message still"
-    assert [model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)] == counts  # type: ignore[attr-defined]
+    assert [model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)] == counts
 
 
 def test_the_row_that_stays_says_what_failed_and_where(house: None) -> None:

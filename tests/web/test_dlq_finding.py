@@ -12,6 +12,7 @@ from contract.typed import Typed
 from dlq.letters_for import found, letters_for
 from dlq.models import DeadLetter, KnownFault, LetterState
 from tests.web import letters, reports
+from tests.web.reports import AT
 from tests.web.rows import api_client, make_person, make_setting
 from tests.web.teams import teammate
 
@@ -46,7 +47,7 @@ def letter(
 
 
 def test_each_field_finds_its_letters_and_together_they_narrow(orders: LaunchSetting, root: User) -> None:
-    cause = {"exception_type": "shop.KeyError", "fingerprint": "f1", "server_name": "srv-1"}
+    cause: dict[str, Any] = {"exception_type": "shop.KeyError", "fingerprint": "f1", "server_name": "srv-1"}
     activation = "00000000-0000-0000-0000-000000000007"
     letter(1, **cause, activation_uuid=activation, delivery_count=3)
     letter(2, **cause, chapter=3)
@@ -70,7 +71,7 @@ def test_each_field_finds_its_letters_and_together_they_narrow(orders: LaunchSet
         "replays_from=1": [2],
         "replays_from=2&replays_to=2": [2],
         "replays_to=0&setting=orders": [1],
-        f"since={letters.AT.isoformat().replace('+', '%2B')}": [1, 2, 4],
+        f"since={AT.isoformat().replace('+', '%2B')}": [1, 2, 4],
         "since=2030-01-01": [],
         "until=2000-01-01T00:00": [],
         "message_key=ID:2": [2] if DeadLetter.objects.get(orig_message_id=2).message_key == "ID:2" else [],

@@ -1,5 +1,6 @@
 """Rows of ours within a statement."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -12,12 +13,12 @@ from dlq.models import DeadLetter
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 
 
-def rows(columns: dict[str, str], given: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+def rows(columns: dict[str, str], given: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
     said, parameters = given_rows("given", columns, given)
     assert len(parameters) <= len(columns), "as many as columns, not as rows"
     with connection.cursor() as cursor:
         cursor.execute(f"WITH {said} SELECT * FROM given ORDER BY 1", parameters)
-        return cursor.fetchall()
+        return list(cursor.fetchall())
 
 
 def test_rows_come_back_as_they_were_given() -> None:

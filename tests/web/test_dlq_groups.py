@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from agents.models import LaunchSetting, Pool
 from agents.pages import lists
+from contract.typed import Typed
 from dlq import groups
 from dlq.groups import KINDS, counting, stories
 from dlq.letters_for import dead_queues_for, found
@@ -19,6 +20,7 @@ from dlq.models import DeadLetter, KnownFault, LetterState, Taking
 from tests.web import letters
 from tests.web.factories import World, make_letter
 from tests.web.pages import looked_at, signed_in
+from tests.web.reports import AT
 from tests.web.rows import api_client, make_setting
 from tests.web.teams import teammate
 
@@ -47,7 +49,7 @@ def counts(by: str, *queues: str) -> dict[str, int]:
 def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_its_letters(root: User) -> None:
     activation = "00000000-0000-0000-0000-000000000007"
     died(1, activation_uuid=activation)
-    died(2, seen_at=letters.AT - timedelta(days=3))
+    died(2, seen_at=AT - timedelta(days=3))
     died(3, OTHER, exception_type="shop.ValueError", server_name="srv-2")
     died(4, "")
     died(5, key="invoices")
@@ -59,7 +61,7 @@ def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_i
     assert counts("exception", *both) == {"shop.KeyError": 3, "shop.ValueError": 1, "": 1}
     assert counts("server", *both) == {"srv-1": 3, "srv-2": 1, "": 1}
     assert counts("activation", *both) == {activation: 1, "": 4}
-    today, before = letters.AT.date(), (letters.AT - timedelta(days=3)).date()
+    today, before = AT.date(), (AT - timedelta(days=3)).date()
     assert counts("day", *both) == {str(today): 4, str(before): 1}
     for kind in KINDS.values():
         for group in groups.groups_of(kind, both).found:
@@ -71,7 +73,7 @@ def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_i
 @pytest.mark.both_databases
 def test_the_largest_group_is_first_and_the_latest_day(root: User) -> None:
     for number in range(6):
-        died(number, OTHER if number % 3 else FAULT, seen_at=letters.AT + timedelta(days=number))
+        died(number, OTHER if number % 3 else FAULT, seen_at=AT + timedelta(days=number))
 
     by_fault = groups.groups_of(KINDS["fingerprint"], ["DLQ.orders"]).found
     by_day = groups.groups_of(KINDS["day"], ["DLQ.orders"]).found
@@ -160,7 +162,7 @@ def test_replays_are_told_of_the_latest_letters_that_were_given_back(
 
 
 def test_the_example_of_a_group_is_masked(setting: LaunchSetting) -> None:
-    make = letters.Typed("string", '{"card": "4111"}')
+    make = Typed("string", '{"card": "4111"}')
     row = letters.dead(setting.key, 1, "ID:1", body=make)
     group = groups.groups_of(KINDS["fingerprint"], [row.queue]).found[0]
 

@@ -140,7 +140,8 @@ def test_annotations_are_masked_by_the_same_names(operator: User) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_masked_like_any_other(name: str, operator: User, trusted: User) -> None:
     orders(name)
-    row = letter(**{name: SECRET, "region": "north"})
+    properties: dict[str, Any] = {name: SECRET, "region": "north"}
+    row = letter(**properties)
     assert SECRET not in page(operator, f"/letters/{row.pk}/")
     assert SECRET not in str(api(operator, f"{row.pk}/"))
     seen = page(trusted, f"/letters/{row.pk}/")

@@ -1,6 +1,8 @@
 """What KMAs report of returned letters reaches their replay, also when two writers store facts at the same time."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -94,9 +96,9 @@ def test_facts_that_are_stored_at_the_same_time_all_count() -> None:
     run = reports.run(reports.setting(), reports.server())
     rows = [letters.dead("orders", number, f"ID:{number}") for number in range(10, 18)]
     job = letters.given_back(run.activation.setting, *rows)
-    tasks = []
+    tasks: list[Callable[[], object]] = []
     for row in rows:
-        tasks.append(lambda row=row: report(run, row.message_key, row.orig_message_id + 100, "failed"))
-        tasks.append(lambda row=row: letters.dead("orders", row.orig_message_id + 200, row.message_key))
+        tasks.append(partial(report, run, row.message_key, row.orig_message_id + 100, "failed"))
+        tasks.append(partial(letters.dead, "orders", row.orig_message_id + 200, row.message_key))
     at_once(*tasks)
     assert outcomes(job) == ["dead_again"] * 8

@@ -118,8 +118,8 @@ def test_the_end_of_a_duty_takes_the_server_back(setting: LaunchSetting, server:
     make_alive(server, now=NOW + HOUR)
     assert expire_duties(NOW + HOUR) == 1
     assert homes() == ["srv-1"]
-    changes = StateChange.objects.filter(what="server").order_by("id").values_list("setting", "server", "old", "new")
-    assert list(changes) == [(None, server.pk, "active", "cordoned"), (None, server.pk, "cordoned", "active")]
+    changes = StateChange.objects.filter(what="server", setting=None).order_by("id").values_list("server", "old", "new")
+    assert list(changes) == [(server.pk, "active", "cordoned"), (server.pk, "cordoned", "active")]
 
 
 def test_an_end_in_the_past_is_refused(setting: LaunchSetting, server: Server) -> None:

@@ -16,7 +16,7 @@ ODD = {"text": "a\tb\\N\\.\n\r'\"; \u2028 é 😀", "none": None, "list": [1, 2.
 
 
 def stored(pk: UUID) -> dict[str, Any]:
-    return FailureProtocol.objects.values().get(pk=pk)
+    return dict(FailureProtocol.objects.values().get(pk=pk))
 
 
 def twin(world: World, **fields: Any) -> FailureProtocol:

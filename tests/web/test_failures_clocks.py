@@ -3,11 +3,13 @@
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from agents.models import Run
+from contract.messages import RecordBatch
 from failures.intake import accept_batch
 from failures.models import FailureProtocol
 from failures.pages.skew import skew_of
@@ -111,7 +113,7 @@ def test_whether_somebody_had_the_message_before_is_told(
 
 
 def test_an_unknown_activation_is_shown_as_such_with_its_server(world: World, run: Run) -> None:
-    of = dataclasses.replace(reports.run_of(run), activation=reports.uuid.uuid4())
+    of = dataclasses.replace(reports.run_of(run), activation=uuid4())
     batch = Spool(run.server.name).batch(reports.protocol(of))
     accept_batch(run.server, batch, AT)
     client = signed_in(world, "viewer")
@@ -127,7 +129,7 @@ def test_an_unknown_activation_is_shown_as_such_with_its_server(world: World, ru
 def test_fields_that_were_not_understood_are_shown_with_their_server(world: World, run: Run) -> None:
     record = Spool(run.server.name).record(reports.protocol(reports.run_of(run)))
     record = dataclasses.replace(record, content={**record.content, "<b>mood": 1})
-    accept_batch(run.server, reports.RecordBatch(run.server.name, reports.uuid.uuid4(), (record,)), AT)
+    accept_batch(run.server, RecordBatch(run.server.name, uuid4(), (record,)), AT)
     text = looked_at(signed_in(world, "viewer"), f"/servers/{run.server.name}/").text
     assert "1 field was not understood and ignored" in text and "protocol.<b>mood" in text
 

@@ -182,7 +182,7 @@ def test_a_refused_record_does_not_keep_its_run_open(run: Run) -> None:
 
 def test_a_run_counts_its_records_and_ends_with_the_closing_one(run: Run) -> None:
     spool, of = Spool(), reports.run_of(run)
-    contents = [
+    contents: list[Content] = [
         reports.protocol(of),
         reports.protocol(of, temporary=True, outcome="temporary"),
         reports.recovered(of),

@@ -1,11 +1,15 @@
 """Counts of failures: each protocol once, whoever folds, and whenever it dies."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Barrier, Thread
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.db.models import Sum
+from django.db.models.functions import Greatest
 
 from agents.models import LaunchSetting, Run
 from contract.messages import Protocol
@@ -29,7 +33,7 @@ class Hall:
         self.run = Run.objects.filter(server=self.server).first() or reports.run(setting, self.server)
         self.spool = reports.Spool(name)
 
-    def failure(self, at: datetime = reports.AT, **fields: object) -> Protocol:
+    def failure(self, at: datetime = reports.AT, **fields: Any) -> Protocol:
         return reports.protocol(reports.run_of(self.run), occurred_at=at, **fields)
 
     def send(self, *failures: Protocol, now: datetime = NOW) -> None:
@@ -108,7 +112,7 @@ class TestCounts:
     def test_a_fold_that_dies_before_its_commit_has_counted_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         hall = Hall()
         hall.send(hall.failure(), hall.failure())
-        monkeypatch.setattr(folding.Greatest, "__init__", lambda *_: (_ for _ in ()).throw(SystemExit))
+        monkeypatch.setattr(Greatest, "__init__", lambda *_: (_ for _ in ()).throw(SystemExit))
         with pytest.raises(SystemExit):
             folding.fold_all(NOW)
         monkeypatch.undo()
@@ -141,7 +145,8 @@ class TestCounts:
             finally:
                 connection.close()
 
-        works = [(lambda hall=hall: hall.send(hall.failure(), hall.failure()), 15) for hall in halls]
+        works: list[tuple[Callable[[], object], int]]
+        works = [(partial(hall.send, hall.failure(), hall.failure()), 15) for hall in halls]
         works += [(lambda: folding.fold_all(NOW), 10)] * 2
         threads = [Thread(target=run, args=work) for work in works]
         for thread in threads:

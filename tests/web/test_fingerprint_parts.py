@@ -1,5 +1,6 @@
 """A fingerprint is split by setting: counts are divided as they were counted, before and since; and joined again."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import uuid4
 
@@ -137,7 +138,7 @@ def test_each_has_a_page_in_the_book_of_its_own(ann: User, runs: dict[str, Run])
 @pytest.mark.parametrize("what", ["nowhere", "again", "of a part", "joined", "merged", "unknown"])
 def test_what_cannot_be_split_or_joined_is_refused_and_changes_nothing(part: str, ann: User, what: str) -> None:
     now, before = timezone.now(), Fingerprint.objects.count()
-    acts = {
+    acts: dict[str, Callable[[], object]] = {
         "nowhere": lambda: parts.part_off(KIND, "nowhere", by=ann, now=now),
         "again": lambda: parts.part_off(KIND, "stock", by=ann, now=now),
         "of a part": lambda: parts.part_off(part, "stock", by=ann, now=now),

@@ -123,7 +123,7 @@ def test_a_window_starts_a_pass(night: ScheduledGroup) -> None:
     tick(schedule.pk, NOW + timedelta(seconds=61))
     window = schedule.windows.get()
     assert (window.result, window.group_activation) == ("started", GroupActivation.objects.get())
-    assert begun(window.group_activation) == ["one"]
+    assert begun(GroupActivation.objects.get()) == ["one"]
 
 
 @pytest.mark.both_databases

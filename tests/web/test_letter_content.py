@@ -13,7 +13,8 @@ from dlq import index
 from dlq.models import DeadLetter, LetterContent
 from dlq.models.content import with_heads
 from dlq.reading import letter_row
-from tests.web.letters import AT, NODE
+from tests.web.letters import NODE
+from tests.web.reports import AT
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 

@@ -31,6 +31,7 @@ from failures.models import RetentionFigure, RetentionRun
 from failures.retention import chunks, keepers, pace
 from failures.retention.turns import work
 from tests.web import letters, reports
+from tests.web.reports import AT
 from tests.web.rows import api_client
 from tests.web.test_dlq_words_lost import manage
 
@@ -159,13 +160,13 @@ def test_it_stays_while_a_job_has_it_or_its_outcome_is_awaited(orders: LaunchSet
 def test_it_stays_while_the_archive_does_not_have_it(orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [letter(1, 40), letter(2, 200), letter(3, 200)]
     replayed(rows[2])
-    safe = {"letters": letters.AT, "replays": None}
+    safe = {"letters": AT, "replays": None}
     monkeypatch.setattr(keepers, "_safe", [lambda kind, now: safe.get(kind)])
     assert {row["kept"].get("archive") for row in dry_run().values()} == {2, 3}
     apply()
     assert DeadLetter.objects.count() == 3 and all(has_body(row) for row in rows)
 
-    safe = {"letters": timezone.now(), "replays": letters.AT - timedelta(days=1000)}
+    safe = {"letters": timezone.now(), "replays": AT - timedelta(days=1000)}
     apply()
     # With the row would go what became of its replay.
     assert set(DeadLetter.objects.all()) == {rows[0], rows[2]} and not has_body(rows[0])

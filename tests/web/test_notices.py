@@ -17,6 +17,7 @@ from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget, Pool
 from agents.services import notices
 from agents.services.notice_targets import save_target
 from agents.services.notices import MOST_ATTEMPTS, PAUSES, create_notices, send_due, send_test
+from agents.services.telling import deliver
 from tests.web.listeners import Hook, Mailbox, listening_hook, listening_mailbox
 from tests.web.rows import NOW
 from tests.web.test_failures_intake_at_once import at_once, insistent
@@ -222,7 +223,6 @@ def test_a_slow_address_holds_no_locks(setting: LaunchSetting, hook: Hook, monke
     target_of(setting, hook.url)
     tripped(setting)
     seen: list[bool] = []
-    deliver = notices.deliver
 
     def watched(notice: Notice, now: datetime) -> None:
         seen.append(connection.in_atomic_block)

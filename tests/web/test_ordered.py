@@ -14,7 +14,7 @@ from agents.pages.amounts import duration
 from agents.services.desired import desired_state
 from agents.services.provisioning import steps_of
 from agents.services.wishes import wish_of
-from broker.topology import Queue
+from broker.wanted import Queue
 from contract.messages import DesiredRun
 from contract.outcomes import AfterLast
 from failures.models import FailureProtocol, RecoveredMessage

@@ -170,7 +170,8 @@ def test_confirming_all_twice_makes_one_job(world: World) -> None:
 
 def test_a_letter_on_its_way_is_refused_whole(world: World) -> None:
     client = signed_in(world, "operator")
-    on_its_way = world.job.items.filter(state="planned").first()  # type: ignore[union-attr]
+    assert world.job is not None
+    on_its_way = world.job.items.filter(state="planned")[0]
     answer = client.post(f"/dead-letters/{KEY}/give-back/", {"letter": str(on_its_way.letter_id)}, follow=True)
 
     assert "None of these letters can go" in answer.content.decode()

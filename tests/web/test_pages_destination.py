@@ -86,6 +86,7 @@ def test_a_setting_says_with_whom_it_shares_its_policy(world: World) -> None:
     assert "Shared with orders-archive" in looked_at(client, "/settings/orders-export/").text
 
     type(other).objects.filter(pk=other.pk).update(destination=setting.destination)
+    assert setting.destination_id is not None
     Destination.objects.filter(pk=setting.destination_id).update(expiry_ms=60_000)
     text = plain(looked_at(client, "/settings/orders-export/").text)
     assert "Shared with invoices, orders-archive" in text and "Expiry 1 min" in text

@@ -63,9 +63,10 @@ def confirm(client: Client, shown: Any, **data: Any) -> Any:
 def test_from_the_rule_over_the_trial_to_the_job(
     client: Client, some: list[DeadLetter], editor: User, scope: str
 ) -> None:
-    chosen = {
+    ways: dict[str, dict[str, Any]] = {
         "all": {"all": "1"}, "match": {"match": "1", "group": "1"}, "letters": {"letter": [row.pk for row in some]},
-    }[scope]  # fmt: skip
+    }  # fmt: skip
+    chosen = ways[scope]
     found = fields(client.get("/dead-letters/orders/edit/", chosen).content.decode())
     form = {name: value for name, value in found.items() if not name.startswith("o-")}
     shown = client.post("/dead-letters/orders/edit/", form | SUM)

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from agents.models import Activation, Duty, LaunchSetting, Run, ScheduledGroup, Server
 from agents.pages import keyset, lists
 from agents.services.history import note
@@ -140,10 +142,10 @@ def test_what_launch_control_needs_a_person_for_is_on_the_overview(world: World)
     assert "its last pass failed 23 h ago" in looked_at(signed_in(world, "viewer"), "/").text.replace("\xa0", " ")
 
 
-def test_activations_are_paged_by_key(world: World, monkeypatch: object) -> None:
+def test_activations_are_paged_by_key(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (keyset, lists):
-        monkeypatch.setattr(module, "PAGE", 2)  # type: ignore[attr-defined]
-    monkeypatch.setattr(keyset.keyset_page, "__defaults__", (2,))  # type: ignore[attr-defined]
+        monkeypatch.setattr(module, "PAGE", 2)
+    monkeypatch.setattr(keyset.keyset_page, "__defaults__", (2,))
     client, seen, path = signed_in(world, "viewer"), [], "/activations/"
     for _page in range(20):
         page = looked_at(client, path)
@@ -169,7 +171,9 @@ def test_a_servers_differing_is_a_badge(world: World) -> None:
     assert "partial" not in looked_at(signed_in(world, "viewer"), "/settings/mail-send/").text
 
 
-def test_members_that_went_off_with_their_group_are_told_by_the_trip(world: World, monkeypatch: object) -> None:
+def test_members_that_went_off_with_their_group_are_told_by_the_trip(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker_answers(monkeypatch, broker_figures(waiting=7, dead=0))
     LaunchSetting.objects.filter(key__startswith="night-").update(enabled=False)
     operator = signed_in(world, "operator")

@@ -20,6 +20,7 @@ from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord
 from ma_site.checks import undelivered
 from ma_site.pages import health
+from ma_site.pages.part import DOWN, OK, Part
 from tests.web.factories import World, make_people
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 from tests.web.rows import make_setting
@@ -120,7 +121,7 @@ def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypa
 def test_the_queues_of_a_whole_page_are_one_question(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     one, all_of = broker_figures(waiting=4321), []
     broker_answers(monkeypatch, one)
-    listed = figures.figures_of_all
+    listed = vars(figures)["figures_of_all"]  # what `broker_answers` has put there
 
     def counted(settings: list[LaunchSetting], now: datetime) -> object:
         all_of.append({setting.key for setting in settings})
@@ -218,7 +219,7 @@ def test_health_names_each_part_and_what_to_do(world: World, monkeypatch: pytest
 
 def test_health_tells_a_process_that_stands_still(world: World) -> None:
     part = health._process("feed", world.now + timedelta(minutes=5))
-    assert part.state == health.DOWN and "5 min" in str(part.says)
+    assert part.state == DOWN and "5 min" in str(part.says)
 
 
 def test_states_are_icon_and_word_and_colour(world: World, answering: None) -> None:
@@ -252,7 +253,7 @@ def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(world: World, monkey
 
 def only_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A house in which everything but its servers is well."""
-    well = health.Part("part", health.OK, "")
+    well = Part("part", OK, "")
     for name in ("_database", "_redis", "_broker", "_feed_lag", "_unknown", "_provisioning"):
         monkeypatch.setattr(health, name, lambda *_: well)
     monkeypatch.setattr(health, "_unreadable", list)

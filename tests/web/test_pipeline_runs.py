@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from failures.insights import holding, planning, processes, submitting, working
 from failures.insights.asking import RunRefused, ask, cancel
+from failures.insights.loading import load
 from failures.insights.places import RunFolder, tail_of_log
 from failures.insights.working import work
 from failures.models import (
@@ -212,7 +213,7 @@ def test_memory_and_time_are_bounded(
 
 
 def test_who_lost_the_run_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = working.load
+    real = load
 
     def taken_for_dead(*arguments: Any) -> int:
         loaded = real(*arguments)
@@ -231,7 +232,7 @@ def test_who_lost_the_run_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_nobody_sees_half_of_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    real = working.load
+    real = load
 
     def loads(*arguments: Any) -> int:
         found = real(*arguments)

@@ -1,5 +1,6 @@
 """Retention applied: what goes, what stays, what it says of it, and what it keeps nowhere."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from contract.outcomes import Outcome
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RetentionFigure, RetentionRun
 from failures.retention import chunks, keepers, pace, picking, turns
+from failures.retention.applying import apply_to_setting
 from failures.retention.facts import fact_of, silent_span, span_of
 from failures.retention.rule import what_goes
 from failures.retention.turns import work
@@ -220,9 +222,13 @@ def test_what_nobody_would_keep_goes_without_being_looked_at(
 ) -> None:
     looked_at: list[int] = []
     one_by_one = picking.of_activation
-    monkeypatch.setattr(
-        picking, "of_activation", lambda pk: (looked_at.append(len(some)) or some for some in one_by_one(pk))
-    )
+
+    def of_activation(pk: UUID) -> Iterator[Any]:
+        for some in one_by_one(pk):
+            looked_at.append(len(some))
+            yield some
+
+    monkeypatch.setattr(picking, "of_activation", of_activation)
     ProcessBeat.objects.create(name="feed", at=NOW)
     well = activation(setting, 5, well=True)
     protocols(well, 12, 4)
@@ -265,7 +271,7 @@ def test_a_guard_keeps_what_it_says_and_is_told_of(setting: LaunchSetting) -> No
 def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("bad", "good"):
         protocols(activation(make_setting(pool, key), 5, well=True), 4, 5)
-    real = turns.apply_to_setting
+    real = apply_to_setting
 
     def faulty(setting: LaunchSetting, *rest: Any) -> None:
         if setting.key == "bad":

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -103,7 +104,7 @@ def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPa
         nonlocal stored
         while not over.is_set():
             batch = spool.batch(*[reports.protocol(of, occurred_at=timezone.now())] * 20)
-            stored += insistent(lambda batch=batch: accept_batch(run.server, batch, timezone.now())).new
+            stored += insistent(partial(accept_batch, run.server, batch, timezone.now())).new
             time.sleep(0.04)
         return stored
 
@@ -151,7 +152,9 @@ def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.Monkey
     sign_of_life("feed", timezone.now())
     old = run_of(setting.activations.get())
     fresh = run_of(activation(setting, 1, going_on=True))
-    spool, waited, taken = reports.Spool(), [], []
+    spool = reports.Spool()
+    waited: list[bool] = []
+    taken: list[int] = []
 
     def take_in() -> None:
         with connection.cursor() as cursor:

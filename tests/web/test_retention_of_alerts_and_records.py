@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Server
-from failures.models import RecordConflict, RefusedRecord
+from failures.models import RecordConflict, RefusedRecord, RetentionRun
 from failures.retention import aged, chunks, pace, running
 from failures.retention.turns import work
 from tests.web.retention_rows import DAY, NOW, of_today
@@ -132,7 +132,7 @@ def test_a_kill_before_the_commit_leaves_all_of_a_chunk(monkeypatch: pytest.Monk
     assert (Alert.objects.count(), RefusedRecord.objects.count()) == (4, 4)
 
     # What was killed holds its lease for a minute.
-    running.RetentionRun.objects.update(lease_until=None)
+    RetentionRun.objects.update(lease_until=None)
     run = work(NOW, every=timedelta(0))
     assert run is not None and run.state == "done"
     assert (Alert.objects.count(), RefusedRecord.objects.count()) == (0, 0)

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from agents.models import LaunchSetting, Server
+from contract.messages import RecordRun
 from contract.properties import dead_letter_queue
 from dlq.models import DeadLetter, Note
 from failures.fingerprints import book, merging
@@ -208,7 +209,7 @@ def test_counts_that_went_begin_anew_when_a_failure_comes(server: Server) -> Non
     lost = uuid4()
     group(lost)
     assert apply() == {"groups": 1}
-    named = reports.RecordRun("orders", lost, 1, server.name, "demo.orders", "1")
+    named = RecordRun("orders", lost, 1, server.name, "demo.orders", "1")
     accept_batch(server, reports.Spool(server.name).batch(reports.protocol(named)), NOW)
     fold_all(NOW)
     assert FailureGroup.objects.get().count == 1

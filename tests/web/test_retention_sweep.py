@@ -168,7 +168,12 @@ def test_a_late_record_of_what_just_went_is_found_again(pool: Pool, monkeypatch:
 
     looked_at: list[UUID] = []
     one_by_one = picking.of_activation
-    monkeypatch.setattr(picking, "of_activation", lambda pk: looked_at.append(pk) or one_by_one(pk))
+
+    def of_activation(pk: UUID) -> Any:
+        looked_at.append(pk)
+        return one_by_one(pk)
+
+    monkeypatch.setattr(picking, "of_activation", of_activation)
     after_the_first(monkeypatch, late)
 
     assert apply().deleted == 5

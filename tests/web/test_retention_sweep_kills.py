@@ -45,6 +45,7 @@ def test_turns_that_end_early_are_gone_on_with(pool: Pool, monkeypatch: pytest.M
             break
         positions.append(run.position)
     assert len(positions) > 3 and positions == sorted(positions) and positions[-1] > positions[0] >= 0
+    assert run is not None
     assert (run.deleted, FailureProtocol.objects.count()) == (30, 0)
     assert {figure.deleted for figure in run.figures.all()} == {6}
 
@@ -78,6 +79,7 @@ def test_killed_at_a_chunk_every_row_is_counted_once(pool: Pool, monkeypatch: py
     assert gone_on is not None and (gone_on.pk, gone_on.state) == (run.pk, RetentionState.DONE)
     run.refresh_from_db()
     assert told(run) == {("protocols", "one", "well"): 9, ("protocols", "two", "well"): 9}
+    assert run is not None
     assert (run.deleted, FailureProtocol.objects.count()) == (18, 0)
 
 
@@ -113,4 +115,5 @@ def test_where_it_fails_each_setting_is_gone_through(pool: Pool, monkeypatch: py
 
     assert run is not None
     assert (run.state, run.problem) == ("failed", "sweep: RuntimeError: out of order")
+    assert run is not None
     assert (run.deleted, FailureProtocol.objects.count()) == (18, 0)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -181,6 +182,7 @@ def test_beat_wakes_in_step_with_the_schedule_and_its_owner(pool: Pool) -> None:
 )
 def test_beat_wakes_more_often_where_celery_cannot_say_it(pool: Pool, crontab: str, day: str, weekday: str) -> None:
     task = scheduled(delayed(pool), crontab).periodic_task
+    assert task is not None
     assert (task.crontab.day_of_month, task.crontab.day_of_week) == (day, weekday)
     assert task.schedule.is_due(timezone.now())
 
@@ -206,7 +208,7 @@ def test_the_wake_up_of_a_schedule_that_went_with_its_setting_goes_too(pool: Poo
         ({"missed": "twice"}, "missed"),
     ],
 )
-def test_a_bad_schedule_is_refused_at_its_field(pool: Pool, values: dict[str, object], field: str) -> None:
+def test_a_bad_schedule_is_refused_at_its_field(pool: Pool, values: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationError) as refused:
         scheduled(delayed(pool), **values)
     assert set(refused.value.message_dict) == {field}

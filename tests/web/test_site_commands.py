@@ -242,8 +242,8 @@ def test_the_doctor_finds_a_whole_house_in_order(
     settings.MA_REDIS_URL = redis_server.url
     run("provision")
     make_alive(server, second_server, now=timezone.now())
-    for name in (server, second_server):
-        tokens.issue_server_token(name, now=NOW)
+    for each in (server, second_server):
+        tokens.issue_server_token(each, now=NOW)
     from agents.services.signs import sign_of_life
 
     for name in ("beat", "feed"):
@@ -258,7 +258,7 @@ def test_the_doctor_finds_a_whole_house_in_order(
 def test_a_setting_that_the_broker_refuses_fails_the_command_but_not_a_start(
     house_broker: ArtemisService, setting: LaunchSetting
 ) -> None:
-    taken = Destination.objects.create(name=f"{setting.destination.name}.taken")
+    taken = Destination.objects.create(name=f"demo.{setting.key}.taken")
     run("provision")
     LaunchSetting.objects.filter(pk=setting.pk).update(destination=taken, wanted_hash="changed")
     with pytest.raises(CommandError, match="1 settings are not ready"):

@@ -18,6 +18,7 @@ from agents.services.tokens import issue_api_token, issue_server_token
 from deploy import config as configuration
 from deploy import site_health
 from ma_site import env, health
+from ma_site.database_url import parse_database
 from ma_site.logs import drop_forbidden
 from ma_site.measuring import measure
 from tests import environment
@@ -181,13 +182,13 @@ def test_a_secret_may_come_from_a_file_but_not_from_both(tmp_path: Path) -> None
     ],
 )
 def test_database_urls_are_read(url: str, name: str) -> None:
-    assert env.parse_database(url)["NAME"] == name
+    assert parse_database(url)["NAME"] == name
 
 
 @pytest.mark.parametrize("url", ["mysql://x/y", "sqlite://relative/x", "sqlite:///", "postgresql://host"])
 def test_other_database_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError):
-        env.parse_database(url)
+        parse_database(url)
 
 
 def test_secrets_are_in_no_repr() -> None:

@@ -58,7 +58,7 @@ def answered(site: Site, token: str) -> dict[str, int | None]:
 
     def ask(name: str) -> None:
         method, path, more = asked[name]
-        found[name] = site.status(method, path, **more)  # type: ignore[arg-type]
+        found[name] = site.status(method, path, **more)
 
     threads = [threading.Thread(target=ask, args=(name,)) for name in asked]
     for thread in threads:

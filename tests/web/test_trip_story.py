@@ -8,9 +8,8 @@ from django.contrib.auth.models import AnonymousUser
 from agents.models import BreakerTrip, LaunchSetting, Pool, Server
 from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import trip_cause
-from agents.services.settings import enable_setting
 from contract.messages import BreakerCounts
-from tests.web.rows import NOW, make_alive, make_setting
+from tests.web.rows import NOW, activate, make_alive, make_setting
 from tests.web.test_breaker_trips import give_up, started
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
@@ -23,7 +22,7 @@ def test_a_trip_that_was_opened_again_is_told_in_order_and_keeps_its_cause(pool:
     (run,) = started(setting).values()
     give_up(run, counts=BreakerCounts("KeyError", 2, 2))
     LaunchSetting.objects.update(try_one_first=True)
-    activation = enable_setting(setting, None, LATER)
+    activation = activate(setting, None, LATER)
     give_up(activation.runs.get(), at=LATER, reason="trial", counts=BreakerCounts("KeyError", 1, 1))
 
     trip = BreakerTrip.objects.get()

@@ -34,7 +34,7 @@ def patched(user: User, **values: Any) -> Any:
 
 
 def stored() -> list[str]:
-    return LaunchSetting.objects.get(key="orders").masked_properties
+    return list(LaunchSetting.objects.get(key="orders").masked_properties)
 
 
 @pytest.mark.parametrize("wanted", [[], ["card"], ["CARD", "iban"]])

@@ -3,7 +3,7 @@
 They are for tests of pages, and for looking at what people read at night.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -58,7 +58,9 @@ def make_trouble(world: World) -> dict[str, str]:
 
 
 def _servers(world: World) -> dict[str, str]:
-    ago = lambda **span: world.now - timedelta(**span)  # noqa: E731
+    def ago(**span: float) -> datetime:
+        return world.now - timedelta(**span)
+
     old, new = OLDEST_VERSION - 1, VERSION + 1
     pool = Pool.objects.get(name="main")
     rows: dict[str, dict[str, Any]] = {
@@ -149,7 +151,7 @@ def _jobs(world: World) -> dict[str, str]:
         "servers": ["srv-1", "payments-settlement-frankfurt-2.example", "srv-3"],
     }
     setting = world.settings["stock-sync"]
-    jobs = {
+    jobs: dict[str, dict[str, Any]] = {
         "paused by consumers": {"state": JobState.PAUSED, "pause_reason": paused},
         "paused by consumers of others": {"state": JobState.PAUSED, "pause_reason": paused | {"servers": []}},
         "waiting for consumers": {"state": JobState.RUNNING, "wait_reason": "stopping"},

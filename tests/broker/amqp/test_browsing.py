@@ -3,6 +3,7 @@
 import pytest
 from proton import Link
 
+from broker.amqp_browser import AmqpBrowser
 from broker.amqp_connection import DELIVERY, AmqpConnection
 from broker.errors import AddressUnknown
 from tests.broker.houses import House, RealHouse, eventually
@@ -61,6 +62,7 @@ def test_the_broker_keeps_nothing_of_what_a_browser_got(real: RealHouse) -> None
     """Sent unsettled, each message stays in its memory until the link ends: 3 KB of heap for one of 1 KB."""
     setting = real.setting()
     real.publish(setting.address, "a", "b", "c")
+    assert isinstance(real.browser, AmqpBrowser)
     connection, settled = AmqpConnection(real.ops), []
     try:
         receiver = real.browser._opened(connection, setting.address, setting.key)

@@ -1,7 +1,7 @@
 """`settle_with_sends` of several deliveries that may share one transaction: each as if it had one of its own."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -128,7 +128,7 @@ def test_a_broker_that_is_killed_around_a_shared_commit_does_all_of_it_or_nothin
         consumer.settle_with_sends(each.tag, [result(target.address, each.text)], may_share=True)
     first: set[str] = set()
     while (event := owner.events.get(timeout=30))[0] != "lost":
-        tag, problem = event[1]  # type: ignore[misc]
+        tag, problem = cast(tuple[int, Exception | None], event[1])
         assert problem is None, "what is in doubt is no failure"
         first.update(each.text for each in got if each.tag == tag)
     (together,) = killed

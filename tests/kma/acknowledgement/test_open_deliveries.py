@@ -420,11 +420,11 @@ def test_a_limited_run_ends_when_all_answers_are_there(client: Make) -> None:
     one = client([message(OK) for _ in range(3)], limit_messages=2)
     records = opened(one, 2)
     time.sleep(0.3)
-    assert one.run.alive
+    alive = one.run.alive
     for record in records:
         answer(one, record, Action.COMMIT)
     one.run.join(20)
-    assert not one.run.alive and one.records("closing")[0]["handled"] == 2
+    assert alive and not one.run.alive and one.records("closing")[0]["handled"] == 2
 
 
 def test_an_answer_for_a_run_that_is_over_is_told_lost_once(client: Make) -> None:

@@ -48,4 +48,4 @@ def held_ended(self: _Link, *outcome: Any) -> None:
 
 AmqpConsumer.settle = held_settle  # type: ignore[method-assign]
 Transactions._discharge = held_discharge  # type: ignore[method-assign]
-_Link._transaction_ended = held_ended  # type: ignore[method-assign]
+_Link._transaction_ended = held_ended  # type: ignore[assignment,method-assign]

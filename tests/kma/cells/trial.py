@@ -25,7 +25,7 @@ AFTER = {Breaker.RESET: 0, Breaker.IGNORE: 1, Breaker.COUNT: 2}
 SECRET = "5e" * 32
 
 WAIT, COMMIT = {"do": "wait"}, {"do": "acknowledge"}
-STEPS = {
+STEPS: dict[Event, dict[str, Any]] = {
     Event.ROLLS_BACK: {"do": "acknowledge", "action": "ROLLBACK"},
     Event.RAISES: {"do": "raise", "type": "KeyError"},
     Event.RAISES_LAST: {"do": "raise", "type": "KeyError"},
@@ -62,6 +62,7 @@ class Trial:
 
     def _steps(self) -> list[dict[str, Any]]:
         event, way = self.cell.event, self.cell.way
+        steps: list[dict[str, Any]]
         steps = [{"do": "send", "destination": self.target.address, "body": "sent"}] if way.sends else []
         steps.append(STEPS.get(event, {"do": "ok"}))
         if way.mode is Mode.CLIENT and event in COMMITS:

@@ -38,7 +38,11 @@ def test_acceptances_go_when_the_first_has_waited_long_enough(tmp_path: Path) ->
 
 
 def test_what_fails_or_sends_or_has_a_record_does_not_wait(tmp_path: Path) -> None:
-    steps = [{"do": "raise", "first": 1}, {"do": "send", "destination": "demo.invoices"}, {"do": "ok"}]
+    steps: list[dict[str, Any]] = [
+        {"do": "raise", "first": 1},
+        {"do": "send", "destination": "demo.invoices"},
+        {"do": "ok"},
+    ]
     made = stage(tmp_path, steps, dups_ok_seconds=60.0)
     eventually(lambda: made.run.report().handled == 3, "the recovery too")
     eventually(lambda: len(made.link.settled) == 3, "all but the quiet one")

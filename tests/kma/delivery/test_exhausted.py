@@ -88,8 +88,8 @@ def test_what_failed_there_before_does_not_go_round(stage: Make, lines: Lines, t
         assert told["exception_destination"] == "demo.broken"
     else:
         (sent,) = one.link.sent
-        told = str(sent.message.properties["ma_failed_trail"].value)
-        assert json.loads(told)[-1] == "demo.orders" and told.isascii(), "half a character is no UTF-8"
+        trail = str(sent.message.properties["ma_failed_trail"].value)
+        assert json.loads(trail)[-1] == "demo.orders" and trail.isascii(), "half a character is no UTF-8"
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -148,10 +148,10 @@ def test_a_stop_waits_for_what_is_on_its_way(stage: Make) -> None:
     one.link.held = []
     one.link.put(message(RAISE, identity="ID:1"))
     eventually(lambda: bool(one.link.held), "the transaction")
-    assert one.run.alive
+    alive = one.run.alive
     one.link.let_go()
     one.run.join(20)
-    assert not one.run.alive and one.link.outcomes() == {Settle.ACCEPT: 1}
+    assert alive and not one.run.alive and one.link.outcomes() == {Settle.ACCEPT: 1}
 
 
 PROGRAM = """

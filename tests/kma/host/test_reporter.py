@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -286,8 +287,14 @@ def test_a_batch_whose_answer_does_not_come_is_halved_and_known_when_it_comes_ag
 ) -> None:
     desk.add(100)
     monkeypatch.setattr("kma.ma_client.ANSWER_SECONDS", 0.2)
+
+    def store_slowly(body: Any) -> Any:
+        stored = FakeMa._store(ma, body)
+        time.sleep(1)
+        return stored
+
     with monkeypatch.context() as slow:
-        slow.setattr(ma, "_store", lambda body: (FakeMa._store(ma, body), time.sleep(1))[0])
+        slow.setattr(ma, "_store", store_slowly)
         assert desk.reporter.step() > 0
     assert "100 records at once are not taken" in desk.reporter.problem
     monkeypatch.setattr("kma.ma_client.ANSWER_SECONDS", 30)

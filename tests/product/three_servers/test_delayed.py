@@ -11,7 +11,7 @@ PATIENT = {"max_attempts": 10, "delay_ms": 700, "multiplier": 1.0}
 
 def gather(hall: Hall, key: str, bodies: list[dict[str, Any]], **fields: Any) -> str:
     """A setting started by people, enabled, with these messages waiting; its address."""
-    wish = {"timing": "DELAYED", "drain_idle_seconds": 2.0, "drain_wait_seconds": 6.0}
+    wish: dict[str, Any] = {"timing": "DELAYED", "drain_idle_seconds": 2.0, "drain_wait_seconds": 6.0}
     address = hall.launch(key, enable=False, **(wish | fields))
     hall.enable(key)
     assert hall.get(key)["activation"] is None, "enabling begins nothing"
