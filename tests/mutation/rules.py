@@ -22,6 +22,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "failures/comparing.py": ("test_comparing",),
     "failures/odd_server.py": ("test_comparing",),
     "failures/gaps.py": ("test_gaps",),
+    "failures/tally.py": ("test_what_if",),
+    "failures/what_if.py": ("test_what_if",),
     "dlq/judging.py": ("test_judging",),
     "dlq/pages/pace.py": ("test_replay_pace",),
     "contract/breaker.py": ("test_breaker",),

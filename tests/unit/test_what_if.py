@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contract.breaker import Counts, TripReason, count, trips
 from contract.outcomes import Outcome
 from failures.tally import Failure, Tally, Verdict, story
-from failures.what_if import Answer, Stored, WouldTrip, what_if
+from failures.what_if import Answer, Replay, Stored, WouldTrip, what_if
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -97,6 +97,12 @@ def test_a_tally_goes_on_with_what_was_counted_before() -> None:
     assert Tally(9).add(failure(1)).trip is None
 
 
+def test_each_failure_counts_unless_messages_count_once() -> None:
+    tally = Tally(9)
+    again = [tally.add(failure(number, message_key="a")).verdict for number in range(2)]
+    assert again == [Verdict.COUNTED, Verdict.COUNTED]
+
+
 def test_what_counts_no_more_trips_nothing() -> None:
     tally = Tally(1, count_once=True)
     steps = [tally.add(each) for each in (failure(1, message_key="a"), failure(2, message_key="a"))]
@@ -118,6 +124,10 @@ def test_successes_that_a_failure_that_counts_has_told_are_told_anew_after_it() 
     tally = Tally(9)
     gaps = [tally.add(failure(number, successes_before=before)).gap for number, before in enumerate((3, 3, 1, 0))]
     assert gaps == [3, 3, 1, 0]
+    mixed = [(3, False), (3, True), (2, True)]  # told by one that does not count, and not once more by the one after it
+    tally = Tally(9)
+    steps = [failure(number, counted=counts, successes_before=before) for number, (before, counts) in enumerate(mixed)]
+    assert [tally.add(each).gap for each in steps] == [3, 0, 2]
     tally = Tally(9)
     uncounted = [failure(number, counted=False, successes_before=before) for number, before in enumerate((3, 1, 4))]
     assert [tally.add(each).gap for each in uncounted] == [3, 0, 1]
@@ -155,6 +165,10 @@ def test_each_message_is_counted_once_where_that_is_wished() -> None:
     same = [stored(number, message_key="ID:1") for number in range(9)]
 
     assert len(what_if(same, 9).trips) == 3
+    replay = Replay(9)
+    for each in same:
+        replay.add(each)
+    assert replay.answer() == what_if(same, 9)
     assert not what_if(same, 9, count_once=True).trips
 
 
@@ -176,6 +190,14 @@ def test_the_story_says_of_each_failure_whether_it_counts_now() -> None:
     ]  # fmt: skip
     assert [step.gap for step in steps] == [0, 4, 0, 0, 0, 0, 0]
     assert (steps[-1].counts.same_type, steps[-1].counts.same, steps[-1].counts.any) == ("KeyError", 2, 2)
+
+
+def test_a_story_wipes_out_what_was_before_its_last_success_and_nothing_else() -> None:
+    temporary = failure(0, temporary=True)
+    two = story([temporary, failure(1), failure(2, successes_before=1), failure(3, successes_before=1)], Tally(9))
+    assert [step.verdict for step in two] == [Verdict.TEMPORARY, Verdict.WIPED, Verdict.WIPED, Verdict.COUNTED]
+    none = story([failure(1), failure(2)], Tally(9))
+    assert [step.verdict for step in none] == [Verdict.COUNTED, Verdict.COUNTED]
 
 
 def test_a_success_before_a_temporary_failure_is_told_once() -> None:
