@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 OUTPUTS = {1: "out", 2: "err"}
 
 
-# What differs between sites that share a broker and a server of databases.
-OWN = ("MA_DATABASE_URL", "MA_DATA", "KMA_DATA")
+# What differs between tests, and between sites that share a broker and a server of databases.
+OWN = ("MA_DATABASE_URL", "MA_DATA", "KMA_DATA", "PYTEST_CURRENT_TEST")
 _hosts: "dict[frozenset[tuple[str, str]], subprocess.Popen[str]]" = {}
 
 
