@@ -50,16 +50,19 @@ def write(session: SparkSession, block: Block, rows: DataFrame, archive: Archive
     """`rows` in the schema of their kind. `parts`: into so many files at most."""
     kind, now = KINDS[block["kind"]], datetime.now(UTC)
     folder = f"data/{kind.name}/day={block['day']}/block-{block['number']:06d}-{uuid4().hex[:8]}"
+    committing = False
     try:
         sweep_attempts(archive, kind.name, block["day"], block["number"])
         seen = _stage(rows, kind, archive.files.url(folder), now, parts)
         manifest = _manifest(session, block, kind, folder, seen, archive, now)
         crash.point("archive: before the manifest")
         _still_there(block, archive)
+        committing = True
         done = manifests.commit(archive.files, manifest)
         crash.point("archive: after the manifest")
     except (PySparkException, Py4JError, ArchiveError) as error:
-        _clear(archive, folder)
+        if not committing:  # else the manifest may be there, though the answer was an error
+            _clear(archive, folder)
         raise ArchiveError(f"block {block['number']} of {kind.name}: {reason(error)}") from error
     archive.note(done)
     return done
