@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.web.factories import World
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 HOUR = timedelta(hours=1)
 
 
