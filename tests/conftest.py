@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from deploy import postgres as postgres_program
-from tests import costs, environment, markers, migrated, slow_calls, workers
+from tests import costs, emptying, environment, markers, migrated, slow_calls, workers
 from tests.services import artemis, child_processes, postgres, redis_server
 
 __all__ = ["artemis", "child_processes", "postgres", "redis_server"]
@@ -42,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["MA_DATABASE_URL"] = url
     slow_calls.install()
     django.setup()
+    emptying.install()
     config.pluginmanager.register(costs.Meter(), "costs")
 
 

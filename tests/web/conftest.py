@@ -78,11 +78,30 @@ def alerts_are_looked_at_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing_in, "_next_question", float("inf"))
 
 
+@pytest.fixture(scope="session")
+def known_groups() -> dict[str, list[int]]:
+    """Name → permissions, as the first test found them."""
+    return {}
+
+
 @pytest.fixture
-def groups(db: None) -> None:
+def groups(db: None, known_groups: dict[str, list[int]]) -> None:
+    """Made by the site once in a session, then copied: it takes longer than most tests."""
+    from django.contrib.auth.models import Group
+
     from agents.services.roles import make_groups
 
-    make_groups()
+    if not known_groups:
+        make_groups()
+        for group in Group.objects.all():
+            known_groups[group.name] = [*group.permissions.values_list("pk", flat=True)]
+        return
+    members = Group.permissions.through
+    members.objects.bulk_create(
+        members(group_id=group.pk, permission_id=permission)
+        for group in Group.objects.bulk_create(Group(name=name) for name in known_groups)
+        for permission in known_groups[group.name]
+    )
 
 
 @pytest.fixture
