@@ -12,7 +12,7 @@ KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 
 
 def install() -> None:
-    TransactionTestCase._fixture_teardown = lambda _: remove_rows()
+    setattr(TransactionTestCase, "_fixture_teardown", lambda _: remove_rows())  # noqa: B010 (unknown to its types)
 
 
 def remove_rows() -> None:
