@@ -30,13 +30,18 @@ def kind(fixtures: Iterable[str], markers: Iterable[str]) -> str:
 
 def set_markers(items: list[pytest.Item]) -> None:
     """What was set by hand and is cheaper goes, also from modules: `-m process` selects no test that kills."""
-    for item, found in [(item, _kind_of(item)) for item in items]:
+    for item, found in [(item, _asked(item)) for item in items]:
         for node in item.listchain():
             node.own_markers = [mark for mark in node.own_markers if mark.name not in KINDS]
         item.add_marker(found)
 
 
-def _kind_of(item: pytest.Item) -> str:
+def kind_of(item: pytest.Item) -> str:
+    """As it was set."""
+    return next(mark.name for mark in item.iter_markers() if mark.name in KINDS)
+
+
+def _asked(item: pytest.Item) -> str:
     fixtures = {*getattr(item, "fixturenames", ())}
     if issubclass(getattr(item, "cls", None) or object, TransactionTestCase):
         fixtures.add("django_db_setup")  # pytest-django asks for it when the test runs

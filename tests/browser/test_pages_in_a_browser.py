@@ -95,6 +95,7 @@ def test_letters_are_given_back_without_scripts(live_server: Any, world: World, 
     assert world.job and str(world.job.pk) not in browser.url()
 
 
+@pytest.mark.process
 def test_static_files_are_served_to_the_browser(live_server: Any) -> None:
     """Else the tests above would look at bare pages."""
     assert isinstance(live_server.thread.static_handler, type) and issubclass(

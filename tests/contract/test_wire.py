@@ -22,6 +22,7 @@ st.register_type_strategy(Record, st.builds(Record, content=plain))
 st.register_type_strategy(DesiredRun, st.builds(DesiredRun, parameters=plain))
 
 
+@pytest.mark.db  # as dear: many examples
 @pytest.mark.parametrize("kind", [*KINDS.values(), Heartbeat, HeartbeatReply, RecordBatch])
 @given(data=st.data())
 def test_every_message_survives_a_round_trip(kind: type, data: st.DataObject) -> None:

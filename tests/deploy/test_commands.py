@@ -54,12 +54,14 @@ def test_env_gives_a_script_all_it_needs(config: Config) -> None:
     assert facts["environ"]["MA_BROKER_USER"] == "ma-ops"
 
 
+@pytest.mark.process
 def test_env_prints_json_or_what_a_shell_can_evaluate(config: Config) -> None:
     assert json.loads(ma(config, "env", "--json").stdout)["data"] == str(config.data)
     script = ma(config, "env").stdout + 'printf %s "$MA_BROKER_USER"'
     assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout == "ma-ops"
 
 
+@pytest.mark.process
 def test_env_before_the_first_start_says_what_to_do(tmp_path: Path) -> None:
     done = ma(configuration.read({"MA_DATA": str(tmp_path / "none")}), "env", "--json")
     assert (done.returncode, done.stdout) == (1, "")
@@ -70,11 +72,13 @@ def test_env_before_the_first_start_says_what_to_do(tmp_path: Path) -> None:
 # -- logs
 
 
+@pytest.mark.process
 def test_logs_shows_the_end(config: Config) -> None:
     Layout(config.data).log("web").write_text("".join(f"{number}\n" for number in range(200)))
     assert ma(config, "logs", "web", "-n", "2").stdout == "198\n199\n"
 
 
+@pytest.mark.process
 def test_logs_without_a_name_lists_them(config: Config) -> None:
     for name in ("web", "beat"):
         Layout(config.data).log(name).touch()
@@ -87,6 +91,7 @@ def test_an_unknown_log_is_one_line_with_those_there_are(config: Config) -> None
         logs.run(config, name="../secrets/django_key", follow=False, lines=1)
 
 
+@pytest.mark.process
 def test_following_a_log_goes_on_in_the_new_file_after_a_rotation(config: Config) -> None:
     log = Layout(config.data).log("web")
     log.write_text("old\n")
@@ -107,6 +112,7 @@ def test_following_a_log_goes_on_in_the_new_file_after_a_rotation(config: Config
 # -- status
 
 
+@pytest.mark.process
 def test_status_where_nothing_runs_says_so_and_fails(config: Config) -> None:
     done = ma(config, "status")
     assert (done.returncode, done.stdout) == (1, "nothing is running: ./ma up\n")
@@ -115,6 +121,7 @@ def test_status_where_nothing_runs_says_so_and_fails(config: Config) -> None:
     assert told == {"processes": [], "left_behind": [], "health": None}
 
 
+@pytest.mark.process
 def test_status_names_what_a_killed_runner_left_behind(config: Config) -> None:
     environ = leftovers.marked(Layout(config.data))
     with subprocess.Popen(["sleep", "60"], env=environ) as left:
@@ -159,6 +166,7 @@ def test_a_heartbeat_of_a_former_life_does_not_count() -> None:
     assert not site_health.heard_within(None, "srv-1", 60.0)
 
 
+@pytest.mark.process
 def test_a_site_that_is_away_is_none(config: Config) -> None:
     started = time.monotonic()
     assert site_health.ask(configuration.read({"MA_PORT": "1"})) is None
@@ -168,6 +176,7 @@ def test_a_site_that_is_away_is_none(config: Config) -> None:
 # -- before the first start
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [("doctor",), ("reindex",), ("manage", "check"), ("demo",), ("env",)])
 def test_what_needs_a_start_says_so_in_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     config = configuration.read({"MA_DATA": str(tmp_path / "none")})
@@ -177,6 +186,7 @@ def test_what_needs_a_start_says_so_in_one_line(tmp_path: Path, arguments: tuple
     assert not config.data.exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("folder", ["/proc/nope", "/dev/null", "/dev/null/below"])
 def test_a_data_folder_that_cannot_be_made_is_one_line(folder: str) -> None:
     ports = dict(zip(PORTS, map(str, free_ports(5)), strict=True))
@@ -189,6 +199,7 @@ def test_a_data_folder_that_cannot_be_made_is_one_line(folder: str) -> None:
 # -- what all commands share
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [(), ("nothing",), ("up", "--what")])
 def test_what_is_no_command_is_refused_with_the_usage(config: Config, arguments: tuple[str, ...]) -> None:
     done = ma(config, *arguments)
@@ -196,6 +207,7 @@ def test_what_is_no_command_is_refused_with_the_usage(config: Config, arguments:
     assert done.stderr.startswith("usage: ma")
 
 
+@pytest.mark.process
 def test_help_names_every_command(config: Config) -> None:
     shown = ma(config, "--help").stdout
     for name in ("up", "down", "status", "logs", "env", "demo", "doctor", "reindex", "manage", "test", "bench"):
@@ -223,6 +235,7 @@ def test_other_commands_mean_the_installation_as_it_was_started(tmp_path: Path) 
     assert remembered.read({"MA_DATA": str(tmp_path / "new")}).port == 8000
 
 
+@pytest.mark.process
 def test_a_shell_that_sets_nothing_has_the_archive_of_the_installation(config: Config) -> None:
     started = configuration.read({"MA_DATA": str(config.data), "MA_ARCHIVE_URL": "file:///archive"})
     remembered.keep(started, Layout(config.data))

@@ -41,6 +41,7 @@ def in_the_repository() -> set[Path]:
     return {REPOSITORY / name for name in listed.split("\0") if name}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     files = in_the_repository()
@@ -95,6 +96,7 @@ def test_what_names_a_test_is_found() -> None:
     assert missing("tests/none.py", "") and missing("tests/deploy/test_docs_links.py", "test_of_no_name")
 
 
+@pytest.mark.process
 def test_every_named_test_exists() -> None:
     """In pages, and in what the code says of itself."""
     wrong = [

@@ -36,6 +36,7 @@ def told(config: Config) -> dict[str, str]:
     return {name: site[name] for name in ("MA_ARCHIVE_URL", "MA_PIPELINE") if name in site}
 
 
+@pytest.mark.process
 def test_a_new_installation_has_an_archive(tmp_path: Path) -> None:
     """As `./ma up` makes it, on this machine, which runs the tests of the pipeline."""
     data = tmp_path / "a folder"

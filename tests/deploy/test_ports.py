@@ -12,6 +12,8 @@ from deploy.layout import Layout
 from deploy.ports import Wanted, free_ports, refuse_taken
 from deploy.problem import Problem
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def taken() -> Iterator[int]:

@@ -58,6 +58,7 @@ def test_nothing_runs_before_it_is_started(runner: Runner) -> None:
     assert {state.state for state in runner.states()} == {"STOPPED"}
 
 
+@pytest.mark.kill
 def test_a_process_that_is_killed_comes_back(runner: Runner) -> None:
     runner.start("web")
     until(lambda: runner.state("web").running)
@@ -101,6 +102,7 @@ def test_everything_ends_in_order_and_nothing_is_left(runner: Runner, layout: La
     assert leftovers.find(layout) == []
 
 
+@pytest.mark.kill
 def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, layout: Layout) -> None:
     runner.start("web")
     until(lambda: runner.state("web").running)
@@ -112,6 +114,7 @@ def test_what_a_killed_runner_left_behind_is_found_and_ended(runner: Runner, lay
     until(lambda: not exists(left))
 
 
+@pytest.mark.kill
 def test_a_redis_that_a_killed_runner_left_is_found_though_it_hides_its_environment(layout: Layout) -> None:
     (port,) = free_ports(1)
     url = f"redis://:secret@127.0.0.1:{port}/0"

@@ -53,6 +53,7 @@ def test_what_is_written_is_for_its_owner_only_and_holds_no_secret(config: Confi
         assert "PASSWORD=" not in path.read_text()
 
 
+@pytest.mark.process
 def test_the_script_of_a_process_sets_its_environment_and_becomes_it(config: Config, tmp_path: Path) -> None:
     layout = Layout(config.data)
     process = Process("kma-one", "env -0", "one")
@@ -103,6 +104,7 @@ def test_passwords_of_a_person_s_shell_stand_in_no_script_and_in_nothing_remembe
     assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["artemis", "redis", "kma-one", "demo", "web"])
 def test_no_process_inherits_a_secret_of_the_site(config: Config, name: str) -> None:
     server = name.removeprefix("kma-") if name.startswith("kma") else ""

@@ -28,6 +28,7 @@ def test_without_the_right_to_install_one_message_names_exactly_what_is_missing(
     assert str(caught.value) == ("This machine lacks the moon. On Debian: sudo apt-get install no-such-package-moon")
 
 
+@pytest.mark.process
 def test_an_installation_that_fails_is_one_problem_with_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -38,6 +39,7 @@ def test_an_installation_that_fails_is_one_problem_with_its_log(
     assert said == ["installing no-such-package-moon"]
 
 
+@pytest.mark.process
 def test_everything_that_a_start_needs_is_found_on_a_machine_that_runs_these_tests() -> None:
     needs = system_packages.for_start(broker=True, virtual_environment=False) + system_packages.for_tests()
     assert [need.what for need in needs if not need.found()] == []

@@ -57,6 +57,7 @@ def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.Monk
     assert commands.run(configuration.read({"MA_DATA": str(tmp_path)}), ("tests/unit",)) == int(lane == 0)
 
 
+@pytest.mark.process
 def test_what_failed_is_repeated_at_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from tests.services import ArtemisService, RedisService
 pytestmark = pytest.mark.process
 
 
+@pytest.mark.kill
 def test_the_broker_answers_and_comes_back_after_a_kill(artemis: ArtemisService) -> None:
     assert artemis_program.answers(artemis.ports.amqp)
     artemis.kill()
@@ -31,6 +32,7 @@ def test_postgres_is_a_server_that_runs_queries_as_an_ordinary_user(postgres: po
     assert row[0] == "ma" and row[1].startswith("PostgreSQL")
 
 
+@pytest.mark.kill
 def test_a_durable_postgres_keeps_what_it_confirmed_through_a_kill() -> None:
     cluster = postgres_program.start(postgres_program.DURABLE)
     try:

@@ -191,6 +191,7 @@ def test_of_two_sites_that_claim_at_once_one_wins(first: Site, second: Site, sta
     assert sorted(process.returncode for process in both) == [0, FOREIGN]
 
 
+@pytest.mark.kill
 def test_the_owner_stays_when_the_broker_is_killed(
     first: Site, second: Site, stage: Stage, own_broker: ArtemisService
 ) -> None:
@@ -277,6 +278,7 @@ call_command("claim_broker", "--adopt")
 """
 
 
+@pytest.mark.kill
 def test_a_takeover_that_is_killed_half_way_is_done_by_the_next_one(first: Site, second: Site, stage: Stage) -> None:
     dead_letter(stage)
     first.run("claim_broker", "--adopt")

@@ -167,6 +167,7 @@ def test_sending_again_after_a_kill_makes_no_second_copy(stage: Stage, consumed:
     assert states(job) == ["sent"] and scene.counts() == (0 if consumed else 1, 0, 1)
 
 
+@pytest.mark.kill
 def test_a_killed_broker_knows_which_copies_it_has() -> None:
     with throw_away_folder("artemis") as folder:
         service = ArtemisService.create(folder / "broker")

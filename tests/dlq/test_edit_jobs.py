@@ -106,6 +106,7 @@ class Scene:
 
 
 # The copies were sent; it is noted that they were; the originals left.
+@pytest.mark.kill
 @pytest.mark.parametrize("place", ["edit-published", "edit-sent", "moved"])
 def test_a_killed_worker_is_followed_by_one_that_ends_it(stage: Stage, tmp_path: Path, place: str) -> None:
     scene = Scene(stage, tmp_path)
@@ -123,6 +124,7 @@ def test_a_killed_worker_is_followed_by_one_that_ends_it(stage: Stage, tmp_path:
     assert scene.bodies() == ['{"sum": 9}', '{"sum": 9}']
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("place", ["edit-published", "edit-sent"])
 def test_a_job_that_is_cancelled_after_a_kill_leaves_no_letter_twice(stage: Stage, tmp_path: Path, place: str) -> None:
     scene = Scene(stage, tmp_path)

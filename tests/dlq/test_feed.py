@@ -198,6 +198,7 @@ call_command("follow_dead_letters")
 """
 
 
+@pytest.mark.kill
 def test_a_feed_killed_between_commit_and_accept_leaves_one_row_each(stage: Stage, tmp_path: Path) -> None:
     processes = Processes(tmp_path, stage)
     key = stage.key()

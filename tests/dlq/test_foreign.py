@@ -132,6 +132,7 @@ def test_letters_are_sorted_by_where_they_died(
     assert adopted(queue, "--go")["going"] == []
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("place", ["adopt: begun", "adopt: moved a slice"])
 def test_a_run_that_was_killed_is_repeated(stage: Stage, tmp_path: Path, place: str) -> None:
     processes = Processes(tmp_path, stage)

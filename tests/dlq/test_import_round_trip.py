@@ -72,6 +72,7 @@ def test_letters_come_back_from_their_file_as_new_messages_of_one_setting(stage:
     assert not any(identify(each).given_back for each in encoded)
 
 
+@pytest.mark.kill
 def test_an_import_that_was_killed_is_ended_by_the_same_one(stage: Stage, tmp_path: Path) -> None:
     processes, key = Processes(tmp_path, stage), stage.key("i")
     file = tmp_path / "messages.jsonl"

@@ -329,6 +329,7 @@ def _undone_afterwards() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
+@pytest.mark.process  # as dear: many histories
 @pytest.mark.django_db
 def test_whatever_happens_nothing_is_lost_doubled_or_said_wrongly(
     monkeypatch: pytest.MonkeyPatch, settings: Any

@@ -53,6 +53,7 @@ def test_a_copy_of_the_letter_is_delivered(stage: Stage) -> None:
     assert not {NOT_CONVERTIBLE, BROKER_ID} & decode(copy).annotations.keys()
 
 
+@pytest.mark.kill
 def test_a_feed_killed_where_it_has_noted_the_message_goes_on_there(stage: Stage, tmp_path: Path) -> None:
     processes, key = Processes(tmp_path, stage), stage.key()
     send_undeliverable(stage, key)

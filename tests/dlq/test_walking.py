@@ -177,6 +177,7 @@ def test_a_feed_with_too_many_letters_is_drained_and_the_walks_bring_them(
 WALK = "from dlq.walking import index_queue; index_queue('DLQ.{}')"
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("place", ["walk: stored a piece", "walk: marked a page"])
 def test_a_walk_that_was_killed_is_done_by_the_next_one(stage: Stage, tmp_path: Path, place: str) -> None:
     processes = Processes(tmp_path, stage)

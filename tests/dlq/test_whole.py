@@ -89,6 +89,7 @@ print(one.state, one.tries, len(one.encoded or b'') > 2_000_000)
 """
 
 
+@pytest.mark.kill
 def test_a_killed_fetch_is_begun_anew(stage: Stage, tmp_path: Path) -> None:
     processes = Processes(tmp_path, stage)
     key = stage.key()

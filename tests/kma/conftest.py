@@ -19,7 +19,7 @@ Lines = list[MutableMapping[str, Any]]
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Make]:
+def stage(child_processes: None, tmp_path: Path) -> Iterator[Make]:
     """`stage(messages, **fields of the desired run)`: the run has been started."""
     stages: list[Stage] = []
 

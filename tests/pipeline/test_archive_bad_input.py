@@ -206,6 +206,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.process
 def test_a_disk_that_is_full_leaves_nothing_half_and_the_next_run_goes_on(small_disk: Path, jars: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(small_disk.parent), jars], cwd=REPOSITORY, capture_output=True, text=True,

@@ -1,5 +1,6 @@
 """No member before its predecessor finished well, whatever happens in which order."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -71,4 +72,5 @@ class Passes(RuleBasedStateMachine):
             assert self.begun[len(self.plan) - 1].state == ActivationState.SUCCEEDED
 
 
-TestPasses = Passes.TestCase
+# As dear as with the database: many histories.
+TestPasses = pytest.mark.db(Passes.TestCase)

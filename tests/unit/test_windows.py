@@ -93,6 +93,7 @@ def test_the_newest_window_is_the_last_of_all(crontab: str, zone: str, start: da
     assert last_window(timetable, after, until) == (found[-1] if found else None)
 
 
+@pytest.mark.db  # as dear: many examples
 @given(
     st.datetimes(datetime(2026, 3, 28), datetime(2026, 3, 30)),
     st.datetimes(datetime(2026, 3, 28), datetime(2026, 3, 30)),

@@ -228,6 +228,7 @@ def _free(*_: object) -> _Free:
     return _Free()
 
 
+@pytest.mark.process  # as dear: many histories
 @pytest.mark.django_db(transaction=True)
 def test_the_engine_keeps_its_promises_whatever_happens() -> None:
     run_state_machine_as_test(

@@ -30,6 +30,7 @@ def root(db: None) -> User:
     return User.objects.create_superuser("root")
 
 
+@pytest.mark.process
 def test_killed_in_the_middle_of_a_piece_it_goes_on(orders: LaunchSetting, root: User) -> None:
     for number in range(5):
         letter(number, "parcel")

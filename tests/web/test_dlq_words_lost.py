@@ -15,7 +15,7 @@ from tests.web.reports import setting as make_orders
 from tests.web.rows import api_client
 from tests.web.test_retention_at_once import ROOT, environ
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.process, pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 EMPTY = {
     "sqlite": "INSERT INTO dlq_words (dlq_words) VALUES ('delete-all')",

@@ -212,6 +212,7 @@ def _setting(key: str) -> LaunchSetting:
     return LaunchSetting.objects.get(key=key)
 
 
+@pytest.mark.process  # as dear: many histories
 @pytest.mark.django_db
 def test_launch_control_keeps_its_promises_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing listens: a KMA of this world learns by its poll.

@@ -306,6 +306,7 @@ def test_the_page_counts_a_thousand_and_says_that_there_are_more(
     assert dry_run()["dead_letters", "orders"]["would_go"] == 2101
 
 
+@pytest.mark.process
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "at",

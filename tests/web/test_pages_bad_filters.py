@@ -56,6 +56,7 @@ def chief(world: World) -> Client:
     return signed_in(world, "chief")
 
 
+@pytest.mark.process  # as dear: each filter of each page
 def test_no_field_of_a_filter_brings_its_value_raw_into_a_text(chief: Client) -> None:
     for path in PATHS:
         typed = ""

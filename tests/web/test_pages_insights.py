@@ -119,6 +119,7 @@ def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
     assert "Придумано для демонстрации" in look(client).text
 
 
+@pytest.mark.process  # as dear: each table in each order, and its file
 def test_every_table_has_filters_sorting_pages_and_a_file(world: World) -> None:
     client = signed_in(world, "viewer")
     found()

@@ -11,6 +11,7 @@ from tests.web.pages import signed_in
 from tests.web.rendered import Pages
 
 
+@pytest.mark.process  # as dear: it reads every page
 @pytest.mark.parametrize("language", ["en", "ru"])
 def test_no_page_has_anything_inline(pages: Pages, language: str) -> None:
     for name, page in pages.of("chief", language).items():

@@ -54,6 +54,7 @@ def test_every_text_is_translated_and_none_is_a_guess() -> None:
             assert entry["msgid"] in SAME or re.search("[а-яёА-ЯЁ]", text), entry["msgid"]
 
 
+@pytest.mark.process
 def test_no_text_of_the_source_is_missing(tmp_path: Path) -> None:
     """Extracts the texts anew, from a copy: the work tree stays as it is."""
     for name in PACKAGES:
@@ -69,6 +70,7 @@ def test_no_text_of_the_source_is_missing(tmp_path: Path) -> None:
     assert not missing, "run django-admin makemessages -l ru, translate, compilemessages"
 
 
+@pytest.mark.process
 def test_the_compiled_file_is_that_of_the_source(tmp_path: Path) -> None:
     compiled = tmp_path / "django.mo"
     subprocess.run(["msgfmt", "--check-format", "-o", compiled, SOURCE], check=True, timeout=60)
@@ -91,6 +93,7 @@ def test_numbers_and_durations_are_written_in_russian() -> None:
         assert amounts.duration(4.25) == "4,25 с" and amounts.duration(0.0003) == "0,3 мс"
 
 
+@pytest.mark.process  # as dear: it reads every page
 def test_every_page_is_russian(pages: Pages) -> None:
     for name, page in pages.of("chief", "ru").items():
         assert page.status == 200, name

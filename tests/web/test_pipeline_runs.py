@@ -26,7 +26,7 @@ from failures.models import (
 from tests.web.pipeline import asked, until, use, worked
 from tests.web.test_failures_intake_at_once import at_once
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.process, pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)

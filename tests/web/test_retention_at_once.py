@@ -66,6 +66,7 @@ def test_whoever_lost_the_run_deletes_nothing_more() -> None:
     assert FailureProtocol.objects.count() == 4
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("swept", [True, False], ids=["swept", "one by one"])
 def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool) -> None:
     of_a_good_one(400)

@@ -96,6 +96,7 @@ def test_pages_show_the_whole_address_to_editors_only(
         assert "team-7/hook?key=q1w2e3" in client.get(page).content.decode(), page
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1/team-7?key=q1w2e3", "http://[bad/team-7?key=q1w2e3"])
 def test_what_went_wrong_does_not_tell_the_address(address: str) -> None:
     with pytest.raises(webhook.Undelivered) as told:

@@ -20,7 +20,7 @@ from tests.web import reports
 from tests.web.real_site import Site, answer_to, head_of, real_site
 from tests.web.rows import heartbeat_json
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 MANY = 64
 PARTS = "multipart/form-data; boundary=b"
 

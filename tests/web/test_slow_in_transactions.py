@@ -31,6 +31,7 @@ def run_as_product(code: str) -> list[str]:
     return slow_calls.take()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("what", SLOW)
 def test_what_is_slow_is_seen_inside_a_transaction_and_only_there(db: None, what: str) -> None:
     assert run_as_product(SLOW[what]) == []

@@ -22,7 +22,7 @@ from kma.spool_file import SpoolFile
 from tests.web import reports
 from tests.web.real_site import PATIENCE, real_site, until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.process, pytest.mark.django_db(transaction=True)]
 BYTES_A_SECOND, PIECE = 12_000, 1_000
 
 

@@ -246,6 +246,7 @@ def test_damaged_bytes_are_read_or_undecodable_and_nothing_else(data: st.DataObj
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.process
 def test_a_child_process_decodes_without_the_client_library() -> None:
     code = (
         "import sys; from broker.amqp_codec import quick, decode; quick(b'\\x00\\x53\\x77\\x40');"

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from broker.port import Settle
 from tests.broker.houses import RealHouse, Setting, eventually
 
@@ -60,6 +62,7 @@ def test_a_holder_that_hangs_is_dropped_and_the_next_one_is_fed_with_all_that_it
             hanging.stdout.close()
 
 
+@pytest.mark.kill
 def test_a_killed_holder_is_followed_at_once(real: RealHouse) -> None:
     setting = real.setting(exclusive=True)
     killed = holder(real, setting)

@@ -117,6 +117,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, moment: str, kill: Callable[[], Non
     return killed
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("moment", ["before", "between", "after"])
 def test_a_broker_that_is_killed_around_a_shared_commit_does_all_of_it_or_nothing(
     real: RealHouse, monkeypatch: pytest.MonkeyPatch, moment: str

@@ -19,6 +19,8 @@ from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage, eventually
 from tests.kma.queues import of, publish, script
 
+pytestmark = pytest.mark.process
+
 SECRET = "5e" * 32
 MINUTE = 60_000  # ms: what failed does not come back during the test
 OK, COMMIT, ROLLBACK = {"do": "ok"}, {"do": "acknowledge"}, {"do": "acknowledge", "action": "ROLLBACK"}
@@ -163,6 +165,7 @@ def test_a_commit_whose_event_finds_no_address_is_rolled_back(either: House, beg
     assert [protocol["exception_type"] for protocol in one.records("protocol")] == ["send refused"]
 
 
+@pytest.mark.kill
 def test_a_broker_that_dies_ends_what_waits_and_its_messages_come_back(
     either: House, begin: Begin, links: list[Consumer]
 ) -> None:
@@ -193,6 +196,7 @@ def test_a_broker_that_dies_ends_what_waits_and_its_messages_come_back(
     assert one.records("protocol") == []
 
 
+@pytest.mark.kill
 def test_a_whole_container_takes_answers_by_its_heartbeat_and_is_killed_in_between(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:

@@ -16,6 +16,8 @@ from kma.memory import peak_bytes
 from tests.kma.conftest import Make
 from tests.kma.fakes import SAMPLES, eventually, message
 
+pytestmark = pytest.mark.process
+
 OK = {"do": "ok"}
 
 

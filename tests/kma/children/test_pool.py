@@ -19,6 +19,8 @@ from kma.window import Window
 from kma.work import Work
 from tests.kma.fakes import SAMPLES, message
 
+pytestmark = pytest.mark.process
+
 
 class Bench:
     """A pool without a run around it."""

@@ -127,6 +127,8 @@ time.sleep(20)
 """
 
 
+@pytest.mark.kill
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("where", "what", "again"), [("before", "append", 1), ("after", "append", 0), ("before", "settle", 0)]
 )

@@ -14,6 +14,8 @@ from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage, eventually, message
 from tests.kma.queues import of, publish, script
 
+pytestmark = pytest.mark.process
+
 
 def stage(folder: Path, steps: list[dict[str, Any]], **fields: Any) -> Stage:
     made = Stage(folder, [message(step) for step in steps], mode=Mode.DUPS_OK, **fields)
@@ -76,6 +78,7 @@ def test_a_limit_of_messages_ends_the_run_with_all_told(tmp_path: Path) -> None:
     made.end()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(("most", "seconds"), [(20, 60.0), (100, 1.0)])
 def test_kill_9_repeats_at_most_the_batch_and_loses_none(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path, most: int, seconds: float

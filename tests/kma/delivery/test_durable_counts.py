@@ -4,6 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from broker.amqp_codec import decode, encode
 from broker.port import Message, Outgoing, Settle
 from contract.typed import Typed
@@ -46,6 +48,7 @@ def test_weak_keys_share_nothing(stage: Make) -> None:
     assert one.spool.attempts("orders") == {}
 
 
+@pytest.mark.kill
 def test_a_paged_message_has_its_attempts_though_broker_and_container_are_killed(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:

@@ -25,6 +25,8 @@ from tests.kma.conftest import Lines, Make
 from tests.kma.fakes import Stage, eventually, message
 from tests.kma.queues import of, publish, script
 
+pytestmark = pytest.mark.process
+
 ASIDE: dict[str, Any] = {"after_last": AfterLast.EXCEPTION, "exception_destination": "demo.broken"}
 DISCARD: dict[str, Any] = {"after_last": AfterLast.DISCARD}
 RAISE, INVALID = {"do": "raise", "type": "KeyError", "text": "sku"}, {"do": "invalid"}
@@ -178,6 +180,7 @@ time.sleep(20)
 """
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(
     ("where", "what", "outcome", "known"),
     [

@@ -19,6 +19,8 @@ from tests.kma.queues import of
 from tests.kma.worker import Worker
 from tests.services import throw_away_folder
 
+pytestmark = pytest.mark.process
+
 DIGEST = digest_of(POISON)
 
 
@@ -81,6 +83,7 @@ def test_a_run_that_begins_does_not_heed_an_old_wish(either: House, tmp_path: Pa
         one.stage.end()
 
 
+@pytest.mark.kill
 def test_killed_at_any_moment_it_is_first_in_the_queue_or_a_dead_letter(house: RealHouse) -> None:
     """Six times asked, each time the container is killed a little later; then once more, without."""
     with throw_away_folder("given-up") as folder:

@@ -24,6 +24,8 @@ from tests.kma.worker import Worker
 from tests.product.three_servers.proxy import Wire
 from tests.services import ArtemisService, throw_away_folder
 
+pytestmark = pytest.mark.process
+
 MINUTE = 60_000  # ms: what the broker counts as failed does not come back during the test
 POISON = "ID:poison"
 
@@ -216,6 +218,7 @@ def test_a_lost_connection_changes_neither_order_nor_attempts(house: RealHouse, 
         wire.close()
 
 
+@pytest.mark.kill
 def test_a_killed_container_and_a_killed_broker_change_neither_order_nor_attempts() -> None:
     with throw_away_folder("ordered") as folder:
         service = ArtemisService.create(folder / "broker")

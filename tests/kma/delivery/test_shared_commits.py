@@ -78,6 +78,7 @@ def test_a_commit_in_doubt_is_no_failure(lines: Lines, stage: Make) -> None:
     assert sorted(told["message_keys"]) == [f"ID:{n}" for n in range(3)]
 
 
+@pytest.mark.kill
 def test_kill_9_around_a_shared_commit_loses_nothing_and_sends_nothing_twice(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:

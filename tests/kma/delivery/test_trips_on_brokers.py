@@ -15,6 +15,8 @@ from tests.kma.fake_ma import FakeMa
 from tests.kma.fakes import Stage, eventually
 from tests.kma.queues import of, publish, script
 
+pytestmark = pytest.mark.process
+
 BAD, OK = {"do": "raise", "type": "KeyError"}, {"do": "ok"}
 MINUTE = 60_000  # ms: what failed does not come back during the test
 
@@ -81,6 +83,7 @@ Spool.append = append
 """
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("where", ["before", "after"])
 def test_a_container_that_is_killed_around_the_transaction_of_a_trip_trips_once(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path, where: str

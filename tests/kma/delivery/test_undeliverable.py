@@ -32,6 +32,7 @@ def handled(worker: Worker, truth: Path) -> Counter[str]:
     return Counter(line["id"] for line in worker.truth(truth))
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("ordered", [False, True], ids=["plain", "ordered"])
 def test_a_container_that_is_killed_during_a_probe_handles_what_follows_exactly_once(
     house: RealHouse, ma: FakeMa, tmp_path: Path, ordered: bool
@@ -72,6 +73,7 @@ def test_a_container_that_is_killed_during_a_probe_handles_what_follows_exactly_
         proxy.close()
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("ordered", [False, True], ids=["plain", "ordered"])
 def test_a_broker_that_is_killed_and_starts_again_handles_what_follows_exactly_once(ordered: bool) -> None:
     with throw_away_folder("undeliverable") as folder:

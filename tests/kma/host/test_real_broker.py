@@ -43,6 +43,7 @@ def test_poisoned_messages_die_after_their_attempts_and_all_others_are_handled(
     assert house.figures(setting).messages == 0
 
 
+@pytest.mark.kill
 def test_a_container_that_is_killed_in_the_middle_says_so_and_counts_the_attempt(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_container_that_is_killed_in_the_middle_says_so_and_counts_the_attempt
     assert attempts == [("ID:behind", 1), ("ID:slow", 1), ("ID:slow", 2)]
 
 
+@pytest.mark.kill
 def test_a_message_that_kills_its_container_every_time_dies_in_the_end(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:
@@ -88,6 +90,7 @@ def until_begun(worker: Worker, truth: Path, number: int) -> None:
     eventually(lambda: len(worker.truth(truth)) >= number, f"{number} starts", 40)
 
 
+@pytest.mark.kill
 def test_kill_9_in_the_middle_of_many_messages_loses_none_and_stores_each_record_once(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:
@@ -116,6 +119,7 @@ def test_kill_9_in_the_middle_of_many_messages_loses_none_and_stores_each_record
     assert len(ended) <= 2 * 3, "at most one per child and kill of what does not raise"
 
 
+@pytest.mark.kill
 def test_the_broker_being_killed_is_survived_by_the_link(
     house: RealHouse, ma: FakeMa, start: StartWorker, artemis: ArtemisService
 ) -> None:

@@ -328,6 +328,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize(
     ("dies_at", "order"),
     [("DELETE FROM records", [1, 2, 3]), ("INSERT INTO records", [1, 2, 3]), ("COMMIT", [1, 2, 3]), ("-", [2, 3, 4])],

@@ -10,6 +10,8 @@ from kma.keeper import Keeper
 from kma.offer import Offer
 from tests.kma.fakes import Stage, eventually, message
 
+pytestmark = pytest.mark.process
+
 BAD = {"do": "raise"}
 OFFER = Offer((OfferedAgent("demo.scripted", "message"),))
 

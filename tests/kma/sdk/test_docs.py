@@ -28,6 +28,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("tests", "number"), [("test_shop_agents.py", 4), ("test_shop_report.py", 3)])
 def test_the_agents_tests_pass_as_they_are_written(files: Path, tests: str, number: int) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -37,6 +38,7 @@ def test_the_agents_tests_pass_as_they_are_written(files: Path, tests: str, numb
     assert f"{number} passed" in done.stdout
 
 
+@pytest.mark.process
 def test_the_agent_is_offered_with_name_and_summary(files: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-m", "kma.offer", "shop_agents", "shop_report"]

@@ -189,6 +189,8 @@ def test_people_see_what_is_kept(file: SpoolFile, tmp_path: Path) -> None:
     assert [row["number"] for row in records_in(tmp_path / "spool.sqlite3", 9)] == [4, 5]
 
 
+@pytest.mark.kill
+@pytest.mark.process
 @pytest.mark.parametrize("seed", range(4))
 def test_a_kill_anywhere_leaves_every_record_above_the_mark(tmp_path: Path, seed: int) -> None:
     code = (

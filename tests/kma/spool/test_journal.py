@@ -191,6 +191,8 @@ def test_of_recall_and_begin_exactly_one_wins_a_race(shelf: Shelf) -> None:
     journal.close()
 
 
+@pytest.mark.kill
+@pytest.mark.process
 def test_what_a_killed_process_wrote_is_there(shelf: Shelf) -> None:
     journal = shelf.journal()
     journal.claim(0, RECORD, 1, 0, 1, message("x", identity="ID:1"))

@@ -107,6 +107,8 @@ def test_known_attempts_only_grow_until_they_are_forgotten(file: SpoolFile) -> N
     assert spool.attempts("orders") == {} and spool.attempts("other") == {"ID:1": 1}
 
 
+@pytest.mark.kill
+@pytest.mark.process
 def test_what_append_has_returned_from_survives_a_kill(tmp_path: Path) -> None:
     code = (
         "import sys, os; from pathlib import Path\n"
@@ -126,6 +128,7 @@ def test_what_append_has_returned_from_survives_a_kill(tmp_path: Path) -> None:
     file.close()
 
 
+@pytest.mark.process
 def test_anybody_can_look_at_a_spool_while_it_is_used(file: SpoolFile, tmp_path: Path) -> None:
     spool, ledger = Spool(file, 10**6), Ledger(file)
     ledger.open_run("run", {})

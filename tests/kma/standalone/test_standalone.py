@@ -16,6 +16,8 @@ from kma.standalone_run import StandaloneRun
 from tests.kma.fakes import eventually
 from tests.kma.standalone.standalone_stage import StandaloneStage, is_alive
 
+pytestmark = pytest.mark.process
+
 Make = Callable[..., StandaloneStage]
 RAISE = {"do": "raise", "type": "KeyError", "text": "sku"}
 

@@ -21,6 +21,8 @@ from tests.kma.fakes import eventually
 from tests.kma.standalone.standalone_stage import MODULE, StandaloneStage, is_alive, standalone
 from tests.kma.worker import Worker
 
+pytestmark = pytest.mark.process
+
 Make = Callable[..., StandaloneStage]
 LEASE = 1.5
 TICK: dict[str, Any] = {"do": "tick", "seconds": 60}
