@@ -1,5 +1,7 @@
 """Notes, known faults and takings on pages: what stands there, who may add to it, and that nothing of it is markup."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -34,6 +36,7 @@ def test_a_note_is_shown_as_text_and_in_the_case_file(world: World, letter: Dead
     page = looked_at(client, f"/letters/{letter.pk}/")
     assert page.inline_scripts == 0 and "Note by operator" in page.text
     assert page.text.count("told Ann <script>alert(1)</script>") == 2 and "\u202e" not in page.text
+    assert re.search(r"operator [^·]{1,40} · this message", page.text), "who wrote it, when, and about what"
     assert Note.objects.get().message_key == letter.message_key
 
 
@@ -46,6 +49,7 @@ def test_what_is_known_mutes_until_its_date_and_can_be_ended(world: World, lette
     assert fault.until and (fault.until - fault.at).total_seconds() == 4 * 3600
     text = looked_at(client, f"/letters/{letter.pk}/").text
     assert "Known, being worked on · OPS-7 · all that died of the same" in text
+    assert re.search(r"all that died of the same operator [^·]{1,40} · until ", text), "who said it, and when"
     client.post(f"/remarks/faults/{fault.pk}/end/", {"next": "/"})
     assert not remarks.active_faults(fault.at).exists()
 
