@@ -11,8 +11,8 @@ from tests.bounds import EVENTS
 # They put the database in its place with programs of PostgreSQL.
 OF_THE_DATABASE = ("was_migrated", "django_db_setup")
 
-# Python looks for a library of C with it, whoever is the first to import what needs one.
-OF_PYTHON = ("/sbin/ldconfig",)
+# Python looks for a library of C with them, whoever is the first to import what needs one.
+OF_PYTHON = ("ldconfig", "gcc", "cc", "ld", "objdump")
 
 
 class Reach:
@@ -28,7 +28,7 @@ class Reach:
         """Hundreds of events in each test are none of these."""
         if (what := EVENTS.get(event)) is None or not self._hears or threading.get_ident() in self._others:
             return
-        if arguments and arguments[0] in OF_PYTHON:
+        if arguments and str(arguments[0]).rpartition("/")[2] in OF_PYTHON:
             return
         shown = arguments[1:] if what == "socket" else arguments[:2]
         self.found.setdefault(what, f"{event} {shown}"[:200])

@@ -40,7 +40,7 @@ from tests.services import cache
 from tests.web.factories import World, make_world
 from tests.web.pipeline import use, worked
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.process, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
