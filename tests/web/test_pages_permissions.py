@@ -9,6 +9,9 @@ from tests.web.factories import World
 from tests.web.pages import signed_in
 from tests.web.rendered import NOBODY, Pages
 
+# By what it takes: it renders every page for three people.
+pytestmark = pytest.mark.process
+
 FOR_OPERATORS = (
     "switch off", "switch on", "give back all", "give back some", "new setting",
     "run now", "stop", "resume", "group switch off", "group switch on", "group run",
