@@ -136,6 +136,7 @@ def test_nothing_that_anybody_wrote_runs(
     assert Elsewhere.asked == []
 
 
+@pytest.mark.process  # as dear: a site and another one beside it
 def test_a_body_that_is_downloaded_is_never_a_page(world: World, elsewhere: str) -> None:
     client = Client()
     client.force_login(world.people["chief"])

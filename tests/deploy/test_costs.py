@@ -140,8 +140,8 @@ def test_above_the_bound_a_test_is_named_and_far_above_it_fails_the_run() -> Non
     cost = {"kind": "db", "bound": 1.0}
     assert bounds.line("one", {**cost, "own": 1.0}) == ""
     assert bounds.line("one", {**cost, "own": 2.5}) == "dear: one: 2.5 s, the bound of db is 1 s"
-    assert bounds.line("one", {**cost, "own": 3.5}) == "ERROR one: 3.5 s, the bound of db is 1 s"
-    assert bounds.line("one", {**cost, "own": 3.5, "kind": "kill"}) == "dear: one: 3.5 s, the bound of kill is 1 s"
+    assert bounds.line("one", {**cost, "own": 4.5}) == "ERROR one: 4.5 s, the bound of db is 1 s"
+    assert bounds.line("one", {**cost, "own": 4.5, "kind": "kill"}) == "dear: one: 4.5 s, the bound of kill is 1 s"
 
 
 def test_each_run_keeps_what_its_tests_cost_and_shows_the_slowest(tmp_path: Path) -> None:
