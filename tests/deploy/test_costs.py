@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 CONFTEST = """
 from tests import bounds, costs, markers
 
-bounds.SECONDS |= {"pure": 0.01, "process": 100.0}
+bounds.SECONDS |= {"pure": 0.05, "process": 100.0}
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "process: by hand")
@@ -40,19 +40,19 @@ def work(seconds):
 
 @pytest.fixture(scope="module")
 def made():
-    work(0.2)
+    work(0.6)
     yield
-    work(0.2)
+    work(0.6)
 
 def test_first_of_its_module(made):
     pass
 
 def test_long():
-    work(0.2)
+    work(0.6)
 
 @pytest.mark.process
 def test_long_of_a_dearer_kind():
-    work(0.2)
+    work(0.6)
 """
 
 REACHES = """
