@@ -38,12 +38,23 @@ class Site:
             "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         }  # fmt: skip
         self._forked = Forked(self.environ)
+        self._started: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         command = [sys.executable, *arguments]
-        return subprocess.Popen(
-            command, env=self.environ, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        self._started.append(
+            subprocess.Popen(
+                command, env=self.environ, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
         )
+        return self._started[-1]
+
+    def end_all(self) -> None:
+        """A test that failed leaves nothing to the next one."""
+        for process in self._started:
+            with process:
+                process.kill()
+        self._started.clear()
 
     def run(self, *arguments: str, status: int = 0) -> str:
         done = self._forked.run(*arguments)
@@ -81,13 +92,15 @@ def sites(own_broker: ArtemisService, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def first(sites: tuple[Site, Site]) -> Site:
-    return sites[0]
+def first(sites: tuple[Site, Site]) -> Iterator[Site]:
+    yield sites[0]
+    sites[0].end_all()
 
 
 @pytest.fixture
-def second(sites: tuple[Site, Site]) -> Site:
-    return sites[1]
+def second(sites: tuple[Site, Site]) -> Iterator[Site]:
+    yield sites[1]
+    sites[1].end_all()
 
 
 @pytest.fixture
@@ -106,6 +119,12 @@ def stage(own_broker: ArtemisService) -> Iterator[Stage]:
 def forget_owner(management: StompManagement) -> None:
     if "MA.site" in management.attribute("broker", "QueueNames"):
         management.call("broker", "destroyQueue", "MA.site")
+
+
+def says(process: "subprocess.Popen[str]", words: str) -> None:
+    """Reads on until it has said them."""
+    assert process.stdout is not None
+    assert any(words in line for line in iter(process.stdout.readline, ""))
 
 
 def ended(process: "subprocess.Popen[str]") -> str:
@@ -251,6 +270,7 @@ def test_a_running_site_whose_broker_was_taken_over_takes_no_letter_any_more_and
     key = stage.key("late")
     feed, worker = first.feed(), first.worker()
     until(lambda: consumers(stage) == 1, "the feed follows")
+    says(worker, "Cannot connect to redis")  # it has found Artemis its own, and begins
     second.run("claim_broker", "--adopt", "--reason", "moved")
     kill_messages(stage, key, 1)
     assert "the worker ends" in ended(worker)
@@ -296,9 +316,8 @@ def test_a_feed_waits_for_a_broker_that_is_away_and_refuses_it_then(
     own_broker.stop()
     try:
         feed, worker = second.feed(), second.worker()
-        assert feed.stdout is not None and worker.stdout is not None
-        assert any("whose broker it is" in line for line in iter(feed.stdout.readline, ""))
-        assert any("whose broker it is" in line for line in iter(worker.stdout.readline, ""))
+        says(feed, "whose broker it is")
+        says(worker, "whose broker it is")
     finally:
         own_broker.start()
     assert "./ma up --adopt-broker" in ended(feed)
