@@ -1,5 +1,6 @@
 """What every test session has: an environment of its own, real services on demand, and no skipped test."""
 
+import gc
 import os
 import shutil
 from collections.abc import Generator, Iterator
@@ -31,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     PostgreSQL is started once. Each worker of pytest-xdist has a database of its own in it.
     """
     global cluster
+    gc.disable()
     kind = costs.database()
     if kind not in ("sqlite", "postgresql"):
         raise pytest.UsageError(f"MA_TEST_DATABASE={kind!r}: sqlite or postgresql")
@@ -55,6 +57,16 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Scheduler:
     return workers.Scheduler(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """What is imported and collected stays to the end: the garbage collector need not visit it again and again."""
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -53,8 +53,13 @@ def take() -> list[str]:
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "subprocess.Popen":
         note("starts a process")
-    elif event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES:
+    elif event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES and not _is_compiled(arguments[0]):
         note(f"writes to {arguments[0]}")
+
+
+def _is_compiled(file: object) -> bool:
+    """Python keeps what it imports. Only the first import after a change writes."""
+    return "__pycache__" in str(file)
 
 
 def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
