@@ -59,6 +59,9 @@ def prepare_content(config: Config, layout: Layout, *, demo: bool, adopt_broker:
         arguments += ["--adopt-broker", "--reason", "./ma up --adopt-broker"]
     if demo:
         arguments += ["--demo", *demo_arguments(config, layout)]
+    for server in config.servers:
+        if not (file := secret_files.token_file(layout, server)).exists():
+            arguments += ["--token", server, str(file)]
     done = _captured(config, layout, *arguments)
     if done.returncode == FOREIGN_BROKER:
         raise ForeignBroker(done.stderr.strip().rpartition("CommandError: ")[2])

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from deploy import manage, readiness, remembered, runner_config, secret_files, site_health
+from deploy import manage, readiness, remembered, runner_config, site_health
 from deploy.closing import Account, account_in
 from deploy.config import Config
 from deploy.installation import Say
@@ -34,7 +34,7 @@ class Start:
         runner_config.write(self.processes, self.config, self.layout, demo=demo)
         self.runner.begin()
         self._begin(FIRST)
-        self._manage("prepare", "database")
+        manage.quietly(self.config, self.layout, "prepare", "database")
         # It asks nothing of the broker by itself, so it may load while the broker is claimed.
         self._begin(SITE)
         self._until_ready(FIRST)
@@ -65,14 +65,7 @@ class Start:
     def _prepare_content(self, *, demo: bool, adopt_broker: bool) -> Account | None:
         """The broker claimed, topology on it, the demo's settings, a token for each server."""
         said = manage.prepare_content(self.config, self.layout, demo=demo, adopt_broker=adopt_broker)
-        for server in self.config.servers:
-            file = secret_files.token_file(self.layout, server)
-            if not file.exists():
-                self._manage("create_server", server, "--token-file", str(file))
         return account_in(said) if demo else None
-
-    def _manage(self, *arguments: str) -> None:
-        manage.quietly(self.config, self.layout, *arguments)
 
     def _of(self, kinds: Iterable[str]) -> list[Process]:
         return [process for process in self.processes if process.kind in kinds]

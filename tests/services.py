@@ -22,8 +22,6 @@ from deploy.config import LOOPBACK, REPOSITORY
 from deploy.ports import free_ports
 
 STOP_SECONDS = 30
-# A start is half as dear without the second compiler, and no broker of tests lives long enough to gain by it.
-ONE_COMPILER = '\nJAVA_ARGS="$JAVA_ARGS -XX:TieredStopAtLevel=1"\n'
 
 
 def cache() -> Path:
@@ -62,7 +60,8 @@ class ArtemisService:
         passwords = {user: account.password for user, account in accounts.items()}
         artemis_program.create_instance(artemis_distribution(), folder, ports, passwords)
         with (folder / "etc" / "artemis.profile").open("a") as profile:
-            profile.write(ONE_COMPILER)
+            # A start is half as dear, and no broker of tests lives long enough to gain by the second compiler.
+            profile.write(f'\nJAVA_ARGS="$JAVA_ARGS {artemis_program.ONE_COMPILER}"\n')
         return cls(folder, ports, accounts)
 
     @property

@@ -18,12 +18,23 @@ from broker.amqp_adapter import AmqpPublisher
 from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompManagement, StompPublisher
 from contract.typed import Typed
+from deploy.artemis import ONE_COMPILER
 from deploy.config import DEMO_AGENTS
+from deploy.distribution import unpacked_in
 from deploy.layout import Layout
 from deploy.ports import free_ports
 from deploy.runner import Runner
+from tests import migrated
+from tests.services import artemis_distribution
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+COMMANDS = """
+import json, sys, django
+from django.core.management import call_command
+django.setup()
+for command in json.loads(sys.argv[1]):
+    call_command(*command)
+"""
 PORTS = ("MA_PORT", "MA_AMQP_PORT", "MA_STOMP_PORT", "MA_CORE_PORT", "MA_REDIS_PORT")
 
 
@@ -38,7 +49,7 @@ class House:
         agents = ",".join((DEMO_AGENTS, "tests.product.agents"))
         own |= {"KMA_AGENTS": agents, "KMA_SAMPLES_ANYWHERE": "1"}
         # A run of the pipeline takes gigabytes; tests of its own switch it on.
-        own |= {"MA_PIPELINE": "off"}
+        own |= {"MA_PIPELINE": "off", "JAVA_ARGS_APPEND": ONE_COMPILER}
         self.environ = own | ports | {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers)} | environ
         self.token = ""
         self.password = ""
@@ -55,19 +66,29 @@ class House:
         return done.stdout
 
     def up(self, *arguments: str) -> str:
+        """Finds what costs most of a first start done: `run` starts from nothing."""
+        if not Layout(self.data).database.exists():
+            unpacked_in(self.data).symlink_to(artemis_distribution())
+            migrated.make_file(Layout(self.data).database)
         printed = self.printed = self.run("up", "--detach", *arguments)
         if shown := re.search(r"password: (\S+)", printed):
             self.password = shown[1]
         self.facts = json.loads(self.run("env", "--json"))
+        commands = [["create_api_token", "admin"]]
         if "--no-demo" in arguments:
-            self.manage("createsuperuser", "--noinput", "--username", "admin", "--email", "admin@example.org")
-        self.token = self.manage("create_api_token", "admin").split()[-1]
+            commands.insert(0, ["createsuperuser", "--noinput", "--username", "admin", "--email", "admin@example.org"])
+        self.token = self.manage(*self.own_commands, *commands).split()[-1]
         return printed
 
-    def manage(self, *arguments: str) -> str:
-        """`manage.py ARGUMENTS` with the environment of the running site."""
+    @property
+    def own_commands(self) -> list[list[str]]:
+        """What else this house asks of `manage.py` when it has started."""
+        return []
+
+    def manage(self, *commands: Sequence[str]) -> str:
+        """Each of `manage.py` with the environment of the running site; one process loads the site for all."""
         done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), *arguments],
+            [sys.executable, "-c", COMMANDS, json.dumps(commands)],
             cwd=ROOT, env=self.environ | self.facts["environ"], text=True, capture_output=True, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr

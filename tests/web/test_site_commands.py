@@ -133,6 +133,17 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker
     assert Activation.objects.count() == 3
 
 
+def test_a_start_asks_for_tokens_together_with_the_rest(
+    house_broker: ArtemisService, db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [argument for name in ("srv-1", "srv-2") for argument in ("--token", name, str(tmp_path / name))]
+    assert run("prepare", "content", *wanted) == "", "what is printed there a person has to read"
+    for name in ("srv-1", "srv-2"):
+        token = tokens.find_server_token((tmp_path / name).read_text().strip(), now=NOW)
+        assert token is not None and token.server.name == name
+    assert "kma_" not in capsys.readouterr().err
+
+
 def test_a_demo_that_people_have_narrowed_starts_without_what_they_forbid(
     house_broker: ArtemisService, db: None
 ) -> None:

@@ -47,6 +47,13 @@ class Hall(House):
         self.all_alive()
         return printed
 
+    @property
+    def own_commands(self) -> list[list[str]]:
+        layout = Layout(self.data)
+        return [
+            ["create_server", name, "--token-file", str(secret_files.token_file(layout, name))] for name in self.names
+        ]
+
     def down(self) -> None:
         for kma in self.kmas.values():
             kma.close()
@@ -55,7 +62,6 @@ class Hall(House):
     def _add(self, name: str) -> None:
         layout = Layout(self.data)
         installation = config.read(self.environ)
-        self.manage("create_server", name, "--token-file", str(secret_files.token_file(layout, name)))
         layout.kma(name).mkdir(parents=True, exist_ok=True)
         own = {key: value for key, value in self.environ.items() if not key.startswith(("MA_", "KMA_", "DJANGO_"))}
         environ = own | environment.kma(name, installation, layout)
