@@ -2,12 +2,10 @@
 
 import os
 import queue
-import subprocess
 import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.amqp_codec import encode
@@ -144,12 +142,3 @@ class Stage:
         """The message ids that lie in a queue."""
         browsed = self.queues.browser.browse(address, queue_name, limit=100_000)
         return [str(each.message.message_id.value) for each in browsed if each.message and each.message.message_id]
-
-    def core_producer(self, address: str, *options: str) -> None:
-        """The broker's own command line, a JMS client."""
-        cli = Path(self.service.folder) / "bin" / "artemis"
-        account = self.service.publisher
-        command = [str(cli), "producer", "--destination", f"topic://{address}", "--message-count", "1", "--silent"]
-        command += ["--user", account.user, "--password", account.password, *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from broker.port import Settle
+from tests.broker.jms import jms_producer
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
 
@@ -11,8 +12,8 @@ FIELDS = "list(DeadLetter.objects.filter(setting_key='{key}').values_list('size'
 
 def test_a_compressed_body_is_kept_as_its_sender_wrote_it(stage: Stage, tmp_path: Path) -> None:
     processes, key = Processes(tmp_path, stage), stage.key()
-    url = f"{stage.service.core_url}?compressLargeMessage=true"
-    stage.core_producer(f"t.{key}", "--url", url, "--message-size", "700000")
+    content = ("--message-size", "700000")
+    jms_producer.send_by_command(stage.service, "CORE", f"t.{key}", *content, query=jms_producer.COMPRESSING)
     [head] = stage.consume(key, 1, Settle.REJECT)
     assert len(head) < 700_000
     stage.until_dead(f"DLQ.{key}", 1)

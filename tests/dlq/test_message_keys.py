@@ -12,6 +12,7 @@ from contract.properties import dead_letter_queue
 from contract.typed import Typed
 from dlq.models import DeadLetter
 from dlq.reading import origin_of
+from tests.broker.jms import jms_producer
 from tests.dlq.stage import Stage
 
 PROPERTIES = {
@@ -104,7 +105,7 @@ def test_of_a_stomp_producer_that_gives_no_id(stage: Stage, name: str) -> None:
 @pytest.mark.parametrize("name", CORE)
 def test_of_a_jms_producer_over_core(stage: Stage, name: str) -> None:
     key = stage.key()
-    stage.core_producer(f"t.{key}", "--protocol", "CORE", "--url", stage.service.core_url, *CORE[name])
+    jms_producer.send_by_command(stage.service, "CORE", f"t.{key}", *CORE[name])
     row = dies_and_returns(stage, key)
     assert not row.message_key_weak and row.message_key.startswith("ID:")
 
@@ -112,7 +113,7 @@ def test_of_a_jms_producer_over_core(stage: Stage, name: str) -> None:
 @pytest.mark.django_db
 def test_of_a_jms_producer_over_amqp(stage: Stage) -> None:
     key = stage.key()
-    stage.core_producer(f"t.{key}", "--protocol", "AMQP", "--url", stage.service.amqp_url, "--message", "hi")
+    jms_producer.send_by_command(stage.service, "AMQP", f"t.{key}", "--message", "hi")
     assert not dies_and_returns(stage, key).message_key_weak
 
 

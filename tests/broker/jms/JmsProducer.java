@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Random;
@@ -11,11 +12,12 @@ import javax.jms.Message;
 import javax.jms.MessageProducer;
 import javax.jms.Session;
 import javax.jms.StreamMessage;
+import org.apache.activemq.artemis.cli.Artemis;
 
 /**
- * A JMS client as other houses have it. Arguments: class of the connection factory, URL, user, password.
- * Each line of the input is a message: address, kind, number, size, with tabs; tests/broker/jms/jms_producer.py writes them
- * and knows what each body is.
+ * A JMS client as other houses have it, and the command line of the broker. It is started once: each start takes seconds.
+ * Each line of the input is a request, with tabs between its parts; tests/broker/jms/jms_producer.py writes them and knows
+ * what each body is. The answer is one line: "done", or what went wrong.
  */
 public class JmsProducer {
     private static byte[] noise(int number, int size) {
@@ -67,20 +69,39 @@ public class JmsProducer {
         }
     }
 
-    public static void main(String[] arguments) throws Exception {
+    /** Class of the connection factory, URL, user, password; of each message its address, kind, number, size. */
+    private static void send(String[] parts) throws Exception {
         ConnectionFactory factory = (ConnectionFactory)
-                Class.forName(arguments[0]).getConstructor(String.class).newInstance(arguments[1]);
-        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (Connection connection = factory.createConnection(arguments[2], arguments[3])) {
+                Class.forName(parts[1]).getConstructor(String.class).newInstance(parts[2]);
+        try (Connection connection = factory.createConnection(parts[3], parts[4])) {
             Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-            for (String line; (line = input.readLine()) != null; ) {
-                String[] fields = line.split("\t");
-                MessageProducer producer = session.createProducer(session.createTopic(fields[0]));
-                Message message =
-                        message(session, fields[1], Integer.parseInt(fields[2]), Integer.parseInt(fields[3]));
-                message.setIntProperty("number", Integer.parseInt(fields[2]));
+            for (int at = 5; at < parts.length; at += 4) {
+                int number = Integer.parseInt(parts[at + 2]);
+                MessageProducer producer = session.createProducer(session.createTopic(parts[at]));
+                Message message = message(session, parts[at + 1], number, Integer.parseInt(parts[at + 3]));
+                message.setIntProperty("number", number);
                 producer.send(message);
                 producer.close();
+            }
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream answers = System.out;
+        System.setOut(System.err); // what the command line prints
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line; (line = input.readLine()) != null; ) {
+            String[] parts = line.split("\t", -1);
+            try {
+                if (parts[0].equals("send")) {
+                    send(parts);
+                } else {
+                    Artemis.internalExecute(parts);
+                }
+                answers.println("done");
+            } catch (Throwable error) {
+                error.printStackTrace();
+                answers.println(error.toString().replace('\n', ' '));
             }
         }
     }

@@ -6,10 +6,8 @@ management, their bodies written here in that client's encoding.
 
 import base64
 import struct
-import subprocess
 
 from tests.broker.houses import RealHouse, Setting
-from tests.services import ArtemisService
 
 PROPERTIES = (
     '[{"type":"byte","key":"b","value":"3"},{"type":"short","key":"h","value":"-3"},'
@@ -17,20 +15,6 @@ PROPERTIES = (
     '{"type":"double","key":"d","value":"0.5"},{"type":"float","key":"f","value":"1.5"},'
     '{"type":"boolean","key":"t","value":"true"},{"type":"string","key":"s","value":"текст"}]'
 )
-
-
-COMPRESSING = "?compressLargeMessage=true"
-
-
-def send(service: ArtemisService, protocol: str, address: str, *content: str, query: str = "") -> None:
-    """One message, as `artemis producer` makes it from the options in `content`; `query` is of the address."""
-    url = (service.core_url if protocol == "CORE" else service.amqp_url) + query
-    command = [str(service.folder / "bin" / "artemis"), "producer", "--silent", "--url", url, "--protocol", protocol]
-    command += ["--user", service.publisher.user, "--password", service.publisher.password]
-    command += ["--destination", f"topic://{address}", "--message-count", "1", *content]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-
 
 MAP, STREAM = 5, 6
 

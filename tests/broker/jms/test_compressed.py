@@ -13,7 +13,7 @@ from contract.typed import Typed
 from kma.agent import Context, InvalidMessage, Message
 from kma.testing import run_agent
 from tests.broker.houses import Got, Owner, RealHouse, Setting, eventually
-from tests.broker.jms import jms_messages, jms_producer
+from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
 
 SIZE = 3_000_000
@@ -21,7 +21,7 @@ SIZE = 3_000_000
 
 def compressed(real: RealHouse, *content: str) -> Setting:
     setting = real.setting()
-    jms_messages.send(real.service, "CORE", setting.address, *content, query=jms_messages.COMPRESSING)
+    jms_producer.send_by_command(real.service, "CORE", setting.address, *content, query=jms_producer.COMPRESSING)
     return setting
 
 

@@ -11,14 +11,14 @@ from broker.topology import queue_figures
 from broker.wanted import UNREADABLE
 from contract.typed import Typed
 from tests.broker.houses import A_MOMENT, DLA, Got, Owner, RealHouse, eventually
-from tests.broker.jms import jms_messages
+from tests.broker.jms import jms_messages, jms_producer
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["CORE", "AMQP"])
 
 
 def sent(real: RealHouse, protocol: str, *content: str) -> Got:
     setting = real.setting()
-    jms_messages.send(real.service, protocol, setting.address, *content)
+    jms_producer.send_by_command(real.service, protocol, setting.address, *content)
     consumer, owner = real.consume(setting)
     got = owner.got()
     consumer.settle([(got.tag, Settle.ACCEPT)])

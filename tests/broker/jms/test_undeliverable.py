@@ -13,7 +13,7 @@ from broker.topology import queue_figures
 from broker.wanted import UNREADABLE
 from contract.typed import Typed
 from tests.broker.houses import A_MOMENT, DLA, PATIENCE, Got, Owner, RealHouse, Setting, eventually, text_message
-from tests.broker.jms import jms_messages
+from tests.broker.jms import jms_messages, jms_producer
 
 
 def send_undeliverable(real: RealHouse, setting: Setting, number: int = 1) -> None:
@@ -172,7 +172,7 @@ CONTENTS = [
 @pytest.mark.parametrize("content", CONTENTS, ids=["text", "empty", "bytes", "large bytes", "object", "large text"])
 def test_messages_of_core_clients_are_the_same_either_way(real: RealHouse, content: tuple[str, ...]) -> None:
     setting = real.setting()
-    jms_messages.send(real.service, "CORE", setting.address, *content)
+    jms_producer.send_by_command(real.service, "CORE", setting.address, *content)
     theirs, ours = both_ways(real, setting)
     assert ours == theirs
 
