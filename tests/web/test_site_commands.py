@@ -26,6 +26,7 @@ from failures.models import SpoolMark
 from ma_site.checks import database
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
 from ma_site.demo_orders import DECK, order
+from ma_site.management.commands import prepare
 from ma_site.management.commands.publish_demo_orders import Trickle
 from tests.services import ArtemisService
 from tests.web.rows import NOW, make_alive
@@ -133,11 +134,20 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker
     assert Activation.objects.count() == 3
 
 
-def test_a_start_asks_for_tokens_together_with_the_rest(
-    house_broker: ArtemisService, db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_start_makes_tokens_once_the_broker_is_its_own(
+    db: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    done: list[str] = []
+
+    def call(name: str, *arguments: str, **options: Any) -> None:
+        done.append(name)
+        if name == "create_server":
+            call_command(name, *arguments, **options)
+
+    monkeypatch.setattr(prepare, "call_command", call)
     wanted = [argument for name in ("srv-1", "srv-2") for argument in ("--token", name, str(tmp_path / name))]
     assert run("prepare", "content", *wanted) == "", "what is printed there a person has to read"
+    assert done == ["claim_broker", "provision", "create_server", "create_server"]
     for name in ("srv-1", "srv-2"):
         token = tokens.find_server_token((tmp_path / name).read_text().strip(), now=NOW)
         assert token is not None and token.server.name == name
