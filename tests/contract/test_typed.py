@@ -110,6 +110,12 @@ def test_storable_text_is_what_every_store_takes(text: str) -> None:
     assert storable(kept) == kept
 
 
+@pytest.mark.parametrize("kind", ["string", "symbol", "char"])
+def test_a_text_in_json_is_storable_and_its_digest_is_of_what_was_sent(kind: str) -> None:
+    assert to_json(Typed(kind, "\0")) == {"type": kind, "value": "␀"}
+    assert canonical(Typed(kind, "\0")) == b"%s:1:\0" % kind.encode()
+
+
 def test_a_broken_surrogate_is_marked() -> None:
     assert storable("a\ud800b") == f"a{REPLACEMENT}b"
 

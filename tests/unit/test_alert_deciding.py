@@ -128,6 +128,11 @@ def test_a_snooze_ends_with_a_reminder_and_without_its_time_it_goes_on() -> None
     assert decide(endless, 90, AT, LIMITS) == Decision(endless)
 
 
+def test_a_snooze_that_ended_while_the_alert_was_closed_brings_no_reminder_early() -> None:
+    opened = State(Phase.OPEN, above_since=AT, snoozed_until=AT, repeat_at=AT + 60 * MINUTE)
+    assert decide(opened, 90, AT + MINUTE, LIMITS) == Decision(opened)
+
+
 def test_it_closes_with_the_time_and_nothing_else_changed() -> None:
     opened = State(Phase.OPEN, below_since=AT, repeats=1, repeat_at=AT)
     closed = replace(opened, phase=Phase.CLOSED, closed_at=AT + 3 * MINUTE)

@@ -1,5 +1,7 @@
 """When a schedule is due: wall clocks, gaps, repeated hours, anchors."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -91,6 +93,38 @@ def test_the_newest_window_is_the_last_of_all(crontab: str, zone: str, start: da
     assert found == sorted(set(found))
     assert all(after < instant <= until for instant in found)
     assert last_window(timetable, after, until) == (found[-1] if found else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Timetable):
+    """Keeps from when on it was asked for instants."""
+
+    asked: list[datetime] = field(default_factory=list)
+
+    def after(self, instant: datetime) -> Iterator[datetime]:
+        self.asked.append(instant)
+        return Timetable.after(self, instant)
+
+
+@pytest.mark.parametrize(
+    ("crontab", "days", "looks"),
+    [
+        ("* * * * *", 500, [1 / 24]),
+        ("0 1 * * *", 500, [1 / 24, 1]),
+        ("0 0 1 * *", 500, [1 / 24, 1, 32]),
+        ("0 0 1 2 *", 500, [1 / 24, 1, 32, 366]),
+        ("0 0 29 2 *", 1000, [1 / 24, 1, 32, 366, 1000]),
+        ("0 0 1 2 *", 32, [1 / 24, 1, 32]),
+        ("0 0 1 2 *", 33, [1 / 24, 1, 32, 33]),
+    ],
+)
+def test_the_newest_window_is_looked_for_in_an_hour_a_day_a_month_a_year_and_then_in_all(
+    crontab: str, days: int, looks: list[float]
+) -> None:
+    until = at("2026-12-20T12:30")
+    timetable = Watched(crontab)
+    last_window(timetable, until - timedelta(days=days), until)
+    assert [until - instant for instant in timetable.asked] == [timedelta(days=each) for each in looks]
 
 
 @pytest.mark.db  # as dear: many examples

@@ -2,14 +2,17 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.messages import Interruption, MessageIdentity, RecordRun
+from contract.breaker import Counts, mark
+from contract.messages import MAX_EVIDENCE, BreakerCounts, Interruption, MessageIdentity, RecordRun
 from contract.outcomes import RULES, Outcome
-from kma.counting import Counting, after_kill, first_carried
+from kma.counting import Counting, after_kill, final_counts, first_carried, told_counts
 from kma.journal import Totals
 from kma.ledger import Carried
 from tests.kma.fakes import wanted
@@ -119,3 +122,104 @@ def test_on_trial_until_something_went_well_also_over_a_restart() -> None:
     assert counting.failed(Outcome.TEMPORARY, "T", UUID(int=1), NOW) is None and counting.on_trial
     found = counting.failed(Outcome.RAISED, "A", UUID(int=2), NOW)
     assert found is not None and found.reason == "trial" and found.evidence == (UUID(int=2),)
+
+
+def failing(counting: Counting, number: int, kind: str = "A", **message: Any) -> Interruption | None:
+    return counting.failed(Outcome.RAISED, kind, UUID(int=number), NOW, MessageIdentity(**message))
+
+
+def test_a_trip_tells_its_run_its_limit_and_its_counts_without_the_marks() -> None:
+    counting = Counting(RUN, replace(DESIRED, breaker_m=3), Carried())
+    counting.succeeded()
+    found = failing(counting, 1, key="p")
+    counts = BreakerCounts("A", 1, 1)
+    assert found == Interruption(RUN, counts, NOW, "same_type", 3, (UUID(int=1),))
+    assert counting.reason == "same_type" and told_counts(counting.counts) == replace(counts, marks=(mark("p"),))
+    assert counting.carried() == Carried(
+        0, 1, str(RUN.activation), RUN.epoch, Counts("A", 1, 1, (mark("p"),)), (UUID(int=1),), interrupted=True
+    )
+
+
+def test_what_counts_sets_the_successes_to_0_and_what_does_not_leaves_them() -> None:
+    counting = Counting(RUN, DESIRED, Carried(successes=2, failures=5))
+    counting.succeeded()
+    assert counting.failed(Outcome.TEMPORARY, "T", UUID(int=1), NOW) is None
+    assert (counting.successes, counting.failures) == (3, 5)
+    failing(counting, 2)
+    assert (counting.successes, counting.failures, counting.carried().interrupted) == (0, 6, False)
+
+
+def test_a_repetition_is_a_failure_without_being_evidence() -> None:
+    """A weak key of a first attempt is of another message."""
+    counting = Counting(RUN, DESIRED, Carried())
+    for number, attempt in ((1, 1), (2, 1), (3, 2)):
+        failing(counting, number, key="p", weak=True, attempt=attempt)
+    assert counting.evidence == (UUID(int=1), UUID(int=2)) and (counting.counts.any, counting.failures) == (2, 3)
+    each_time = Counting(RUN, replace(DESIRED, count_once=False), Carried())
+    for number in (1, 2):
+        failing(each_time, number, key="p", attempt=2)
+    assert each_time.counts == Counts("A", 2, 2)
+
+
+def test_the_evidence_is_bounded_and_the_newest_is_in_it() -> None:
+    counting = Counting(RUN, replace(DESIRED, breaker_m=1000, count_once=False), Carried())
+    for number in range(MAX_EVIDENCE + 5):
+        failing(counting, number)
+    assert counting.evidence == tuple(UUID(int=number) for number in range(5, MAX_EVIDENCE + 5))
+
+
+def test_a_success_ends_the_row_and_the_trial() -> None:
+    trial = replace(DESIRED, try_one_first=True)
+    counting = Counting(RUN, trial, Carried(counts=Counts("A", 1, 1), evidence=(UUID(int=1),)))
+    counting.succeeded()
+    assert not counting.on_trial and counting.carried() == Carried(1, 0, str(RUN.activation), RUN.epoch)
+    assert failing(counting, 2) is None
+    tripped = Counting(RUN, trial, Carried())
+    assert failing(tripped, 1) is not None and not tripped.on_trial
+    assert not Counting(RUN, DESIRED, Carried()).on_trial
+
+
+TOLD = BreakerCounts("B", 1, 2, ("m",))
+KEPT = Carried(
+    4, 9, str(DESIRED.activation), DESIRED.epoch, Counts("A", 1, 1, ("m",)), (UUID(int=1),), interrupted=False
+)
+FRESH = replace(KEPT, epoch=2)
+ELSEWHERE = replace(KEPT, activation="another", interrupted=True)
+
+
+@pytest.mark.parametrize(
+    ("stored", "epoch", "told", "begins"),
+    [
+        (KEPT, 1, None, KEPT),
+        (replace(KEPT, interrupted=True), 1, TOLD, replace(KEPT, interrupted=True)),
+        (KEPT, 2, None, FRESH),
+        (KEPT, 2, TOLD, replace(FRESH, counts=Counts("B", 1, 2, ("m",)), evidence=())),
+        (KEPT, 2, BreakerCounts("A", 1, 1), FRESH),  # this server ran last; marks are not told
+        (replace(KEPT, interrupted=True), 2, TOLD, replace(FRESH, counts=Counts(), evidence=())),
+        (replace(KEPT, interrupted=True), 2, None, replace(FRESH, counts=Counts(), evidence=())),
+        (ELSEWHERE, 2, None, replace(FRESH, counts=Counts(), evidence=())),
+        (ELSEWHERE, 1, TOLD, replace(KEPT, counts=Counts("B", 1, 2, ("m",)), evidence=())),
+        (ELSEWHERE, 2, BreakerCounts("A", 1, 1), FRESH),
+    ],
+)
+def test_what_a_run_begins_with(stored: Carried, epoch: int, told: BreakerCounts | None, begins: Carried) -> None:
+    assert first_carried(stored, replace(DESIRED, epoch=epoch, carried_counts=told)) == begins
+
+
+@pytest.mark.parametrize(
+    ("totals", "left"),
+    [
+        (Totals(successes=5, since=9), replace(KEPT, successes=5, counts=Counts(), evidence=())),
+        (Totals(successes=4, since=9), KEPT),
+        (Totals(successes=5, since=8), KEPT),
+        (Totals(successes=5, since=10), KEPT),
+    ],
+)
+def test_the_journal_adds_the_successes_since_the_same_failure(totals: Totals, left: Carried) -> None:
+    assert after_kill(KEPT, totals) == left
+
+
+def test_the_last_counts_are_those_of_this_run_alone() -> None:
+    assert final_counts(KEPT, RUN) == final_counts(KEPT, DESIRED) == BreakerCounts("A", 1, 1, ("m",))
+    assert final_counts(replace(KEPT, epoch=2), RUN) is None
+    assert final_counts(ELSEWHERE, RUN) is None
