@@ -99,7 +99,7 @@ def judge(
     skipped = Counter(reason for _letter, reason in why if reason)
     seen = len(why)
     every = seen if total is None else max(total, seen)
-    goes = len(going) if total is None or not seen else round(every * len(going) / seen)
+    goes = round(every * len(going) / seen) if seen else 0
     return Flight(
         seen=seen,
         total=every,
@@ -159,6 +159,6 @@ def _same_version(going: Sequence[Letter], place: Place) -> Iterable[Warning]:
 
 def _ladder(going: Sequence[Letter], ladder: bool) -> Iterable[Warning]:
     kinds = Counter(letter.fingerprint for letter in going if letter.fingerprint)
-    (_kind, most), *_rest = kinds.most_common(1) or [("", 0)]
-    if not ladder and most >= MANY and most * 2 >= len(going):
-        yield Warning(LADDER, n=most, of=len(going))
+    for _kind, most in kinds.most_common(1):
+        if not ladder and most >= MANY and most * 2 >= len(going):
+            yield Warning(LADDER, n=most, of=len(going))

@@ -23,9 +23,10 @@ _OTHER = re.compile(r"(?P<before>[^0-9]*)(?P<release>[0-9]+(?:\.[0-9]+)*)?(?P<af
 _COMMIT = re.compile(r"(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40}")
 _TOKEN = re.compile(r"[0-9]+|[^\W\d_]+")
 
-# A number, or a word: (1, number, "") or (0, 0, word). A place where nothing stands: below or above all of them.
-Token = tuple[int, int, str]
-_BELOW, _ABOVE = (-1, 0, ""), (2, 0, "")
+# A number, or a word: (1, number) or (0, word). A place where nothing stands: below or above all of them.
+Token = tuple[int | str, ...]
+_BELOW: Token = ()
+_ABOVE: Token = (2,)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,14 +45,14 @@ class VersionKey:
 def version_key(version: str) -> VersionKey:
     """Versions that mean the same, such as 1.0 and v1.0.0, have the same key."""
     text = version.strip().lower()
-    if text.isascii() and (found := _PEP_440.fullmatch(text)):
+    if found := _PEP_440.fullmatch(text):
         return _python_key(found)
     found = _OTHER.fullmatch(text)
-    assert found is not None, "matches everything"
+    assert found is not None  # it matches everything
     name = tuple(_TOKEN.findall(found["before"]))
     rest = _tokens(found["after"])
     release = _release(found["release"] or "")
-    stage = 0 if not rest else -1 if rest[0][2] in EARLY else 1
+    stage = 0 if not rest else -1 if rest[0][1] in EARLY else 1
     return VersionKey(() if name == ("v",) else name, 0, release, stage, True, (rest,))
 
 
@@ -74,8 +75,8 @@ def _is_decided(one: VersionKey, other: VersionKey) -> bool:
     if not one.foreign:
         return True
     pairs = zip(one.rest[0], other.rest[0], strict=False)
-    differing = next(((left, right) for left, right in pairs if left != right), None)
-    return differing is None or differing[0][0] == differing[1][0] == 1
+    differing = next((left for left, right in pairs if left != right), None)
+    return differing is None or differing[0] == 1  # above a number are only numbers
 
 
 def _is_commit(version: str) -> bool:
@@ -85,9 +86,7 @@ def _is_commit(version: str) -> bool:
 
 def _python_key(found: re.Match[str]) -> VersionKey:
     pre, post, dev, local = found["pre"], found["post"], found["dev"], found["local"]
-    of_pre: tuple[Token, ...] = (_BELOW,) if dev and not post else (_ABOVE,)
-    if pre:
-        of_pre = ((0, 0, _STAGES.get(pre, pre)), _number(found["pre_n"]))
+    of_pre = ((0, _STAGES.get(pre, pre)), _number(found["pre_n"])) if pre else (_BELOW,)
     of_post = _number(found["post_n1"] or found["post_n2"]) if post else _BELOW
     of_dev = _number(found["dev_n"]) if dev else _ABOVE
     stage = -1 if pre else 1 if post else -1 if dev else 1 if local else 0
@@ -105,8 +104,8 @@ def _release(text: str) -> tuple[int, ...]:
 
 def _tokens(text: str) -> tuple[Token, ...]:
     words: list[str] = _TOKEN.findall(text)
-    return tuple(_number(word) if word[0] in "0123456789" else (0, 0, word) for word in words)
+    return tuple(_number(word) if word.isdecimal() else (0, word) for word in words)
 
 
 def _number(text: str | None) -> Token:
-    return (1, int(text or 0), "")
+    return (1, int(text or 0))

@@ -13,7 +13,8 @@ from failures.fingerprints.versions import is_older, version_key
 IN_ORDER = [
     "1.dev0", "1.0.dev456", "1.0a1", "1.0a2.dev456", "1.0a12.dev456", "1.0a12", "1.0b1.dev456", "1.0b2",
     "1.0b2.post345.dev456", "1.0b2.post345", "1.0rc1.dev456", "1.0rc1", "1.0", "1.0+abc.5", "1.0+abc.7", "1.0+5",
-    "1.0.post456.dev34", "1.0.post456", "1.0.15", "1.1.dev1", "1.10", "2", "1!0.1",
+    "1.0.post1", "1.0-2", "1.0.post3", "1.0.post456.dev34", "1.0.post456", "1.0.post457.dev1",
+    "1.0.15", "1.1.dev1", "1.10", "2", "1!0.1",
 ]  # fmt: skip
 NUMBERS = st.integers(0, 12).map(str)
 PYTHON = st.builds(
@@ -61,6 +62,10 @@ def test_the_order_is_total(one: str, two: str, three: str) -> None:
         ("2024-11-03", "2024-11-20"),
         ("1.9-final-x", "2.0"),
         ("orders-service-1.2", "orders-service-1.2.1"),
+        ("2.0-hotfix", "1!1.0"),
+        ("v2.0-hotfix1", "2.0-hotfix2"),
+        ("2.0-hotfix", "2.0-hotfix-x"),
+        ("release-2.0-rc1", "release-2.0"),
     ],
 )
 def test_other_versions_are_ordered_by_their_numbers(older: str, newer: str) -> None:
@@ -72,6 +77,11 @@ def test_other_versions_are_ordered_by_their_numbers(older: str, newer: str) -> 
 )
 def test_a_stage_may_be_spelled_in_several_ways(spelled: str, stage: str) -> None:
     assert version_key(f"1.0{spelled}2") == version_key(f"1.0{stage}2") < version_key("1.0")
+
+
+@pytest.mark.parametrize("part", ["a", ".post", ".dev"])
+def test_a_part_without_its_number_has_the_number_0(part: str) -> None:
+    assert version_key(f"1.0{part}") == version_key(f"1.0{part}0")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +104,11 @@ def test_what_is_called_early_comes_before_its_release(word: str) -> None:
         ("2.0-blue", "2.0-green"),
         ("2.0.post1", "2.0-hotfix"),
         ("stable", "testing"),
+        ("2.0-x-y", "2.0-x-1"),
+        ("2.0-SNAPSHOT", "2.0rc1"),
+        ("1.0+abc", "1.0-hotfix"),
+        ("0.dev1", ""),
+        ("9b0c44e", "10.0"),
     ],
 )
 def test_what_cannot_be_compared_is_not_older(version: str, than: str) -> None:

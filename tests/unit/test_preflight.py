@@ -65,9 +65,11 @@ def test_a_letter_is_left_out_for_one_reason(letter: Letter, policy: Policy, why
         (replace(PLACE, enabled=False, consumers=None), [("disabled", 0, 0), ("stopping_unknown", 0, 0)]),
         (replace(PLACE, consumers=0), [("no_consumer", 0, 0)]),
         (replace(PLACE, consumers=None), []),
+        (replace(PLACE, servers=0), []),
         (replace(PLACE, consumers=None, servers=0), [("no_consumer", 0, 0)]),
         (replace(PLACE, versions=frozenset({"1.0"})), [("same_version", 1, 2)]),
         (replace(PLACE, versions=frozenset({"1.0", "1.1"})), []),
+        (replace(PLACE, versions=frozenset({""})), []),  # nothing is known of it
         (replace(PLACE, ordered=True, newer=12), [("ordered", 12, 0)]),
     ],
 )
@@ -92,6 +94,7 @@ def kinds(*sizes: int, unknown: int = 0) -> list[Letter]:
         (kinds(25), [("ladder_advised", 25, 25)]),
         (kinds(24), []),
         (kinds(25, 24, 1), [("ladder_advised", 25, 50)]),
+        (kinds(25, 25), [("ladder_advised", 25, 50)]),
         (kinds(25, 24, 2), []),  # less than half
         (kinds(unknown=40), []),  # nobody knows whether they are of one kind
         (kinds(25, unknown=25), [("ladder_advised", 25, 50)]),
@@ -102,6 +105,7 @@ def test_many_of_one_kind_are_better_tried_by_a_ladder(
 ) -> None:
     assert codes(flight(*letters)) == found
     assert codes(flight(*letters, ladder=True)) == []
+    assert codes(judge([(letter, "") for letter in letters], BACK, PLACE, total=None)) == found
 
 
 @pytest.mark.parametrize(
