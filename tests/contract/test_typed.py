@@ -76,6 +76,7 @@ def test_the_form_for_digests_stays_what_keys_were_made_of() -> None:
 
 def test_what_json_has_no_number_for_is_text() -> None:
     assert to_json(Typed("double", math.inf)) == {"type": "double", "value": "inf"}
+    assert to_json(Typed("double", 0.5)) == {"type": "double", "value": 0.5}
     assert math.isnan(from_json(to_json(Typed("float", math.nan))).value)
 
 
