@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agents.pages import streams
-from tests import slow_calls
+from tests import costs, slow_calls
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from agents.models import LaunchSetting, Pool, Server
     from tests.web.factories import World
     from tests.web.rendered import Pages
+
+# There nothing is kept: each test makes its rows.
+collect_ignore = ["test_kept_rows.py"] if costs.database() == "postgresql" else []
 
 
 @pytest.fixture(autouse=True)
@@ -164,10 +167,11 @@ def world(db: None, monkeypatch: pytest.MonkeyPatch) -> World:
     """A house after a busy morning; its broker does not answer."""
     from agents.pages import figures
     from tests.web import factories
+    from tests.web.kept_rows import kept
 
     figures.forget()
     monkeypatch.setattr(factories, "PASSWORD", "p")
-    return factories.make_world(letters=21)
+    return kept("world", lambda: factories.make_world(letters=21))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from agents.models import Server
 from agents.services.sign_ins import TooManyFailures
 from ma_site import body_bounds, sign_in
 from tests.web.factories import World
+from tests.web.kept_rows import kept
 from tests.web.pages import Elements, broker_answers, broker_figures, looked_at, signed_in
 from tests.web.trouble_rows import make_trouble
 
@@ -20,7 +21,7 @@ RUSSIAN = {"accept-language": "ru"}
 @pytest.fixture
 def pages(world: World, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     broker_answers(monkeypatch, broker_figures(consumers=2))
-    return make_trouble(world)
+    return kept("trouble", lambda: make_trouble(world))
 
 
 @pytest.fixture
