@@ -17,6 +17,7 @@ from broker.topology import apply, base_topology, setting_topology
 from contract.redelivery import RedeliveryPolicy
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import LetterQueues
+from tests.broker.houses import eventually
 from tests.services import ArtemisService
 
 DLA = "MA.DLA"
@@ -119,17 +120,11 @@ class Stage:
         return int(self.management.attribute(f"queue.{queue_name}", "MessageCount"))
 
     def until_consumed(self, queue_name: str) -> None:
-        deadline = time.monotonic() + 60
-        while not int(self.management.attribute(f"queue.{queue_name}", "ConsumerCount")):
-            assert time.monotonic() < deadline, "nobody consumes"
-            time.sleep(0.02)
+        eventually(lambda: int(self.management.attribute(f"queue.{queue_name}", "ConsumerCount")), 60)
 
     def until_dead(self, queue_name: str, count: int) -> None:
         """Waits for so many letters there: what is refused is dead a moment later."""
-        deadline = time.monotonic() + 60
-        while (lying := self.count(queue_name)) != count:
-            assert time.monotonic() < deadline, f"{lying} are dead"
-            time.sleep(0.02)
+        eventually(lambda: self.count(queue_name) == count, 60)
 
     def feed_is_empty(self) -> bool:
         """Waits a moment for it: an accept is not confirmed."""

@@ -4,11 +4,11 @@ import base64
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from broker.amqp_adapter import AmqpConsumer
+from tests.broker.houses import eventually
 from tests.broker.jms import jms_messages
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Seen, Stage
@@ -36,10 +36,7 @@ def in_queue(stage: Stage, name: str) -> list[int]:
 
 
 def until(stage: Stage, name: str, number: int) -> None:
-    deadline = time.monotonic() + 60
-    while len(in_queue(stage, name)) != number:
-        assert time.monotonic() < deadline, f"{len(in_queue(stage, name))} are in {name}"
-        time.sleep(0.05)
+    eventually(lambda: len(in_queue(stage, name)) == number, 60)
 
 
 @contextmanager
