@@ -1,16 +1,24 @@
 """Commands of a site, each in a process of its own. One process loads Django, which takes seconds, and forks them."""
 
 import atexit
+import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 OUTPUTS = {1: "out", 2: "err"}
+STOP_SECONDS = 20
 
 
 # What differs between tests, and between sites that share a broker and a server of databases.
@@ -26,14 +34,39 @@ class Forked:
 
     def run(self, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
         """As `manage.py ARGUMENTS`, with more in its environment."""
-        host = _host(self._environ)
-        assert host.stdin is not None and host.stdout is not None
         with tempfile.TemporaryDirectory(prefix="ma-forked-") as folder:
-            host.stdin.write(json.dumps([folder, arguments, self._environ | environ]) + "\n")
-            host.stdin.flush()
-            status = int(host.stdout.readline())
+            pid = self._ask([folder, arguments, self._environ | environ])
+            status = self._ask([pid, 0])
             out, err = ((Path(folder) / name).read_text() for name in OUTPUTS.values())
         return subprocess.CompletedProcess(arguments, status, out, err)
+
+    @contextmanager
+    def running(self, *arguments: str) -> Iterator[None]:
+        """The command runs beside what is done meanwhile. Then it is asked to stop, and does."""
+        with tempfile.TemporaryDirectory(prefix="ma-forked-") as folder:
+            pid = self._ask([folder, arguments, self._environ])
+            try:
+                yield
+            finally:
+                os.kill(pid, signal.SIGTERM)
+                status = self._until_ended(pid)
+                assert status == 0, "".join((Path(folder) / name).read_text() for name in OUTPUTS.values())
+
+    def _until_ended(self, pid: int) -> int:
+        deadline = time.monotonic() + STOP_SECONDS
+        while (status := self._ask([pid, os.WNOHANG])) is None:
+            if time.monotonic() > deadline:
+                os.kill(pid, signal.SIGKILL)
+                return int(self._ask([pid, 0]))
+            time.sleep(0.05)
+        return int(status)
+
+    def _ask(self, request: list[Any]) -> Any:
+        host = _host(self._environ)
+        assert host.stdin is not None and host.stdout is not None
+        host.stdin.write(json.dumps(request) + "\n")
+        host.stdin.flush()
+        return json.loads(host.stdout.readline())
 
 
 def _host(environ: Mapping[str, str]) -> "subprocess.Popen[str]":
@@ -68,22 +101,54 @@ def _become(folder: str, arguments: list[str], environ: dict[str, str]) -> None:
     sys.argv = ["manage.py", *arguments]
 
 
+def _end_as_the_interpreter(command: Callable[[], None]) -> NoReturn:
+    """Runs it and ends the process, without freeing what the fork shares: half a second of copies of memory."""
+    status: object = 0
+    try:
+        command()
+    except SystemExit as end:
+        status = end.code
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    if not isinstance(status, int | None):
+        print(status, file=sys.stderr)
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the interpreter does
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status or 0)
+
+
 def main() -> None:
     import django
-    from django.core.management import execute_from_command_line
 
     django.setup()
     import ma_site.urls  # noqa: F401  # and all pages with it
 
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all that it shares
     for line in sys.stdin:
-        folder, arguments, environ = json.loads(line)
-        child = os.fork()
-        if not child:
-            _become(folder, arguments, environ)
-            execute_from_command_line(sys.argv)
-            return
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        request = json.loads(line)
+        print(json.dumps(_wait(*request) if len(request) == 2 else _fork(*request)), flush=True)
+
+
+def _fork(folder: str, arguments: list[str], environ: dict[str, str]) -> int:
+    """The id of the process."""
+    from django.core.management import execute_from_command_line
+
+    child = os.fork()
+    if not child:
+        _become(folder, arguments, environ)
+        _end_as_the_interpreter(lambda: execute_from_command_line(sys.argv))
+    return child
+
+
+def _wait(pid: int, options: int) -> int | None:
+    """Its exit code; None while it runs, where the options do not wait."""
+    ended, status = os.waitpid(pid, options)
+    return os.waitstatus_to_exitcode(status) if ended else None
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ import os
 import secrets
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import UUID
 
@@ -101,9 +102,6 @@ class Processes:
             _migrated = made
         return _migrated.copy(folder)
 
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, str(ROOT / "manage.py"), *arguments]
-
     def manage(self, *arguments: str) -> str:
         return _done(self._forked.run(*arguments))
 
@@ -121,16 +119,18 @@ class Processes:
         done = self._forked.run(*arguments, **{crash.ASKED: place, crash.ALLOWED: "1"})
         assert done.returncode == crash.EXIT_CODE, done.stdout + done.stderr
 
+    @contextmanager
+    def feed(self) -> Iterator[None]:
+        """The feed's process runs meanwhile."""
+        with self._forked.running("follow_dead_letters"):
+            yield
+
     def follow_feed(self) -> None:
-        """The feed's process, until the broker has nothing more for it; then it is asked to stop, and does."""
-        feed = subprocess.Popen(self.command("follow_dead_letters"), env=self.environ)
-        try:
+        """The feed's process, until the broker has nothing more for it."""
+        with self.feed():
             deadline = time.monotonic() + 30
             while self.stage.count("DLQ.feed") and time.monotonic() < deadline:
                 time.sleep(0.2)
-        finally:
-            feed.send_signal(signal.SIGTERM)
-            assert feed.wait(20) == 0
 
     def letters(self, key: str) -> int:
         code = f"from dlq.models import DeadLetter; print(DeadLetter.objects.filter(setting_key='{key}').count())"

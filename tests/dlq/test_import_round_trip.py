@@ -1,6 +1,5 @@
 """From dead letters to a file and back as new messages, on the real broker; and an import that is really killed."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from broker.amqp_adapter import AmqpPublisher
 from broker.amqp_codec import decode
 from broker.port import BodyKind, Message, Settle
 from contract.typed import Typed
-from dlq import crash, export, exporting
+from dlq import export, exporting
 from dlq.import_sending import plan, send
 from dlq.importing import parcel_of
 from dlq.masks import masks_for
@@ -78,9 +77,7 @@ def test_an_import_that_was_killed_is_ended_by_the_same_one(stage: Stage, tmp_pa
     file = tmp_path / "messages.jsonl"
     file.write_text("".join(f'{{"body": {{"text": "{n}"}}}}\n' for n in range(150)), "utf-8")
     code = IMPORT.format(key=key, file=file)
-    crashing = processes.environ | {crash.ASKED: "import-portion", crash.ALLOWED: "1"}
-    died = subprocess.run(processes.command("shell", "-c", code), env=crashing, capture_output=True, timeout=120)
-    assert died.returncode == crash.EXIT_CODE, died
+    processes.crashes("import-portion", "shell", "-c", code)
     assert stage.count(key) == 100
     assert "messages: 150" in processes.python(code)
     assert stage.count(key) == 150

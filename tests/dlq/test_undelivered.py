@@ -1,6 +1,5 @@
 """A message that the broker cannot turn into AMQP ends as one dead letter, whatever ends and begins again meanwhile."""
 
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 
@@ -63,8 +62,7 @@ def test_a_feed_killed_where_it_has_noted_the_message_goes_on_there(stage: Stage
         consumer.stop()
         until(stage, key, 1)
     for _ in range(2):
-        dying = {**processes.environ, "MA_CRASH_AT": "undelivered: noted", "MA_TEST_CRASHES": "1"}
-        assert subprocess.run(processes.command("follow_dead_letters"), env=dying, timeout=60).returncode == 77
+        processes.crashes("undelivered: noted", "follow_dead_letters")
     processes.follow_feed()
     assert (processes.letters(key), len(in_queue(stage, f"DLQ.{key}"))) == (1, 1)
 

@@ -1,6 +1,5 @@
 """A message that the broker cannot deliver is one dead letter, whatever ends and begins again: on real processes."""
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from tests.broker.jms import jms_producer
 from tests.broker.jms.jms_producer import Sent
 from tests.dlq.processes import Processes
 from tests.dlq.stage import Stage
-from tests.dlq.undeliverable import attach, feed_process, in_queue, send_undeliverable, until, walk
+from tests.dlq.undeliverable import attach, in_queue, send_undeliverable, until, walk
 
 IMPORT = "from dlq.models import DeadLetter"
 
@@ -36,7 +35,7 @@ def test_one_letter_stays_however_often_links_walks_and_the_feed_begin_again(sta
         walk(stage, key)
         consumer.stop()
         until(stage, key, 1)  # the broker gives it back
-    with feed_process(processes):
+    with processes.feed():
         until(stage, key, 0)  # for good: nobody was there to take it
     attach(stage, key).stop()
     assert (in_queue(stage, key), len(in_queue(stage, f"DLQ.{key}"))) == ([], 1)
@@ -48,7 +47,7 @@ def test_a_large_one_that_comes_again_without_its_body_does_not_stop_the_feed(st
     """The broker deletes the body with the first letter, and drops who reads the next one, without a word."""
     processes, key = Processes(tmp_path, stage), stage.key()
     address = f"t.{key}"
-    with feed_process(processes):
+    with processes.feed():
         large = [Sent("stream with bytes", number, 200_000) for number in (1, 2)]
         jms_producer.send(stage.service.core_url, stage.service.publisher, address, large)
         first = attach(stage, key)
@@ -79,11 +78,9 @@ def test_one_that_nobody_can_read_is_stored_without_its_body_and_stops_nothing(s
         until(stage, f"DLQ.{key}", 1)
         consumer.stop()
         until(stage, key, 1)
-    crashing = {"MA_CRASH_AT": "feed: head stored", "MA_TEST_CRASHES": "1"}
-    command = processes.command("follow_dead_letters")
-    assert subprocess.run(command, env=processes.environ | crashing, timeout=120).returncode == 77
+    processes.crashes("feed: head stored", "follow_dead_letters")
     assert (processes.letters(key), len(in_queue(stage, "DLQ.feed"))) == (1, 1)
-    with feed_process(processes):
+    with processes.feed():
         until(stage, "DLQ.feed", 0)
         until(stage, key, 0)
     assert (processes.letters(key), len(in_queue(stage, f"DLQ.{key}"))) == (1, 1)

@@ -1,9 +1,6 @@
 """Workers that are killed while they try, kill, hold and release waiting messages: each message once, none lost."""
 
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -108,20 +105,10 @@ def prepare(stage: Stage, part: str, count: int) -> str:
 def told(processes: Processes, key: str, kind: str, part: str, places: tuple[str, ...], listed: int) -> list[list[str]]:
     arguments = (key, kind, part, places, EACH, listed)
     code = KILLED_AT_EACH_PLACE.format(arguments=arguments, hold=hold_queue(key))
-    with following(processes) if kind == "to_dlq" else nullcontext():
+    # What was sent to the dead letters is known to be there when the index knows it.
+    with processes.feed() if kind == "to_dlq" else nullcontext():
         output = processes.python(code)
     return [line.split("|")[1:] for line in output.splitlines() if line.startswith("TOLD")]
-
-
-@contextmanager
-def following(processes: Processes) -> Iterator[None]:
-    """The feed's process: what was sent to the dead letters is known to be there when the index knows it."""
-    feed = subprocess.Popen(processes.command("follow_dead_letters"), env=processes.environ)
-    try:
-        yield
-    finally:
-        feed.send_signal(signal.SIGTERM)
-        assert feed.wait(20) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Letters too large for the index, fetched whole from the real broker."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from django.utils import timezone
 from broker.amqp_codec import decode
 from broker.port import Message, Settle
 from contract.typed import Typed
-from dlq import crash
 from dlq.models import DeadLetter, FetchState, WholeFetch
 from dlq.reading import WHOLE_BODY
 from dlq.whole import reading
@@ -96,9 +94,7 @@ def test_a_killed_fetch_is_begun_anew(stage: Stage, tmp_path: Path) -> None:
     stage.publish(f"t.{key}", Message(body=Typed("string", LARGE)))
     stage.consume(key, 1, Settle.REJECT)
     processes.python(ASKED.format(key))
-    crashing = processes.environ | {crash.ASKED: "whole: read, not stored", crash.ALLOWED: "1"}
-    died = subprocess.run(processes.command("shell", "-c", RUN), env=crashing, timeout=120)
-    assert died.returncode == crash.EXIT_CODE
+    processes.crashes("whole: read, not stored", "shell", "-c", RUN)
     assert processes.python(TOLD).splitlines()[-1] == "running 1 False"
     processes.python(RUN)
     assert processes.python(TOLD).splitlines()[-1] == "done 2 True"

@@ -2,15 +2,10 @@
 
 import base64
 import json
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from broker.amqp_adapter import AmqpConsumer
 from tests.broker.houses import eventually
 from tests.broker.jms import jms_messages
-from tests.dlq.processes import Processes
 from tests.dlq.stage import Seen, Stage
 
 
@@ -37,16 +32,6 @@ def in_queue(stage: Stage, name: str) -> list[int]:
 
 def until(stage: Stage, name: str, number: int) -> None:
     eventually(lambda: len(in_queue(stage, name)) == number, 60)
-
-
-@contextmanager
-def feed_process(processes: Processes) -> Iterator[None]:
-    feed = subprocess.Popen(processes.command("follow_dead_letters"), env=processes.environ)
-    try:
-        yield
-    finally:
-        feed.send_signal(signal.SIGTERM)
-        assert feed.wait(20) == 0
 
 
 def walk(stage: Stage, key: str) -> None:

@@ -1,5 +1,6 @@
 """The process of a WorkerHost: for each line it forks processes that do one act each, and tells how they ended."""
 
+import gc
 import json
 import multiprocessing
 import os
@@ -46,6 +47,8 @@ def main() -> None:
     django.setup()
     from tests.dlq import worker_acts  # noqa: F401  # loaded once, for all children
 
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy all that it shares
     for line in sys.stdin:
         acts = json.loads(line)
         together = multiprocessing.get_context("fork").Barrier(len(acts))
