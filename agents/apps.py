@@ -9,9 +9,7 @@ class AgentsConfig(AppConfig):
     def ready(self) -> None:
         from agents import among
         from agents.alerts import sources, subscription_sources
-        from agents.pages import urls
 
         among.register()
-        urls.register()
         sources.register_kinds()
         subscription_sources.register_kinds()

@@ -15,7 +15,6 @@ class DlqConfig(AppConfig):
         from dlq.endings import deaths
         from dlq.foreign.naming import key_problem
         from dlq.keeping import before_the_index, dead_letters_keep_nothing_before, indexed_before, of_dead_letters
-        from dlq.pages import bin_urls, edit_urls, urls, waiting_urls
         from dlq.replay.joining import outcomes_arrived, reports_of
         from dlq.returned import handled_well
         from dlq.waiting import alerting
@@ -28,10 +27,6 @@ class DlqConfig(AppConfig):
 
         alert_sources.register_kinds()
         alerting.register_kinds()
-        bin_urls.register()
-        urls.register()
-        edit_urls.register()
-        waiting_urls.register()
         rights.register()
         editing.register()
         taken_keys.register(key_problem)

@@ -18,13 +18,11 @@ class FailuresConfig(AppConfig):
         from failures.archive import keeping, statements
         from failures.finding import letter_case
         from failures.known_attempts import known_attempts
-        from failures.pages import urls
         from failures.retention import activations, aged, counts, keepers, turns
         from failures.retention.own_keepers import attempts_are_counted_since, counted_attempts
         from failures.unresolved import unresolved
 
         letter_case.register()
-        urls.register()
         alerts.register_kinds()
         pipeline_alerts.register_kind()
         foreign_reports.register_kind()

@@ -6,6 +6,8 @@ from typing import Any
 from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ma_site.settings")
+# Celery's own: Django's checks of the source load every page, which takes a second. Tests run them.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("ma_site")
 app.config_from_object("django.conf:settings", namespace="CELERY")

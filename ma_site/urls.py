@@ -8,12 +8,15 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from agents.api.errors import unknown_address
 from ma_site.health import health
+from ma_site.pages import registry
 
 
 def favicon(request: HttpRequest) -> HttpResponseRedirect:
     """Browsers ask for it beside answers that name no icon."""
     return HttpResponseRedirect(static("ma/icon.svg"))
 
+
+registry.register()
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz/", health, name="health"),

@@ -4,6 +4,7 @@ its REST interface and the broker itself."""
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,8 +25,9 @@ from deploy.distribution import unpacked_in
 from deploy.layout import Layout
 from deploy.ports import free_ports
 from deploy.runner import Runner
+from ma_site.static_files import STAMP
 from tests import migrated
-from tests.services import artemis_distribution
+from tests.services import artemis_distribution, cache
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMANDS = """
@@ -70,7 +72,9 @@ class House:
         if not Layout(self.data).database.exists():
             unpacked_in(self.data).symlink_to(artemis_distribution())
             migrated.make_file(Layout(self.data).database)
+            _put_static_files(Layout(self.data).static)
         printed = self.printed = self.run("up", "--detach", *arguments)
+        _keep_static_files(Layout(self.data).static)
         if shown := re.search(r"password: (\S+)", printed):
             self.password = shown[1]
         self.facts = json.loads(self.run("env", "--json"))
@@ -258,6 +262,25 @@ class House:
         while not true():
             assert time.monotonic() < end, f"waited {seconds:.0f} s: {what}"
             time.sleep(0.5)
+
+
+def _put_static_files(folder: Path) -> None:
+    """As the last installation collected them: a start makes them anew where the source has changed since."""
+    with migrated.alone():
+        if _kept_static_files().exists():
+            shutil.copytree(_kept_static_files(), folder)
+
+
+def _keep_static_files(folder: Path) -> None:
+    kept = _kept_static_files()
+    with migrated.alone():
+        if not (kept / STAMP).exists() or (kept / STAMP).read_text() != (folder / STAMP).read_text():
+            shutil.rmtree(kept, ignore_errors=True)
+            shutil.copytree(folder, kept)
+
+
+def _kept_static_files() -> Path:
+    return cache() / "static"
 
 
 def children_of(pid: int, word: str) -> list[int]:

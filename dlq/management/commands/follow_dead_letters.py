@@ -26,6 +26,8 @@ ASK_AGAIN_SECONDS = 2.0
 
 class Command(BaseCommand):
     help = "Writes every new dead letter into the index, until it is told to stop."
+    # They load every page, which takes a second; tests run them.
+    requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
         stopping = threading.Event()

@@ -19,6 +19,7 @@ class Command(BaseCommand):
         "belongs to another site."
     )
     requires_migrations_checks = False
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("part", choices=PARTS)

@@ -48,6 +48,7 @@ class Trickle:
 
 class Command(BaseCommand):
     help = "Publishes demo orders over STOMP with the publisher's account, through restarts of the broker."
+    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--interval", type=float, default=1.0, help="seconds between two orders (1)")

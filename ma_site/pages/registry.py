@@ -1,0 +1,28 @@
+"""Registers every page and form of the site, once. The addresses need them; processes without addresses do not."""
+
+from django.contrib import admin
+
+import agents.pages.urls
+import dlq.pages.bin_urls
+import dlq.pages.edit_urls
+import dlq.pages.urls
+import dlq.pages.waiting_urls
+import failures.pages.urls
+import ma_site.pages.urls
+
+# In the order of their addresses: the first that fits is taken.
+PAGES = (
+    agents.pages.urls,
+    failures.pages.urls,
+    dlq.pages.bin_urls,
+    dlq.pages.urls,
+    dlq.pages.edit_urls,
+    dlq.pages.waiting_urls,
+    ma_site.pages.urls,
+)
+
+
+def register() -> None:
+    for pages in PAGES:
+        pages.register()
+    admin.autodiscover()
