@@ -124,14 +124,17 @@ def is_hidden(operation: Operation, names: frozenset[str]) -> bool:
 
 
 def _json_text(data: dict[str, Any]) -> str:
-    if "value" in data and "json" not in data:
-        return json.dumps(data["value"], ensure_ascii=False)
-    text = data.get("json")
-    if not isinstance(text, str) or len(text) > LONGEST_JSON or (problem := problem_of_json(text)):
-        why = problem if isinstance(text, str) and len(text) <= LONGEST_JSON else _("too long, or missing")
-        reason = _("The value is no JSON: %(problem)s. A text stands in quotes.") % {"problem": why}
-        raise EditRefused("bad_value", reason)
+    text = json.dumps(data["value"], ensure_ascii=False) if "value" in data and "json" not in data else data.get("json")
+    if not isinstance(text, str) or len(text) > LONGEST_JSON:
+        raise _no_json(_("too long, or missing"))
+    if problem := problem_of_json(text):
+        raise _no_json(problem)
     return text.strip()
+
+
+def _no_json(problem: str) -> EditRefused:
+    reason = _("The value is no JSON: %(problem)s. A text stands in quotes.") % {"problem": problem}
+    return EditRefused("bad_value", reason)
 
 
 def apply(
