@@ -127,6 +127,13 @@ def test_the_newest_window_is_looked_for_in_an_hour_a_day_a_month_a_year_and_the
     assert [until - instant for instant in timetable.asked] == [timedelta(days=each) for each in looks]
 
 
+def test_the_newest_multiple_is_computed_and_one_that_is_due_just_now_is_the_newest() -> None:
+    every = Watched(every_seconds=600)
+    assert last_window(every, at("2000-01-01"), at("2026-01-01T10:10")) == at("2026-01-01T10:10")
+    assert every.asked == []
+    assert last_window(Timetable("0 * * * *"), at("2000-01-01"), at("2026-01-01T11:00")) == at("2026-01-01T11:00")
+
+
 @pytest.mark.db  # as dear: many examples
 @given(
     st.datetimes(datetime(2026, 3, 28), datetime(2026, 3, 30)),
