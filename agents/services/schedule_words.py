@@ -71,7 +71,7 @@ def _days(fields: Fields) -> str:
     if days or weekdays:
         return days or _("on %(weekdays)s") % {"weekdays": weekdays}
     clock_times = len(fields.minutes) * len(fields.hours) <= CLOCK_TIMES
-    often = fields.hours == crontabs.ALL_HOURS or (sorted(fields.minutes) == [0] and _step(sorted(fields.hours), 24))
+    often = sorted(fields.minutes) == [0] and _step(sorted(fields.hours), 24)
     return _every_days(1) if clock_times and not often else ""
 
 
@@ -119,7 +119,7 @@ def _step(numbers: Sequence[int], size: int) -> int:
     step = size // len(numbers)
     if len(numbers) == 1:
         return 0
-    return step if size % len(numbers) == 0 and list(numbers) == list(range(0, size, step)) else 0
+    return step if list(numbers) == list(range(0, size, step)) else 0
 
 
 def _ranges(numbers: Collection[int], names: Sequence[str] = ()) -> str:

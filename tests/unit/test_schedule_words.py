@@ -78,6 +78,7 @@ def test_an_interval_in_words() -> None:
         ("0 0 1-31 * *", "every day at 00:00"),
         ("0 0 1,2 * *", "on day 1, 2 of the month at 00:00"),
         ("0 0 1-3,5 * *", "on day 1–3, 5 of the month at 00:00"),
+        ("0 0 1-3,5-7 * *", "on day 1–3, 5–7 of the month at 00:00"),
         ("0 0 LW * *", "on the last working day of the month at 00:00"),
         ("0 0 1,L * *", "on day 1 of the month, on the last day of the month at 00:00"),
         ("*/5 * 1 * *", "on day 1 of the month every 5 minutes"),
