@@ -237,6 +237,14 @@ SPECTACULAR_SETTINGS = {
     else [],
     "SCHEMA_PATH_PREFIX": "/api/v1/",
     "COMPONENT_SPLIT_REQUEST": True,
+    # Where two fields of one name have other codes each.
+    "ENUM_NAME_OVERRIDES": {
+        "AlertStateEnum": "agents.models.alert.AlertState",
+        "LetterStateEnum": "dlq.models.letter.LetterState",
+        "OutcomeEnum": "failures.models.protocol.OUTCOME_CHOICES",
+        "WaitingPartEnum": "dlq.models.waiting.WaitingPart",
+        "WarningCodeEnum": "dlq.preflight.judgement.CODES",
+    },
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }

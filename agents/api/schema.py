@@ -19,3 +19,11 @@ class ServerTokenScheme(OpenApiAuthenticationExtension):
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
         return {"type": "http", "scheme": "bearer", "description": "kma_…, from ./ma manage create_server NAME"}
+
+
+class AnyTokenScheme(OpenApiAuthenticationExtension):
+    target_class = "agents.api.authentication.AnyTokenAuthentication"
+    name = "personOrServerToken"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "ma_… of a person or kma_… of a server"}

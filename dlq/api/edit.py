@@ -51,7 +51,7 @@ class EditSerializer(serializers.Serializer[Any]):
     dry_run = serializers.BooleanField(required=False, default=False)
 
 
-class WarningSerializer(serializers.Serializer[Any]):
+class EditWarningSerializer(serializers.Serializer[Any]):
     code = serializers.CharField()
     text = serializers.CharField()
 
@@ -61,7 +61,7 @@ class DryRunSerializer(serializers.Serializer[Any]):
 
     changes = serializers.JSONField()
     going = serializers.IntegerField()
-    warnings = WarningSerializer(many=True)
+    warnings = EditWarningSerializer(many=True)
 
 
 class EditLetter(Audited, APIView):
@@ -70,6 +70,7 @@ class EditLetter(Audited, APIView):
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
     @extend_schema(
+        operation_id="dead_letter_edit",
         request=EditSerializer,
         responses={200: OpenApiResponse(DryRunSerializer, description="dry_run"), 201: ReplaySerializer},
     )

@@ -68,6 +68,7 @@ class EditLetters(Audited, APIView):
     action_permissions: dict[str, tuple[str, ...]] = {"post": ()}
 
     @extend_schema(
+        operation_id="dead_letters_edit",
         request=RuleSerializer,
         responses={200: OpenApiResponse(TrialSerializer, description="dry_run"), 201: ReplaySerializer},
     )

@@ -19,6 +19,7 @@ OUTCOMES = {
     Outcome.KMA_DIED: _("KMA died"),
     Outcome.NOTED: _("only noted"),
 }
+OUTCOME_CHOICES = [(outcome.value, label) for outcome, label in OUTCOMES.items()]
 assert set(OUTCOMES) == {outcome for outcome, rule in RULES.items() if rule.protocol}
 
 DISPOSITIONS = {
@@ -62,9 +63,7 @@ class FailureProtocol(models.Model):
     server_name = models.CharField(_("server"), max_length=63)
     agent = models.CharField(_("agent"), max_length=200)
     agent_version = models.CharField(_("agent version"), max_length=200, blank=True)
-    outcome = models.CharField(
-        _("outcome"), max_length=30, choices=[(outcome.value, label) for outcome, label in OUTCOMES.items()]
-    )
+    outcome = models.CharField(_("outcome"), max_length=30, choices=OUTCOME_CHOICES)
     exception_type = models.CharField(_("exception type"), max_length=255)
     exception_text = models.TextField(_("text"), blank=True)
     traceback = models.TextField(_("traceback"), blank=True)

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+from drf_spectacular.drainage import reset_generator_stats
 from drf_spectacular.generators import SchemaGenerator
 
 from tests.architecture.test_surface import ROOT
@@ -45,6 +47,13 @@ def line(name: str, body: dict[str, list[str]]) -> str:
         for field, codes in body.items()
     ]
     return f"- **{name}**: {', '.join(told)}"
+
+
+def test_no_two_parts_of_the_description_share_a_name(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of two bodies with one name the description has one, and clients made from it lose fields of the other."""
+    reset_generator_stats()  # what was said before is not said again
+    SchemaGenerator().get_schema(request=None, public=True)
+    assert capsys.readouterr().err == ""
 
 
 def test_the_documentation_names_each_field_and_each_code(db: None) -> None:
