@@ -17,6 +17,7 @@ from dlq.api.urls import urlpatterns
 from dlq.models import AuditEntry, DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.waiting import WaitingAction
 from dlq.pages.audit_words import ACTIONS
+from ma_site import urls  # noqa: F401  # they bring the pages
 from tests.web import letters, reports
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]

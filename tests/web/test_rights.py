@@ -7,6 +7,7 @@ from django.test import RequestFactory
 from agents.models import LaunchSetting, Pool, PoolGrant, ScheduledGroup
 from agents.pages.consoles import tabs_for
 from agents.services import rights
+from ma_site import urls  # noqa: F401  # they bring the tabs
 from tests.web.rows import make_person, make_setting
 
 
