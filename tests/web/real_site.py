@@ -13,7 +13,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import requests
+from django.conf import settings
+from django.core.management import call_command
 from django.db import connection
+from django.test import override_settings
 
 from deploy.ports import free_ports
 from deploy.procfile import parse
@@ -87,6 +90,13 @@ def until(condition: Callable[[], object], seconds: float = 90) -> None:
         time.sleep(0.05)
 
 
+def _collect_static(folder: Path) -> None:
+    """Here and not in a process of its own: it would take longer to start than to copy."""
+    plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    with override_settings(STATIC_ROOT=folder, STORAGES={**settings.STORAGES, "staticfiles": plain}):
+        call_command("collectstatic", interactive=False, verbosity=0)
+
+
 @contextmanager
 def real_site(url: str = "", **environ: str) -> Iterator[Site]:
     folder = Path(mkdtemp(prefix="ma-site-"))
@@ -104,8 +114,7 @@ def real_site(url: str = "", **environ: str) -> Iterator[Site]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         **environ,
     }
-    collect = [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"]
-    subprocess.run(collect, cwd=ROOT, env=given, check=True, stdout=subprocess.DEVNULL)
+    _collect_static(folder / "static")
     log = folder / "log"
     with log.open("wb") as file:
         process = subprocess.Popen(["sh", "-c", f"exec {command}"], cwd=ROOT, env=given, stdout=file, stderr=file)
