@@ -71,6 +71,7 @@ class Forked:
 
 def _host(environ: Mapping[str, str]) -> "subprocess.Popen[str]":
     key = frozenset((name, value) for name, value in environ.items() if name not in OWN)
+    key |= {("kind of database", environ["MA_DATABASE_URL"].partition(":")[0])}
     if key not in _hosts:
         host = _hosts[key] = subprocess.Popen(
             [sys.executable, "-m", "tests.dlq.forked"], env=dict(environ), cwd=ROOT,
@@ -97,7 +98,8 @@ def _become(folder: str, arguments: list[str], environ: dict[str, str]) -> None:
         os.dup2(file, number)
         os.close(file)
     os.environ.update(environ)
-    settings.DATABASES["default"]["NAME"] = parse_database(environ["MA_DATABASE_URL"])["NAME"]
+    asked = parse_database(environ["MA_DATABASE_URL"])
+    settings.DATABASES["default"].update({name: value for name, value in asked.items() if name != "OPTIONS"})
     sys.argv = ["manage.py", *arguments]
 
 

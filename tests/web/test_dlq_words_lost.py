@@ -1,7 +1,6 @@
 """Words that the index has lost: they are found again after it was built again."""
 
 import subprocess
-import sys
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,10 +9,11 @@ from django.db import connection
 from agents.models import LaunchSetting
 from contract.typed import Typed
 from dlq.models import DeadLetter
+from tests.dlq.forked import Forked
 from tests.web.letters import dead
 from tests.web.reports import setting as make_orders
 from tests.web.rows import api_client
-from tests.web.test_retention_at_once import ROOT, environ
+from tests.web.test_retention_at_once import environ
 
 pytestmark = [pytest.mark.process, pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
 
@@ -54,8 +54,7 @@ def found(root: User, text: str) -> list[int]:
 
 
 def manage(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environ() | more, capture_output=True, text=True, check=False)
+    return Forked(environ()).run(*arguments, **more)
 
 
 @pytest.mark.parametrize("harm", [EMPTY, DAMAGE], ids=["emptied", "damaged"])

@@ -3,7 +3,6 @@
 import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,12 @@ import pytest
 
 from deploy.postgres import Cluster
 from tests import migrated
+from tests.dlq.forked import Forked
 from tests.web.test_retention_at_once import ROOT
 
 pytestmark = pytest.mark.process
 
 FILL = """
-import django
-django.setup()
 from datetime import datetime, timezone as tz
 from dlq.models import DeadLetter, SavedFilter
 from tests.web.factories import make_world
@@ -38,9 +36,7 @@ QUIET = "DELETE FROM agents_processbeat"
 
 
 def process(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "MA_DATABASE_URL": url, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=False)
+    return Forked({**os.environ, "MA_DATABASE_URL": url, "PYTHONPATH": str(ROOT)}).run(*arguments)
 
 
 def succeed(url: str, *arguments: str) -> str:
@@ -69,12 +65,12 @@ def target(postgres: Cluster) -> str:
 
 
 def test_all_of_it_is_there_with_its_ids(source: str, target: str) -> None:
-    succeed(source, "-c", FILL)
-    refused = process(source, "manage.py", "move_to_postgresql", target)
+    succeed(source, "shell", "-c", FILL)
+    refused = process(source, "move_to_postgresql", target)
     assert "The site runs (beat, feed)" in refused.stderr and refused.returncode == 1
     change(source, QUIET)
 
-    done = process(source, "manage.py", "move_to_postgresql", target)
+    done = process(source, "move_to_postgresql", target)
 
     assert done.returncode == 0, done.stderr[-2000:]
     assert "all of them there." in done.stdout and "texts without NUL" in done.stdout
@@ -93,32 +89,32 @@ def test_all_of_it_is_there_with_its_ids(source: str, target: str) -> None:
         # The last letter was deleted: its number is not given again.
         assert following[0] > highest[0] + 1
 
-    again = process(source, "manage.py", "move_to_postgresql", target)
+    again = process(source, "move_to_postgresql", target)
     assert again.returncode == 1 and "The target is not empty" in again.stderr
-    assert succeed(target, "manage.py", "reindex").startswith("The index of words has been built again")
+    assert succeed(target, "reindex").startswith("The index of words has been built again")
 
 
 def test_what_postgresql_refuses_moves_nothing_and_may_be_mended(source: str, target: str) -> None:
     """Into tables without rows, which a move that was killed leaves."""
     migrated.fill_database(target)
-    succeed(source, "-c", FILL)
+    succeed(source, "shell", "-c", FILL)
     change(source, QUIET)
     spoil = "UPDATE agents_server SET name = '{}' WHERE id = (SELECT min(id) FROM agents_server)"
     change(source, spoil.format("x" * 500))
-    refused = process(source, "manage.py", "move_to_postgresql", target)
+    refused = process(source, "move_to_postgresql", target)
     assert refused.returncode == 1 and "agents_server: PostgreSQL refuses a row" in refused.stderr
     with psycopg.connect(target) as there:
         assert there.execute("SELECT count(*) FROM auth_user").fetchone() == (0,)
 
     change(source, spoil.format("short"))
-    succeed(source, "manage.py", "move_to_postgresql", target)
+    succeed(source, "move_to_postgresql", target)
 
 
 def test_what_is_no_empty_postgresql_is_refused(source: str, target: str, tmp_path: Path) -> None:
     for url, why in ((source, "has to be postgresql"), ("nothing", "That is no database")):
-        refused = process(source, "manage.py", "move_to_postgresql", url)
+        refused = process(source, "move_to_postgresql", url)
         assert refused.returncode == 1 and why in refused.stderr
     with psycopg.connect(target, autocommit=True) as there:
         there.execute("CREATE TABLE somebodys (id int)")
-    refused = process(source, "manage.py", "move_to_postgresql", target)
+    refused = process(source, "move_to_postgresql", target)
     assert refused.returncode == 1 and "tables of something else" in refused.stderr
