@@ -20,13 +20,14 @@ from broker.port import Account, Message, Outgoing
 from broker.stomp_adapter import StompManagement, StompPublisher
 from contract.typed import Typed
 from deploy.artemis import ONE_COMPILER
+from deploy.broker_files import BrokerPorts
 from deploy.config import DEMO_AGENTS
 from deploy.distribution import unpacked_in
 from deploy.layout import Layout
 from deploy.ports import free_ports
 from deploy.runner import Runner
 from ma_site.static_files import STAMP
-from tests import migrated
+from tests import migrated, prepared_artemis
 from tests.services import artemis_distribution, cache
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -70,7 +71,7 @@ class House:
     def up(self, *arguments: str) -> str:
         """Finds what costs most of a first start done: `run` starts from nothing."""
         if not Layout(self.data).database.exists():
-            unpacked_in(self.data).symlink_to(artemis_distribution())
+            _put_broker(Layout(self.data))
             migrated.make_file(Layout(self.data).database)
             _put_static_files(Layout(self.data).static)
         printed = self.printed = self.run("up", "--detach", *arguments)
@@ -262,6 +263,16 @@ class House:
         while not true():
             assert time.monotonic() < end, f"waited {seconds:.0f} s: {what}"
             time.sleep(0.5)
+
+
+def _put_broker(layout: Layout) -> None:
+    """Its ports and passwords are written by each start."""
+    program, own = artemis_distribution(), unpacked_in(layout.data)
+    own.symlink_to(program)
+    prepared_artemis.create_instance(program, layout.broker, BrokerPorts(1, 2, 3), {})
+    profile = layout.broker / "etc" / "artemis.profile"
+    text = profile.read_text().replace(f"'{program}'", f"'{own}'")
+    profile.write_text(text + prepared_artemis.Classes(program, layout.broker).profile(record=False))
 
 
 def _put_static_files(folder: Path) -> None:
