@@ -32,6 +32,37 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "dlq/replay/ladder.py": {
         "place: 0 -> -1": "a step before the first one has room for no letter",
     },
+    "agents/services/windows.py": {
+        "last_window: break -> continue": "the longer looks reach behind the start as well",
+        "_of_crontab: due > last -> due >= last": "cronsim gives no instant twice in a row",
+    },
+    "agents/services/schedule_words.py": {
+        "_days_of_month: return '' -> return None": "it is only asked whether it is empty",
+        "_days_of_month: day > 0 -> day >= 0": "no day is 0",
+        "_days_of_month: 0 -> -1": "the words for last days are far below -1",
+        "_weekdays: return '' -> return None": "it is only asked whether it is empty",
+        "_months: return '' -> return None": "it is only asked whether it is empty",
+        "_months: '' -> 'mutant' #2": "no month is 0",
+        "_step: return 0 -> return None": "it is only asked whether there is a step",
+    },
+    "kma/counting.py": {
+        "Counting.__init__: 0 -> -1": "a run that handled less than 0 has proved as little",
+        "Counting.succeeded: self.counts.any -> True": "where nothing counts there is nothing to forget",
+    },
+    "dlq/preflight/judgement.py": {
+        "_warnings: policy.one -> True": "a letter that goes has a doubt only where it was named alone",
+    },
+    "failures/fingerprints/versions.py": {
+        "module: 2 -> 3": "above every number as well, which begin with 1",
+        "version_key: assert found is not None -> pass": "for the type checker: the pattern matches everything",
+        "version_key: 0 -> 1": "of one release, what ends first comes first anyway",
+        "_is_decided: 0 -> -1": "the rest of a foreign version has one part",
+        "_is_decided: 0 -> -1 #2": "the rest of a foreign version has one part",
+        "_python_key: 1 -> 2 #3": "a release that is developed comes before its other stages anyway",
+        "_python_key: 0 -> 1": "names of stages are compared with each other, or with nothing",
+        "_python_key: 0 -> -1": "names of stages are compared with each other, or with nothing",
+        "_tokens: 0 -> -1": "a word is below every number as well, which begin with 1",
+    },
     "dlq/replay/outcomes.py": {
         "_chosen: 0 -> -1": "one case has one message key: all of its letters are weak, or none is",
     },

@@ -28,6 +28,14 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dlq/pages/pace.py": ("test_replay_pace",),
     "contract/breaker.py": ("test_breaker",),
     "agents/services/quorum.py": ("test_quorum",),
+    "agents/services/windows.py": ("test_windows",),
+    "agents/services/partial.py": ("test_partial",),
+    "agents/services/schedule_words.py": ("test_schedule_words",),
+    "agents/alerts/deciding.py": ("test_alert_deciding",),
+    "failures/fingerprints/versions.py": ("test_agent_versions",),
+    "dlq/preflight/judgement.py": ("test_preflight",),
+    "kma/counting.py": ("delivery/test_counting",),
+    "contract/typed.py": ("test_typed",),
 }
 
 

@@ -138,6 +138,8 @@ def test_a_trip_tells_its_run_its_limit_and_its_counts_without_the_marks() -> No
     assert counting.carried() == Carried(
         0, 1, str(RUN.activation), RUN.epoch, Counts("A", 1, 1, (mark("p"),)), (UUID(int=1),), interrupted=True
     )
+    assert failing(counting, 2, key="q") is None, "once per run"
+    assert (counting.counts.any, counting.failures, counting.reason) == (2, 2, "same_type")
 
 
 def test_what_counts_sets_the_successes_to_0_and_what_does_not_leaves_them() -> None:
