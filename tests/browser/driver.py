@@ -103,10 +103,21 @@ class Browser:
         self._call("POST", f"{self._session}/window/rect", {"width": width, "height": height})
 
     def narrow(self, width: int, height: int) -> None:
-        """The page as wide as that: a window is never narrower than 500 px, a phone is."""
+        """The page as wide as that, without loading it again. A window is never narrower than 500 px, a phone is."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
-        self._call("POST", f"{self._session}/goog/cdp/execute", command)
+        self._command("Emulation.setDeviceMetricsOverride", size)
+        wait_for(lambda: self.run("return window.innerWidth") == width)
+
+    def forget(self) -> None:
+        """Cookies, what the open site keeps, the console so far and a width that `narrow` set."""
+        self._command("Network.clearBrowserCookies", {})
+        self._command("Emulation.clearDeviceMetricsOverride", {})
+        self.run("localStorage.clear(); sessionStorage.clear()")
+        self.log()
+
+    def _command(self, name: str, parameters: dict[str, Any]) -> None:
+        """Of DevTools."""
+        self._call("POST", f"{self._session}/goog/cdp/execute", {"cmd": name, "params": parameters})
 
     def log(self) -> list[dict[str, Any]]:
         """What the console of the browser says since the last call; violations of the CSP among it."""

@@ -1,5 +1,5 @@
 """The page Insights in a real browser: empty, finished, running, failed, switched off; in both languages, wide and
-narrow. Its pictures stay in var/test/pictures."""
+narrow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,6 @@ from django.conf import settings
 from django.utils import timezone
 
 from failures.models import BreakerSuggestion, InsightTable, PipelineRun, RetentionPlan
-from tests import services
 from tests.browser.driver import Browser, wait_for
 from tests.web.factories import World
 from tests.web.insight_rows import found, run_row
@@ -18,7 +17,6 @@ from tests.web.pipeline import use
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PICTURES = services.pictures(__name__)
 TOO_WIDE = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TROUBLE = ("Content Security Policy", "Uncaught", "Refused", "TypeError")
 TEXT = "return document.querySelector('#content').innerText"
@@ -29,39 +27,36 @@ def switched_on(settings: Any, tmp_path: Path) -> None:
     use(settings, tmp_path, "well")
 
 
-def pictures(browser: Browser, url: str, name: str, says: dict[str, str]) -> None:
+def check(browser: Browser, url: str, name: str, says: dict[str, str]) -> None:
     """In each language, wide and narrow: it says what it should, fits, and the browser has nothing to object."""
     for language, words in says.items():
-        folder = PICTURES / language
-        folder.mkdir(parents=True, exist_ok=True)
         browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+        browser.open(url)
         for width in (1400, 800):
-            browser.resize(width, 1000)
-            browser.open(url)
+            browser.narrow(width, 1000)
             assert words in browser.run(TEXT), (name, language)
             assert browser.run(TOO_WIDE) <= 0, (name, language, width)
-            assert not [each for each in browser.log() if any(word in each["message"] for word in TROUBLE)]
-            browser.picture(folder / f"{name}-{width}.png", whole=True)
+        assert not [each for each in browser.log() if any(word in each["message"] for word in TROUBLE)]
 
 
 def test_every_state_of_the_page(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
     browser, page = opened("chief", width=1400, height=1000), f"{live_server.url}/insights/"
-    pictures(browser, page, "empty", {"en": "Nothing was computed yet.", "ru": "Ещё ничего не вычислено."})
+    check(browser, page, "empty", {"en": "Nothing was computed yet.", "ru": "Ещё ничего не вычислено."})
     done = found()
-    pictures(browser, page, "finished", {"en": "Data until", "ru": "Данные до"})
-    pictures(browser, f"{page}runs/{done.pk}/", "run", {"en": "Rows of results", "ru": "Строк результатов"})
-    pictures(browser, f"{page}tables/activation_health/", "table", {"en": "Health of", "ru": "Здоровье"})
-    pictures(browser, f"{live_server.url}/settings/orders-export/", "setting", {"en": "suggests", "ru": "предлагает"})
+    check(browser, page, "finished", {"en": "Data until", "ru": "Данные до"})
+    check(browser, f"{page}runs/{done.pk}/", "run", {"en": "Rows of results", "ru": "Строк результатов"})
+    check(browser, f"{page}tables/activation_health/", "table", {"en": "Health of", "ru": "Здоровье"})
+    check(browser, f"{live_server.url}/settings/orders-export/", "setting", {"en": "suggests", "ru": "предлагает"})
     BreakerSuggestion.objects.all().delete()
     InsightTable.objects.filter(name="breaker_suggestions").delete()
     RetentionPlan.objects.update(rows_going=0)
-    pictures(browser, page, "nothing-goes", {"en": "within the next 30", "ru": "В ближайшие 30 дней"})
+    check(browser, page, "nothing-goes", {"en": "within the next 30", "ru": "В ближайшие 30 дней"})
     assert "В архиве ещё нет данных" in browser.run(TEXT)
     failed = run_row("failed", hours=0.5)
-    pictures(browser, page, "failed", {"en": "The last run failed", "ru": "Последний запуск не удался"})
-    pictures(browser, f"{page}runs/{failed.pk}/", "failed-run", {"en": "no such day", "ru": "no such day"})
+    check(browser, page, "failed", {"en": "The last run failed", "ru": "Последний запуск не удался"})
+    check(browser, f"{page}runs/{failed.pk}/", "failed-run", {"en": "no such day", "ru": "no such day"})
     run_row("running", hours=0.01)
-    pictures(browser, page, "running", {"en": "59 %", "ru": "59 %"})
+    check(browser, page, "running", {"en": "59 %", "ru": "59 %"})
 
 
 def test_a_running_one_moves_on_by_itself_and_is_cancelled(

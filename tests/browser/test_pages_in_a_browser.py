@@ -123,9 +123,9 @@ def test_no_entry_of_the_navigation_is_alone_in_its_row(
 ) -> None:
     browser = opened("chief", width=1279, height=900)
     browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
+    browser.open(f"{live_server.url}/")
     for width in (1279, 1200, 1100, 1000, 900, 800):
-        browser.resize(width, 900)
-        browser.open(f"{live_server.url}/")
+        browser.narrow(width, 900)
         tops = browser.run("return [...document.querySelectorAll('.console-nav li')].map(entry => entry.offsetTop)")
         rows = [tops.count(top) for top in sorted(set(tops))]
         assert len(tops) > 10 and min(rows) > 1, (width, rows)
