@@ -193,9 +193,10 @@ class Launching(RuleBasedStateMachine):
 
     @invariant()
     def what_was_given_up_is_not_taken_up_again(self) -> None:
-        for server in Server.objects.all():
+        given_up = Run.objects.filter(state=RunPhase.INTERRUPTED)
+        for server in Server.objects.filter(pk__in=given_up.values("server")):
             wanted = {key_of(run) for run in desired_state(server).runs}
-            for run in Run.objects.filter(server=server, state=RunPhase.INTERRUPTED):
+            for run in given_up.filter(server=server):
                 assert (run.activation_id, run.epoch) not in wanted
                 later = Run.objects.filter(activation=run.activation_id, server=server, epoch__gt=run.epoch)
                 first = later.order_by("epoch").values_list("pk", flat=True).first()
