@@ -198,6 +198,7 @@ def test_what_is_no_object_has_the_path_of_the_whole() -> None:
     ("kind", "data", "paths"),
     [
         (Part, {"size": 1, "note": ""}, []),
+        (Part, {"size": 1, "note": "", "new": 1}, ["new"]),
         (Part, {"size": 1, "colour": 1, 7: 2}, ["colour", "7"]),
         (Part, [{"size": 1}, {"new": 1}, 7, {"newer": 1}], ["new", "newer"]),
         (Part, "size", []),
