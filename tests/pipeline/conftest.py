@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy import drivers
+from tests.pipeline import classes
 from tests.services import cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Most of the time of a short run goes into compiling what is run once: the quick compiler alone takes a third of it.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -35,15 +33,19 @@ def jars() -> str:
 def session(child_processes: None, jars: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     from pipeline.session import JAVA_UTC, build
 
+    made = tmp_path_factory.mktemp("classes") / "made.jsa"
     of_tests = {
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.jars": jars,
-        "spark.driver.extraJavaOptions": f"{JAVA_UTC} {SHORT_LIVED}",
+        "spark.driver.extraJavaOptions": f"{JAVA_UTC} {classes.recording(made)}",
     }
     session = build("local[1]", name="tests", memory="1g", settings={**SETTINGS, **of_tests})
     session.sparkContext.setLogLevel("ERROR")
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
     yield session
     session.stop()
+    classes.keep(made, gateway.proc)
 
 
 @pytest.fixture

@@ -173,11 +173,12 @@ import resource, sys
 from pathlib import Path
 from pipeline.archive import Archive, ArchiveError, archive_block
 from pipeline.session import build
-from tests.pipeline.conftest import SETTINGS, SHORT_LIVED
+from tests.pipeline import classes
+from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 folder = Path(sys.argv[1])
 session = build("local[1]", memory="500m", settings={**SETTINGS, "spark.jars": sys.argv[2],
-    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {SHORT_LIVED}"})
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {classes.options()}"})
 database, archive = Database(folder / "db.sqlite3"), Archive(session, str(folder / "small" / "archive"))
 import os
 for number in range(3000):

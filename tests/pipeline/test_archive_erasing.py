@@ -18,7 +18,8 @@ from pipeline import crash
 from pipeline.archive import Archive
 from pipeline.archive.erasing import find
 from pipeline.archive.erasing import substitute as in_archive
-from tests.pipeline.conftest import SETTINGS, SHORT_LIVED
+from tests.pipeline import classes
+from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.test_archive_of_the_ma import HOUR, archived
 from tests.pipeline.test_archive_of_the_ma import switched_on as switched_on
 from tests.pipeline.test_archive_of_the_ma import world as world
@@ -39,7 +40,7 @@ def local(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     properties = tmp_path / "spark.properties"
     properties.write_text("".join(f"{name} {value}\n" for name, value in SETTINGS.items()))
     settings.MA_PIPELINE_PROPERTIES = str(properties)
-    monkeypatch.setenv("JDK_JAVA_OPTIONS", SHORT_LIVED)
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", classes.options())
 
 
 def holding(folder: Path, text: str) -> list[str]:

@@ -19,7 +19,8 @@ from deploy.config import REPOSITORY
 from pipeline import crash
 from pipeline.archive import Archive
 from pipeline.archive.reading import iso
-from tests.pipeline.conftest import SETTINGS, SHORT_LIVED
+from tests.pipeline.classes import SHORT_LIVED
+from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.rows_in_sqlite import NOON, Database, block, minutes
 
 pytestmark = pytest.mark.night

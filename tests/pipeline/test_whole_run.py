@@ -35,7 +35,7 @@ from failures.models import (
     RecoveredMessage,
 )
 from failures.models.archive import ArchiveBlock
-from tests.pipeline.conftest import SHORT_LIVED
+from tests.pipeline.classes import SHORT_LIVED
 from tests.services import cache
 from tests.web.factories import World, make_world
 from tests.web.pipeline import use, worked
