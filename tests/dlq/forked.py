@@ -4,6 +4,7 @@ import atexit
 import gc
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,26 +42,24 @@ class Forked:
             out, err = ((Path(folder) / name).read_text() for name in OUTPUTS.values())
         return subprocess.CompletedProcess(arguments, status, out, err)
 
+    def start(self, *arguments: str) -> "Started":
+        """The command runs beside the test."""
+        folder = Path(tempfile.mkdtemp(prefix="ma-forked-"))
+        return Started(self._ask, self._ask([str(folder), arguments, self._environ]), folder)
+
     @contextmanager
     def running(self, *arguments: str) -> Iterator[None]:
         """The command runs beside what is done meanwhile. Then it is asked to stop, and does."""
-        with tempfile.TemporaryDirectory(prefix="ma-forked-") as folder:
-            pid = self._ask([folder, arguments, self._environ])
-            try:
-                yield
-            finally:
-                os.kill(pid, signal.SIGTERM)
-                status = self._until_ended(pid)
-                assert status == 0, "".join((Path(folder) / name).read_text() for name in OUTPUTS.values())
-
-    def _until_ended(self, pid: int) -> int:
-        deadline = time.monotonic() + STOP_SECONDS
-        while (status := self._ask([pid, os.WNOHANG])) is None:
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)
-                return int(self._ask([pid, 0]))
-            time.sleep(0.05)
-        return int(status)
+        process = self.start(*arguments)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            deadline = time.monotonic() + STOP_SECONDS
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.kill()
+            assert process.poll() == 0, process.said()
 
     def _ask(self, request: list[Any]) -> Any:
         host = _host(self._environ)
@@ -67,6 +67,35 @@ class Forked:
         host.stdin.write(json.dumps(request) + "\n")
         host.stdin.flush()
         return json.loads(host.stdout.readline())
+
+
+class Started:
+    """A process that the host has forked, as subprocess.Popen has it."""
+
+    def __init__(self, ask: Callable[[list[Any]], Any], pid: int, folder: Path) -> None:
+        self._ask, self._pid, self._folder = ask, pid, folder
+        weakref.finalize(self, shutil.rmtree, folder)
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, once it has ended."""
+        if self._status is None:
+            self._status = self._ask([self._pid, os.WNOHANG])
+        return self._status
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self._pid, number)
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self._pid, signal.SIGKILL)
+            self._status = self._ask([self._pid, 0])
+
+    def said(self) -> str:
+        """All that it has printed until now."""
+        files = (self._folder / name for name in OUTPUTS.values())
+        return "".join(file.read_text() for file in files if file.exists())
 
 
 def _host(environ: Mapping[str, str]) -> "subprocess.Popen[str]":

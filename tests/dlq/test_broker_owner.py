@@ -13,7 +13,7 @@ import pytest
 
 from broker.stomp_adapter import StompManagement
 from tests import environment, migrated
-from tests.dlq.forked import Forked
+from tests.dlq.forked import Forked, Started
 from tests.dlq.stage import Stage
 from tests.dlq.test_feed import kill_messages
 from tests.services import ArtemisService
@@ -21,6 +21,26 @@ from tests.services import ArtemisService
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
 FOREIGN = 3
+
+
+class Worker:
+    """Of Celery, with the interface of `Started`."""
+
+    def __init__(self, environ: dict[str, str], log: Path) -> None:
+        self._log = log
+        command = [sys.executable, "-m", "celery", "-A", "ma_site", "worker", "--pool=threads", "-c", "1"]
+        with log.open("w") as output:
+            self._process = subprocess.Popen(command, env=environ, cwd=ROOT, stdout=output, stderr=output)
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def said(self) -> str:
+        return self._log.read_text()
 
 
 class Site:
@@ -38,22 +58,17 @@ class Site:
             "DJANGO_SETTINGS_MODULE": "ma_site.settings",
         }  # fmt: skip
         self._forked = Forked(self.environ)
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Started | Worker] = []
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        command = [sys.executable, *arguments]
-        self._started.append(
-            subprocess.Popen(
-                command, env=self.environ, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-            )
-        )
-        return self._started[-1]
+    def start(self, *arguments: str) -> Started:
+        started = self._forked.start(*arguments)
+        self._started.append(started)
+        return started
 
     def end_all(self) -> None:
         """A test that failed leaves nothing to the next one."""
         for process in self._started:
-            with process:
-                process.kill()
+            process.kill()
         self._started.clear()
 
     def run(self, *arguments: str, status: int = 0) -> str:
@@ -65,11 +80,13 @@ class Site:
     def python(self, code: str, status: int = 0) -> str:
         return self.run("shell", "-c", code, status=status)
 
-    def feed(self) -> "subprocess.Popen[str]":
-        return self.start("manage.py", "follow_dead_letters")
+    def feed(self) -> Started:
+        return self.start("follow_dead_letters")
 
-    def worker(self) -> "subprocess.Popen[str]":
-        return self.start("-m", "celery", "-A", "ma_site", "worker", "--pool=threads", "-c", "1")
+    def worker(self) -> "Worker":
+        worker = Worker(self.environ, self.folder / f"worker-{len(self._started)}.log")
+        self._started.append(worker)
+        return worker
 
     def copy(self, folder: Path) -> None:
         """Its database is put in the place of what is there."""
@@ -121,27 +138,20 @@ def forget_owner(management: StompManagement) -> None:
         management.call("broker", "destroyQueue", "MA.site")
 
 
-def says(process: "subprocess.Popen[str]", words: str) -> None:
-    """Reads on until it has said them."""
-    assert process.stdout is not None
-    assert any(words in line for line in iter(process.stdout.readline, ""))
+def says(process: Started | Worker, words: str) -> None:
+    until(lambda: words in process.said(), lambda: f"no {words}: {process.said()[-2000:]}")
 
 
-def ended(process: "subprocess.Popen[str]") -> str:
+def ended(process: Started | Worker) -> str:
     """What it said until it ended by itself."""
-    try:
-        said, _ = process.communicate(timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        said, _ = process.communicate()
-        raise AssertionError(f"it goes on beside the other site: {said[-2000:]}") from None
-    return said
+    until(lambda: process.poll() is not None, lambda: f"it goes on beside the other site: {process.said()[-2000:]}")
+    return process.said()
 
 
-def stop(process: "subprocess.Popen[str]") -> None:
+def stop(process: Started) -> None:
     process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, said
+    until(lambda: process.poll() is not None, "it goes on")
+    assert process.poll() == 0, process.said()
 
 
 def dead_letter(stage: Stage) -> None:
@@ -150,10 +160,10 @@ def dead_letter(stage: Stage) -> None:
     until(lambda: stage.count("DLQ.feed") == 1, "it is dead")
 
 
-def until(true: Callable[[], bool], what: str) -> None:
+def until(true: Callable[[], bool], what: str | Callable[[], str]) -> None:
     end = time.monotonic() + PATIENCE
     while not true():
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, what() if callable(what) else what
         time.sleep(0.1)
 
 
@@ -204,10 +214,9 @@ def test_a_site_that_knows_the_settings_claims_a_broker_of_an_older_version(
 
 
 def test_of_two_sites_that_claim_at_once_one_wins(first: Site, second: Site, stage: Stage) -> None:
-    both = [site.start("manage.py", "claim_broker") for site in (first, second)]
-    for process in both:
-        process.communicate(timeout=PATIENCE)
-    assert sorted(process.returncode for process in both) == [0, FOREIGN]
+    both = [site.start("claim_broker") for site in (first, second)]
+    until(lambda: None not in [process.poll() for process in both], "both have an answer")
+    assert {process.poll() for process in both} == {0, FOREIGN}
 
 
 @pytest.mark.kill
