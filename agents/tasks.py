@@ -40,7 +40,7 @@ def provision(setting_id: int) -> None:
 
 @shared_task(name="agents.tick")
 def tick_task(schedule_id: int) -> None:
-    """Asked for by beat, through the row that `agents.services.wake_ups` keeps for each schedule."""
+    """When a window begins: the look at all schedules would find it some seconds late."""
     tick(schedule_id, timezone.now())
 
 

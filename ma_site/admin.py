@@ -2,17 +2,12 @@
 
 from typing import Any
 
-from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.forms import ModelMultipleChoiceField
 from django.utils.translation import gettext as _
 
-# Beat keeps its own two tasks there: the forms are of no use, and their inline script is blocked.
-for model in apps.get_app_config("django_celery_beat").get_models():
-    if admin.site.is_registered(model):
-        admin.site.unregister(model)
 admin.site.unregister([Group, User])
 
 

@@ -73,7 +73,6 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_filters",
     "django_tables2",
-    "django_celery_beat",
     "agents",
     "failures",
     "dlq",
@@ -272,7 +271,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+# All entries are intervals, so that nothing has to be remembered from one start to the next.
+CELERY_BEAT_SCHEDULER = "celery.beat.Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "tend": {"task": "agents.tend", "schedule": schedule(5.0), "options": {"expires": 5}},
     "measure": {"task": "ma_site.measure", "schedule": schedule(5.0), "options": {"expires": 5}},

@@ -108,7 +108,7 @@ class ScheduleForm(forms.ModelForm):
     def _check(self, wish: Wish) -> None:
         schedule = wish.put_into(Schedule(**{self._owner_field(): self.instance}))
         try:
-            schedule.clean_fields(exclude=["setting", "group", "periodic_task", "decided_up_to"])
+            schedule.clean_fields(exclude=["setting", "group", "decided_up_to"])
             schedule.clean()
         except ValidationError as error:
             for name, problems in error.message_dict.items():

@@ -13,7 +13,6 @@ class Migration(migrations.Migration):
     dependencies = [
         ('agents', '0001_initial'),
         ('auth', '0012_alter_user_first_name_max_length'),
-        ('django_celery_beat', '0019_alter_periodictasks_options'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -418,7 +417,8 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='schedule',
             name='periodic_task',
-            field=models.OneToOneField(editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='django_celery_beat.periodictask'),
+            # Of django-celery-beat, which is not installed any more: unique, so that SQLite writes the table anew to drop it.
+            field=models.IntegerField(db_column='periodic_task_id', editable=False, null=True, unique=True),
         ),
         migrations.AddField(
             model_name='schedule',

@@ -33,10 +33,6 @@ class Schedule(models.Model):
         validators=[MinValueValidator(5), MaxValueValidator(31_622_400)],
     )
     missed = models.CharField(_("missed windows"), max_length=4, choices=Missed.choices, default=Missed.SKIP)
-    # The wake-up of beat; the windows themselves are computed from the fields above.
-    periodic_task = models.OneToOneField(
-        "django_celery_beat.PeriodicTask", models.SET_NULL, null=True, editable=False, related_name="+"
-    )
     # Windows up to here are decided; set anew when the owner is enabled or the schedule is changed.
     decided_up_to = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -18,7 +18,6 @@ from agents.models import (
     GroupActivationState,
     GroupMember,
     LaunchSetting,
-    Schedule,
     ScheduledGroup,
 )
 from agents.services.endings import end_activations
@@ -27,7 +26,7 @@ from agents.services.group_steps import MEMBER_ENDED, advance, start_group
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.switching import Refused, refusal, switch_off, switch_on
-from agents.services.wake_ups import drop_wake_up, follow_owner
+from agents.services.window_history import pass_over_windows
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +55,7 @@ def enable_group(group: ScheduledGroup, by: Any, now: datetime) -> ScheduledGrou
             switch_on(setting, by, now)
         off = ScheduledGroup.objects.filter(pk=current.pk)
         off.update(enabled=True, state_since=now, disabled_reason="", disabled_by=None)
-        follow_owner(current, True, now)
+        pass_over_windows(current, now)
     current.refresh_from_db()
     return current
 
@@ -78,7 +77,6 @@ def disable_group(
             switch_off(setting, by, reason, now, ended_as=ended_as)
         on = ScheduledGroup.objects.filter(pk=current.pk)
         on.update(enabled=False, state_since=now, disabled_reason=reason, disabled_by=by if by and by.pk else None)
-        follow_owner(current, False, now)
     end_activations(now)
     return True
 
@@ -98,8 +96,6 @@ def delete_group(group: ScheduledGroup, by: Any, now: datetime) -> None:
             raise Refused("enabled", text, _("Disable it first."))
         for setting in _members(current):
             note(setting, "group", current.name, "", now=now, by=by)
-        for pk in Schedule.objects.filter(group=current).values_list("pk", flat=True):
-            drop_wake_up(pk)
         current.delete()
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable
+from datetime import datetime
 
 import structlog
 from celery import current_app
@@ -35,15 +36,21 @@ def look(servers: Iterable[str]) -> None:
             return
 
 
-def send(task: str, *arguments: object, queue: str | None = None, expires: float = EXPIRES_SECONDS) -> bool:
-    """Whether Redis took the task. Waits about a second at most, never raises; while Redis hangs, one in PAUSE_SECONDS
-    waits."""
+def send(
+    task: str,
+    *arguments: object,
+    queue: str | None = None,
+    expires: float = EXPIRES_SECONDS,
+    at: datetime | None = None,
+) -> bool:
+    """Whether Redis took the task, which a worker begins `at` an instant. Waits about a second at most, never raises;
+    while Redis hangs, one in PAUSE_SECONDS waits."""
     global _away_until
     started = time.monotonic()
     if started < _away_until:
         return False
     try:
-        _send(task, arguments, queue, expires)
+        _send(task, arguments, queue, expires, at)
     except (KombuError, OSError) as error:
         log.info("task not sent", task=task, queue=queue, reason=str(error))
         if time.monotonic() - started > SLOW_SECONDS:
@@ -52,10 +59,17 @@ def send(task: str, *arguments: object, queue: str | None = None, expires: float
     return True
 
 
-def _send(task: str, arguments: tuple[object, ...], queue: str | None, expires: float) -> None:
+def _send(task: str, arguments: tuple[object, ...], queue: str | None, expires: float, at: datetime | None) -> None:
     """With connections of its own: those of Celery wait as long as a worker may."""
     connection = current_app.connection_for_write(transport_options=TIMEOUTS)
     with pools.producers[connection].acquire(block=True, timeout=TIMEOUTS["socket_timeout"]) as producer:
         current_app.send_task(
-            task, args=arguments, queue=queue, expires=expires, retry=False, ignore_result=True, producer=producer
+            task,
+            args=arguments,
+            queue=queue,
+            expires=expires,
+            eta=at,
+            retry=False,
+            ignore_result=True,
+            producer=producer,
         )

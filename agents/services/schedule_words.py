@@ -1,6 +1,6 @@
 """A schedule in words, in the reader's language: “every day at 02:30, Europe/Berlin”. Pure.
 
-cron-descriptor, which comes with django-celery-beat, knows Russian only half: its names of days are English.
+The package cron-descriptor knows Russian only half: its names of days are English.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,7 +1,7 @@
-"""Schedules: saved in step with beat, and every due window decided exactly once.
+"""Schedules: every due window is decided exactly once.
 
-`tick` (beat's wake-up of one) and `tend_schedules` (every few seconds, all of them) do the same and may run in any
-number of processes at once. Order of locks, here and wherever else: group, setting, schedule.
+`tick` (of one, when its window begins) and `tend_schedules` (every few seconds, all of them) do the same and may run in
+any number of processes at once. Order of locks, here and wherever else: group, setting, schedule.
 """
 
 from datetime import datetime
@@ -9,20 +9,22 @@ from typing import Any
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Window, WindowResult
 from agents.services.deciding import Skip, Verdict, decide
 from agents.services.group_steps import start_group
 from agents.services.history import note
+from agents.services.looking import send
 from agents.services.starting import start_activation
 from agents.services.switching import Refused
-from agents.services.wake_ups import drop_wake_up, keep_wake_up
 from agents.services.windows import Timetable, next_windows
 
 log = structlog.get_logger(__name__)
 
 Owner = LaunchSetting | ScheduledGroup
+# A worker that was away must not find a pile of wake-ups.
+EXPIRES_SECONDS = 60
 
 
 def timetable_of(schedule: Schedule) -> Timetable:
@@ -46,7 +48,6 @@ def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
     same_windows = before is not None and timetable_of(before) == timetable_of(schedule)
     schedule.decided_up_to = before.decided_up_to if before is not None and same_windows else now
     schedule.save()
-    keep_wake_up(schedule, owner.enabled)
     _note(owner, _stored(before), _stored(schedule), by, now)
     return schedule
 
@@ -55,7 +56,6 @@ def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
 def delete_schedule(schedule: Schedule, by: Any, now: datetime) -> None:
     """Its windows go with it; what they started stays."""
     owner = _locked_owner(schedule)
-    drop_wake_up(schedule.pk)
     _note(owner, _stored(schedule), "", by, now)
     schedule.delete()
 
@@ -63,16 +63,25 @@ def delete_schedule(schedule: Schedule, by: Any, now: datetime) -> None:
 def tick(schedule_id: int, now: datetime) -> bool:
     """Whether a window was decided."""
     schedule = Schedule.objects.select_related("setting", "group").filter(pk=schedule_id).first()
-    if schedule is None:
-        drop_wake_up(schedule_id)
-        return False
-    return _tick(schedule, now)
+    return schedule is not None and _tick(schedule, now)
 
 
 def tend_schedules(now: datetime) -> int:
     """How many schedules had a window to decide."""
-    enabled = Q(setting__enabled=True) | Q(group__enabled=True)
-    return sum(_tend(schedule, now) for schedule in Schedule.objects.select_related("setting", "group").filter(enabled))
+    return sum(_tend(schedule, now) for schedule in _enabled().select_related("setting", "group"))
+
+
+def ask_for_ticks(now: datetime, until: datetime) -> None:
+    """Asks a worker to tick each schedule that has a window in (now, until], when that begins. It decides nothing and
+    may be lost, late or doubled: whoever looks at all schedules next finds the window due."""
+    for schedule in _enabled():
+        due = next(timetable_of(schedule).after(now), None)
+        if due is not None and due <= until and not send("agents.tick", schedule.pk, expires=EXPIRES_SECONDS, at=due):
+            return
+
+
+def _enabled() -> QuerySet[Schedule]:
+    return Schedule.objects.filter(Q(setting__enabled=True) | Q(group__enabled=True))
 
 
 def _tend(schedule: Schedule, now: datetime) -> bool:

@@ -25,7 +25,7 @@ from agents.services.history import note
 from agents.services.looking import look_after_commit
 from agents.services.opening import open_activation
 from agents.services.reopening import end_trip
-from agents.services.wake_ups import follow_owner
+from agents.services.window_history import pass_over_windows
 from agents.services.withholding import why_not_sent
 
 # How an activation ends whose messages are handled, as far as it handles them.
@@ -66,7 +66,7 @@ def switch_on(
     asap = setting.timing == Timing.ASAP
     activation = open_activation(setting, Trigger.ENABLED, by, now) if asap else None
     note(setting, "setting", "disabled", "enabled", now=now, reason=why, by=by, activation=activation)
-    follow_owner(setting, True, now)
+    pass_over_windows(setting, now)
 
 
 def switch_off(
@@ -91,7 +91,6 @@ def switch_off(
         # Waits for a planner that holds the row; the runs it made are then seen below.
         Activation.objects.filter(pk=activation.pk).update(state=ended_as, reason=reason)
     note(setting, "setting", "enabled", "disabled", now=now, reason=reason, by=by, activation=activation)
-    follow_owner(setting, False, now)
     runs = Run.objects.filter(activation__setting=setting, wanted=True)
     look_after_commit(list(runs.values_list("server__name", flat=True)))
     runs.update(wanted=False)

@@ -16,7 +16,7 @@ from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
 from agents.services.provisioning import provision_due
 from agents.services.redelivered import lose_redelivered
-from agents.services.schedules import tend_schedules
+from agents.services.schedules import ask_for_ticks, tend_schedules
 from agents.services.setting_removal import finish_removals
 from agents.services.signs import seconds_since, sign_of_life
 from agents.services.tripping import evaluate_open
@@ -52,6 +52,7 @@ def tend(now: datetime) -> None:
         ("old windows", forget_old_windows),
         ("removals", finish_removals),
         ("provisioning", provision_due),
+        ("windows until the next look", lambda now: ask_for_ticks(now, now + EVERY)),
     )
     for name, step in rest:
         with isolated(name):

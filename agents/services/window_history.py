@@ -1,14 +1,22 @@
-"""Decided windows are kept for a while, for people; nothing is decided from old ones."""
+"""Up to where the windows of a schedule are decided. Decided ones are kept for a while, for people; nothing is decided
+from old ones."""
 
 from datetime import datetime, timedelta
 
-from agents.models import Schedule, Window
+from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.services.leases import once_per
 
 KEPT = timedelta(days=90)
 LOOKS_EVERY = timedelta(hours=1)
 # At once of one schedule; more than the quickest schedule makes between two looks.
 MOST = 5000
+
+
+def pass_over_windows(owner: LaunchSetting | ScheduledGroup, now: datetime) -> None:
+    """To be called where a setting or a group is enabled, in the same transaction: what was due while it was off is
+    decided, and enabling never starts it."""
+    kind = "group" if isinstance(owner, ScheduledGroup) else "setting"
+    Schedule.objects.filter(**{kind: owner}).update(decided_up_to=now)
 
 
 def forget_old_windows(now: datetime) -> int:

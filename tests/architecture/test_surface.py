@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 MODULES = ("contract.messages", "contract.records")
 METHODS = ("get", "post", "put", "patch", "delete")
 # Django's own six addresses of each kind of row.
-OF_ROWS = re.compile(r"^(agents|auth|django_celery_beat|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$")
+OF_ROWS = re.compile(r"^(agents|auth|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$")
 
 
 def routes(patterns: Any, prefix: str = "") -> Iterator[str]:

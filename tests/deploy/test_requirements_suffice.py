@@ -31,7 +31,7 @@ for module in modules:
 """
 
 SITE = ["gunicorn.app.wsgiapp", "ma_site.wsgi", "ma_site.urls", "ma_site.celery", "celery.bin.celery"]
-SITE += ["kombu.transport.redis", "django_celery_beat.schedulers", "supervisor.supervisord", "psycopg"]
+SITE += ["kombu.transport.redis", "supervisor.supervisord", "psycopg"]
 KMA = ["celery.bin.celery", "kombu.transport.redis", "kma.app", "kma.child", "kma.samples.orders"]
 
 

@@ -216,13 +216,6 @@ def test_dates_of_the_admin_are_written_as_on_the_other_pages(operator: User, se
     assert 'title="1 Mar 2026, 12:00:00 UTC"' in client.get(f"/settings/{setting.key}/").content.decode()
 
 
-def test_forms_of_beats_own_tasks_are_not_offered(admin: User) -> None:
-    client = signed_in(admin)
-
-    assert client.get("/django_celery_beat/periodictask/add/").status_code == 404
-    assert "periodic" not in client.get("/records/").content.decode().lower()
-
-
 def delete(client: Client, server: Server) -> str:
     """What the person is told after confirming."""
     url = reverse("admin:agents_server_delete", args=[server.pk])

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 from django.core.exceptions import ValidationError
 from django.utils import translation
-from django_celery_beat.models import PeriodicTask
 
 from agents.models import Activation, GroupActivation, LaunchSetting, Pool, ScheduledGroup, StateChange, Trigger
 from agents.pages.reasons import in_words
@@ -274,7 +273,6 @@ def test_a_group_is_deleted_once_it_is_disabled(night: ScheduledGroup) -> None:
     delete_group(night, None, NOW)
     assert not ScheduledGroup.objects.exists()
     assert LaunchSetting.objects.filter(enabled=False).count() == 3
-    assert not PeriodicTask.objects.filter(task="agents.tick").exists()
 
 
 def test_why_a_pass_failed_is_said_in_russian(night: ScheduledGroup) -> None:

@@ -1,21 +1,17 @@
 """Every due window is decided once: started, or skipped with the reason."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.utils import timezone
-from django_celery_beat.models import PeriodicTask
-from django_celery_beat.schedulers import DatabaseScheduler
 
 from agents.models import Activation, Missed, Pool, Schedule, StateChange, Trigger, Window, WindowResult
 from agents.services import schedules
-from agents.services.schedules import delete_schedule, save_schedule, tend_schedules, tick, upcoming
-from agents.services.settings import disable_setting, enable_setting
+from agents.services.schedules import ask_for_ticks, save_schedule, tend_schedules, tick, upcoming
+from agents.services.settings import enable_setting
+from agents.services.tending import tend
 from agents.services.window_history import forget_old_windows
-from ma_site.celery import app
 from tests.web.launching import delayed, enabled, end, scheduled
 from tests.web.rows import NOW, make_setting
 
@@ -145,55 +141,60 @@ def test_a_schedule_that_is_saved_unchanged_loses_no_window(pool: Pool) -> None:
     save_schedule(again, None, SOON)
     tick(schedule.pk, SOON)
     assert windows(schedule) == [(DUE, "started", "")]
-    assert PeriodicTask.objects.filter(task="agents.tick", enabled=True).count() == 1
 
 
-@pytest.mark.both_databases
-def test_beat_wakes_in_step_with_the_schedule_and_its_owner(pool: Pool) -> None:
-    setting = delayed(pool)
-    schedule = scheduled(setting)
-    task = PeriodicTask.objects.get(task="agents.tick")
-    assert (task.enabled, json.loads(task.args), str(task.crontab.timezone)) == (False, [schedule.pk], "Europe/Berlin")
-    assert (task.crontab.minute, task.crontab.hour, task.crontab.day_of_week) == ("30", "2", "*")
-    enable_setting(setting, None, NOW)
-    task.refresh_from_db()
-    assert task.enabled
-    schedule.refresh_from_db()
-    schedule.crontab, schedule.every_seconds = "", 3600
-    save_schedule(schedule, None, NOW)
-    task.refresh_from_db()
-    assert (task.crontab, task.interval.every, task.enabled) == (None, 3600, True)
-    disable_setting(setting, None, "night shift", NOW)
-    task.refresh_from_db()
-    assert not task.enabled
-    delete_schedule(schedule, None, NOW)
-    assert not PeriodicTask.objects.filter(task="agents.tick").exists()
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, datetime]]:
+    """The schedules that a worker is asked to tick, with the instants."""
+    sent: list[tuple[int, datetime]] = []
+
+    def send(task: str, schedule: int, *, expires: float, at: datetime) -> bool:
+        assert (task, expires) == ("agents.tick", 60)
+        sent.append((schedule, at))
+        return True
+
+    monkeypatch.setattr(schedules, "send", send)
+    return sent
 
 
-@pytest.mark.parametrize(
-    ("crontab", "day", "weekday"),
-    [
-        ("0 0 13 * 5", "*", "*"),
-        ("0 0 L * *", "*", "*"),
-        ("0 0 * * 5#2", "*", "*"),
-        ("0 0 1 * *", "1", "*"),
-        ("0 0 * * 1-5,7", "*", "0,1,2,3,4,5"),
-    ],
-)
-def test_beat_wakes_more_often_where_celery_cannot_say_it(pool: Pool, crontab: str, day: str, weekday: str) -> None:
-    task = scheduled(delayed(pool), crontab).periodic_task
-    assert task is not None
-    assert (task.crontab.day_of_month, task.crontab.day_of_week) == (day, weekday)
-    assert task.schedule.is_due(timezone.now())
+def test_a_window_before_the_next_look_is_asked_for_when_it_begins(
+    pool: Pool, asked: list[tuple[int, datetime]]
+) -> None:
+    daily = scheduled(enabled(delayed(pool)))
+    scheduled(delayed(pool, "off"))
+    often = scheduled(enabled(delayed(pool, "often")), "", every_seconds=7200)
+    for now, until in ((DUE - DAY, DUE - timedelta(seconds=1)), (DUE, DUE + timedelta(seconds=5))):
+        ask_for_ticks(now, until)
+    assert [at for schedule, at in asked if schedule == daily.pk] == []
+    ask_for_ticks(DUE - timedelta(seconds=5), DUE)
+    assert [at for schedule, at in asked if schedule == daily.pk] == [DUE]
+    assert {schedule for schedule, _at in asked} == {daily.pk, often.pk}
+    assert not Window.objects.exists(), "who asks decides nothing"
 
 
-@pytest.mark.both_databases
-def test_the_wake_up_of_a_schedule_that_went_with_its_setting_goes_too(pool: Pool) -> None:
+def test_every_look_asks_for_what_begins_before_the_next_one(pool: Pool, asked: list[tuple[int, datetime]]) -> None:
+    schedule = scheduled(enabled(delayed(pool)))
+    tend(DUE - timedelta(seconds=4))
+    assert asked == [(schedule.pk, DUE)]
+    tend(DUE + timedelta(seconds=1))
+    assert asked == [(schedule.pk, DUE)]
+    assert windows(schedule) == [(DUE, "started", "")], "the look itself decides what nobody ticked"
+
+
+def test_while_redis_is_away_one_schedule_is_asked_for(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("one", "two"):
+        scheduled(enabled(delayed(pool, key)))
+    sent: list[int] = []
+    monkeypatch.setattr(schedules, "send", lambda _task, schedule, **_more: sent.append(schedule))
+    ask_for_ticks(DUE - timedelta(seconds=1), DUE)
+    assert len(sent) == 1
+
+
+def test_a_tick_of_a_schedule_that_went_with_its_setting_does_nothing(pool: Pool) -> None:
     schedule = scheduled(delayed(pool))
     pk = schedule.pk
     schedule.delete()
     assert not tick(pk, SOON)
-    assert not PeriodicTask.objects.filter(task="agents.tick").exists()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,6 @@ def test_a_bad_schedule_is_refused_at_its_field(pool: Pool, values: dict[str, An
         scheduled(delayed(pool), **values)
     assert set(refused.value.message_dict) == {field}
     assert not Schedule.objects.exists()
-    assert not PeriodicTask.objects.filter(task="agents.tick").exists()
 
 
 def test_only_what_is_started_by_schedule_has_one(pool: Pool) -> None:
@@ -232,16 +232,6 @@ def test_a_setting_with_a_schedule_stays_delayed(pool: Pool) -> None:
 
 def test_the_next_windows_are_known(pool: Pool) -> None:
     assert upcoming(scheduled(delayed(pool)), NOW) == [DUE, DUE + DAY, DUE + 2 * DAY]
-
-
-@pytest.mark.both_databases
-def test_beat_takes_up_the_wake_ups_of_what_is_enabled(pool: Pool) -> None:
-    """Within two hours of its time: it leaves the others out until then."""
-    on, off = (scheduled(owner, "*/5 * * * *") for owner in (enabled(delayed(pool, "on")), delayed(pool, "off")))
-    entries = DatabaseScheduler(app=app, lazy=True).all_as_schedule()
-    assert f"schedule {off.pk}" not in entries
-    entry = entries[f"schedule {on.pk}"]
-    assert (entry.task, entry.args, entry.options["expires"]) == ("agents.tick", [on.pk], 60)
 
 
 @pytest.mark.both_databases
