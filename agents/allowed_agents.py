@@ -7,8 +7,8 @@ SHOWN = 10
 
 
 def allows(allowed: Collection[str] | None, agent: str) -> bool:
-    """`allowed`: the list of a pool; None where it has none, so that every agent of its servers may run. An empty list
-    allows nothing."""
+    """`allowed`: the list of a pool; None where it has none, so that every agent of its servers may run. An
+    empty list allows nothing."""
     return allowed is None or agent in allowed
 
 

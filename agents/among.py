@@ -1,5 +1,5 @@
-"""`column__among=values`: as `__in`, for hundreds of values at a time. One parameter, where the ORM prepares and quotes
-each value by itself."""
+"""`column__among=values`: as `__in`, for hundreds of values at a time. One parameter, where the ORM prepares
+and quotes each value by itself."""
 
 import json
 from typing import Any
@@ -15,7 +15,10 @@ class Among(Lookup):
 
     def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)
-        return f"{left} IN (SELECT value FROM json_each(%s))", [*parameters, json.dumps(self._values(connection))]
+        return f"{left} IN (SELECT value FROM json_each(%s))", [
+            *parameters,
+            json.dumps(self._values(connection)),
+        ]
 
     def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
         left, parameters = self.process_lhs(compiler, connection)

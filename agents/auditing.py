@@ -10,12 +10,15 @@ _recorders: list[Recorder] = []
 
 
 def register(recorder: Recorder) -> None:
-    """`recorder(action, by=, now=, target=, counts=, detail=)` adds one entry, in the transaction that is open."""
+    """`recorder(action, by=, now=, target=, counts=, detail=)` adds one entry, in the transaction that is
+    open."""
     if recorder not in _recorders:
         _recorders.append(recorder)
 
 
-def record(action: str, *, by: Any, now: datetime, target: str, counts: dict[str, int], detail: dict[str, Any]) -> None:
+def record(
+    action: str, *, by: Any, now: datetime, target: str, counts: dict[str, int], detail: dict[str, Any]
+) -> None:
     """In the transaction of the change: both are there, or neither."""
     for recorder in _recorders:
         recorder(action, by=by, now=now, target=target, counts=counts, detail=detail)

@@ -10,7 +10,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def client_address(request: HttpRequest) -> str:
-    """The last address of X-Forwarded-For that is no proxy of ours; whatever stands before it anybody may write."""
+    """The last address of X-Forwarded-For that is no proxy of ours; whatever stands before it anybody may
+    write."""
     address = str(request.META.get("REMOTE_ADDR", ""))
     proxies = settings.MA_TRUSTED_PROXIES
     if not _is_one_of(address, proxies):
@@ -25,7 +26,8 @@ def client_address(request: HttpRequest) -> str:
 
 
 def unknown_proxy(request: HttpRequest) -> str:
-    """The address from which a request comes that names another one by X-Forwarded-For, where nobody believes it."""
+    """The address from which a request comes that names another one by X-Forwarded-For, where nobody believes
+    it."""
     address = str(request.META.get("REMOTE_ADDR", ""))
     if "HTTP_X_FORWARDED_FOR" not in request.META or not _is_address(address) or is_trusted(address):
         return ""

@@ -1,6 +1,7 @@
 """What a person may write as a crontab and as a time zone. Pure.
 
-Five fields, as Debian's cron reads them: where day of month *and* day of week are restricted, either one is enough.
+Five fields, as Debian's cron reads them: where day of month *and* day of week are restricted, either one is
+enough.
 """
 
 import zoneinfo
@@ -25,8 +26,9 @@ LAST_WORKDAY = CronSim.LAST_WEEKDAY
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A crontab, expanded. `days` may hold LAST_DAY and LAST_WORKDAY; `nth_weekdays` are (weekday, n), n = LAST_DAY for
-    the last one of the month. Weekdays count from 0, Sunday. `either`: a day of the month or a weekday is enough."""
+    """A crontab, expanded. `days` may hold LAST_DAY and LAST_WORKDAY; `nth_weekdays` are (weekday, n), n =
+    LAST_DAY for the last one of the month. Weekdays count from 0, Sunday. `either`: a day of the month or a
+    weekday is enough."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -75,7 +77,9 @@ def time_zones() -> tuple[str, ...]:
 def _parsed(crontab: str) -> CronSim:
     """Begins now: what a crontab means does not depend on it."""
     if len(crontab.split()) != 5:
-        text = _("Five fields are needed: minute, hour, day of month, month, day of week; for example 30 2 * * *.")
+        text = _(
+            "Five fields are needed: minute, hour, day of month, month, day of week; for example 30 2 * * *."
+        )
         raise ValidationError(text, code="crontab_fields")
     try:
         return CronSim(crontab, datetime.now(UTC))

@@ -8,10 +8,13 @@ from contract.messages import OLDEST_VERSION, VERSION
 def version_problem(server: str, version: int) -> str:
     if version < OLDEST_VERSION:
         text = _(
-            "The KMA of %(server)s is too old for this site: it speaks version %(n)s, at least %(least)s is needed."
+            "The KMA of %(server)s is too old for this site: it speaks version %(n)s, at least %(least)s is "
+            "needed."
         )
     else:
-        text = _("The KMA of %(server)s is newer than this site: it speaks version %(n)s, known is up to %(most)s.")
+        text = _(
+            "The KMA of %(server)s is newer than this site: it speaks version %(n)s, known is up to %(most)s."
+        )
     return text % {"server": server, "n": version, "least": OLDEST_VERSION, "most": VERSION}
 
 

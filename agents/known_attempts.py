@@ -1,4 +1,5 @@
-"""How often messages of a setting were begun, as far as anybody knows. Higher apps register what they know."""
+"""How often messages of a setting were begun, as far as anybody knows. Higher apps register what they
+know."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -15,7 +16,8 @@ _providers: list[Provider] = []
 
 
 def register(provider: Provider) -> None:
-    """`provider(settings)` leaves out what it knows nothing of. It is asked with every heartbeat, once for all."""
+    """`provider(settings)` leaves out what it knows nothing of. It is asked with every heartbeat, once for
+    all."""
     if provider not in _providers:
         _providers.append(provider)
 
@@ -25,7 +27,8 @@ def of(setting: LaunchSetting) -> dict[str, int]:
 
 
 def of_all(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:
-    """By setting the largest known number per message; the messages with the most attempts when there are too many."""
+    """By setting the largest known number per message; the messages with the most attempts when there are too
+    many."""
     answers = [provider(settings) for provider in _providers]
     return {
         setting.key: _bounded([answer[setting.key] for answer in answers if setting.key in answer])

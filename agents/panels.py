@@ -8,7 +8,9 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-Page = Literal["setting", "setting_live", "setting_whole", "activation", "overview", "server", "trip", "fingerprint"]
+Page = Literal[
+    "setting", "setting_live", "setting_whole", "activation", "overview", "server", "trip", "fingerprint"
+]
 
 
 class Panel(TypedDict):
@@ -32,7 +34,8 @@ _registered: dict[str, list[_Registered]] = {page: [] for page in get_args(Page)
 
 
 def register(page: Page, order: int, function: PanelFunction) -> None:
-    """`function(request, object)` answers a panel, or None where it has nothing to show. Small orders come first."""
+    """`function(request, object)` answers a panel, or None where it has nothing to show. Small orders come
+    first."""
     entries = _registered[page]
     if all(entry.function is not function for entry in entries):
         entries.append(_Registered(order, function))
@@ -60,7 +63,8 @@ class Rendered:
 
 
 def render(page: Page, request: HttpRequest, shown: Any = None) -> list[Rendered]:
-    """The panels of a page as HTML, in their order. `shown` is the object of the page, None on the overview."""
+    """The panels of a page as HTML, in their order. `shown` is the object of the page, None on the
+    overview."""
     panels = [entry.function(request, shown) for entry in _registered[page]]
     return [
         Rendered(str(panel["title"]), render_to_string(panel["template"], panel["context"], request))

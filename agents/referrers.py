@@ -1,5 +1,5 @@
-"""What higher apps keep of a setting and of its runs in tables of any size: before these are removed, each app lets its
-rows go, a few at a time. They register how."""
+"""What higher apps keep of a setting and of its runs in tables of any size: before these are removed, each
+app lets its rows go, a few at a time. They register how."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """`of_setting` and `of_runs` (the keys of at most AT_ONCE) take a step, a transaction of its own of at most AT_ONCE
-    rows, each time they are asked for the next one, and end where no row refers to these any more. A step answers how
-    many rows it let go. `model` is what refers: nobody else touches its rows."""
+    """`of_setting` and `of_runs` (the keys of at most AT_ONCE) take a step, a transaction of its own of at
+    most AT_ONCE rows, each time they are asked for the next one, and end where no row refers to these any
+    more. A step answers how many rows it let go. `model` is what refers: nobody else touches its rows."""
 
     model: type[Any]
     of_setting: Callable[[LaunchSetting], Iterator[int]]

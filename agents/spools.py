@@ -19,7 +19,8 @@ def register(behind: Behind) -> None:
 
 
 def stored_less(server: Server, spool: SpoolReport, now: datetime) -> int | None:
-    """The number up to which records are stored, where the KMA was told a higher one and can send them again."""
+    """The number up to which records are stored, where the KMA was told a higher one and can send them
+    again."""
     if spool.id is None or spool.after is None:
         return None
     answers = [behind(server, spool.id, spool.after, now) for behind in _behind]

@@ -1,5 +1,5 @@
-"""Keys that no new setting can have, because the queue of that name is somebody else's. Higher apps register what they
-know of such queues."""
+"""Keys that no new setting can have, because the queue of that name is somebody else's. Higher apps register
+what they know of such queues."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
-"""Parameters of a filter that say less than was meant, as an empty variable of a script leaves them. On a page people
-see what was found; where a program asks they are refused: a filter that is misunderstood must never find more than was
-meant."""
+"""Parameters of a filter that say less than was meant, as an empty variable of a script leaves them. On a
+page people see what was found; where a program asks they are refused: a filter that is misunderstood must
+never find more than was meant."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,5 @@
-"""Messages that failed in an activation and were not handled well later in it. Higher apps register how to count."""
+"""Messages that failed in an activation and were not handled well later in it. Higher apps register how to
+count."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,5 @@
-"""Benches: the product beside a bare reference on the same work. `./ma bench NAME`; figures in docs/benchmarks.md."""
+"""Benches: the product beside a bare reference on the same work. `./ma bench NAME`; figures in
+docs/benchmarks.md."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -54,8 +55,8 @@ class Measure(Line):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay(Line):
-    """Less is better: `product` is the 95th percentile of what was measured, `goal` the bound below which it must stay,
-    `reference` what it is set beside. All in seconds."""
+    """Less is better: `product` is the 95th percentile of what was measured, `goal` the bound below which it
+    must stay, `reference` what it is set beside. All in seconds."""
 
     @property
     def ok(self) -> bool:
@@ -68,8 +69,8 @@ class Delay(Line):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound(Line):
-    """`product` in `unit` must reach the absolute `goal`, or with `at_most` stay below it. `reference` is what it is
-    set beside (0: nothing)."""
+    """`product` in `unit` must reach the absolute `goal`, or with `at_most` stay below it. `reference` is
+    what it is set beside (0: nothing)."""
 
     unit: str
     at_most: bool = False
@@ -86,7 +87,8 @@ class Bound(Line):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Most(Line):
-    """`product` and `reference` in `unit`; short of the goal when the ratio is above it (infinite: no goal)."""
+    """`product` and `reference` in `unit`; short of the goal when the ratio is above it (infinite: no
+    goal)."""
 
     unit: str
 

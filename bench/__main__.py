@@ -1,5 +1,5 @@
-"""`python -m bench NAME [--json] …`: one line per measure, `name · product · reference · ratio · goal · ok|short`, and
-the peak memory. Exit code 1 where a goal is missed.
+"""`python -m bench NAME [--json] …`: one line per measure, `name · product · reference · ratio · goal ·
+ok|short`, and the peak memory. Exit code 1 where a goal is missed.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""Protocols from PostgreSQL into the archive: planned, read, written, looked at again and compared with the database,
-by spark-submit; beside the same rows by COPY into pyarrow, which writes them as Parquet by day and looks at nothing.
+"""Protocols from PostgreSQL into the archive: planned, read, written, looked at again and compared with the
+database, by spark-submit; beside the same rows by COPY into pyarrow, which writes them as Parquet by day and
+looks at nothing.
 """
 
 import argparse
@@ -58,7 +59,8 @@ def _measured(rows: int) -> Line:
 
 
 def _product(folder: Path, rows: int) -> tuple[float, float]:
-    """Seconds from the planning of the blocks to the end of the application, and the peak of its memory in MB."""
+    """Seconds from the planning of the blocks to the end of the application, and the peak of its memory in
+    MB."""
     from django.conf import settings
     from django.utils import timezone
 
@@ -83,7 +85,9 @@ def _product(folder: Path, rows: int) -> tuple[float, float]:
     written = sum(each["rows"] for each in report["archive"].get("written", ()))
     wrong = [each for each in report["archive"].get("verified", ()) if not each["ok"]]
     if written != rows or wrong:
-        raise RuntimeError(f"{written} of {rows} rows, {wrong}:\n{(folder / 'log').read_text('utf-8')[-3000:]}")
+        raise RuntimeError(
+            f"{written} of {rows} rows, {wrong}:\n{(folder / 'log').read_text('utf-8')[-3000:]}"
+        )
     return seconds, peak
 
 
@@ -99,7 +103,10 @@ def _bare(folder: Path, rows: int) -> float:
 
     began = time.perf_counter()
     written = 0
-    with connection.cursor() as cursor, cursor.copy(f"COPY ({protocols()}) TO STDOUT (FORMAT csv, HEADER)") as copy:
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY ({protocols()}) TO STDOUT (FORMAT csv, HEADER)") as copy,
+    ):
         reader = csv.open_csv(
             arrow.PythonFile(_Copied(copy), mode="r"),
             read_options=csv.ReadOptions(block_size=PIECE),
@@ -136,7 +143,10 @@ def _types() -> dict[str, Any]:
 
     told = {"bigint": arrow.int64(), "double": arrow.float64(), "boolean": arrow.bool_()}
     told["timestamp"] = arrow.timestamp("us", "UTC")
-    return {each.name: told.get(each.dataType.simpleString(), arrow.string()) for each in KINDS["protocols"].schema}
+    return {
+        each.name: told.get(each.dataType.simpleString(), arrow.string())
+        for each in KINDS["protocols"].schema
+    }
 
 
 class _Copied:

@@ -1,11 +1,11 @@
 """Throughput of a run with a no-op agent (AUTO) beside a bare Proton receiver (credit 100), on one queue.
 
-Runs alternate, bare first, each in a process of its own over the same N messages of 500 bytes, published anew each
-time. Measured from the opened link, of the product from its last child ready, to the last message handled; what was
-accepted must have left the queue.
+Runs alternate, bare first, each in a process of its own over the same N messages of 500 bytes, published anew
+each time. Measured from the opened link, of the product from its last child ready, to the last message
+handled; what was accepted must have left the queue.
 
-The broker is a throw-away one, unless BENCH_AMQP_URL, BENCH_STOMP_ADDRESS, BENCH_USER and BENCH_PASSWORD name another
-(an account that may send, consume and manage).
+The broker is a throw-away one, unless BENCH_AMQP_URL, BENCH_STOMP_ADDRESS, BENCH_USER and BENCH_PASSWORD name
+another (an account that may send, consume and manage).
 """
 
 import argparse
@@ -53,7 +53,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-# -- the comparison -------------------------------------------------------------------------------------------------
+# -- the comparison ------------------------------------------------------------------------------------------
 
 
 def _measure(place: Place, options: argparse.Namespace) -> Measure:
@@ -97,7 +97,7 @@ def _in_a_process(kind: str, place: Place, options: argparse.Namespace) -> dict[
     return found
 
 
-# -- the two sides --------------------------------------------------------------------------------------------------
+# -- the two sides -------------------------------------------------------------------------------------------
 
 
 def _product(place: Place, options: argparse.Namespace) -> dict[str, float]:
@@ -115,7 +115,8 @@ def _product(place: Place, options: argparse.Namespace) -> dict[str, float]:
 
 
 def _bare(place: Place, options: argparse.Namespace) -> dict[str, float]:
-    """What python-qpid-proton's own documentation shows: a container, a handler, credit 100, automatic acceptance."""
+    """What python-qpid-proton's own documentation shows: a container, a handler, credit 100, automatic
+    acceptance."""
     from proton.handlers import MessagingHandler
     from proton.reactor import Container
 

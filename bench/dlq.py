@@ -1,8 +1,9 @@
 """The dead-letter console on a real broker, part by part: the index, its pages, giving back.
 
-Each part is a module `bench.dlq_<part>` with `measure(here) -> list[Line]`. It runs once per database in a process of
-its own: Django is set up and migrated on an empty database, the broker is a throw-away one that the parts share (each
-uses settings of its own). `--part` and `--database` choose; without them everything is measured in one run.
+Each part is a module `bench.dlq_<part>` with `measure(here) -> list[Line]`. It runs once per database in a
+process of its own: Django is set up and migrated on an empty database, the broker is a throw-away one that
+the parts share (each uses settings of its own). `--part` and `--database` choose; without them everything is
+measured in one run.
 """
 
 import argparse
@@ -25,8 +26,8 @@ DLA = "MA.DLA"
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What a part is given. `letters` are dead letters at the broker, `many` those of the part `heap`, `rows` letters
-    in the index; `broker_pid` is the broker's process (0: somebody else's)."""
+    """What a part is given. `letters` are dead letters at the broker, `many` those of the part `heap`, `rows`
+    letters in the index; `broker_pid` is the broker's process (0: somebody else's)."""
 
     database: str
     place: Place
@@ -56,7 +57,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench dlq")
     parser.add_argument("--part", action="append", choices=PARTS, help="one of them; again for more")
     parser.add_argument("--database", action="append", choices=site.DATABASES)
-    parser.add_argument("--letters", type=int, default=100_000, help="dead letters at the broker (index, giveback)")
+    parser.add_argument(
+        "--letters", type=int, default=100_000, help="dead letters at the broker (index, giveback)"
+    )
     parser.add_argument("--rows", type=int, default=1_000_000, help="letters in the index (pages)")
     parser.add_argument("--many", type=int, default=1_000_000, help="dead letters at the broker (heap)")
     parser.add_argument("--only", choices=site.DATABASES, help=argparse.SUPPRESS)
@@ -67,9 +70,20 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 def _in_a_process(part: str, database: str, place: Place, options: argparse.Namespace) -> list[Line]:
     """A site knows one database."""
     with TemporaryDirectory(prefix="bench-dlq-") as name, site.database(database, Path(name)) as url:
-        environment = {**os.environ, **place.environment(), **site.environment(Path(name), url, _of_place(place))}
+        environment = {
+            **os.environ,
+            **place.environment(),
+            **site.environment(Path(name), url, _of_place(place)),
+        }
         command = [sys.executable, "-m", "bench", "dlq", "--only", database, "--part", part]
-        command += ["--letters", str(options.letters), "--rows", str(options.rows), "--many", str(options.many)]
+        command += [
+            "--letters",
+            str(options.letters),
+            "--rows",
+            str(options.rows),
+            "--many",
+            str(options.many),
+        ]
         command += ["--broker-pid", str(place.pid or 0)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
     return [site.unpacked(line) for line in json.loads(done.stdout.splitlines()[-1])]

@@ -1,5 +1,5 @@
-"""Giving dead letters back: all of a setting, and a chosen half of them by ids, by the job with its progress and audit,
-beside bare `moveMessages` of as many at a time."""
+"""Giving dead letters back: all of a setting, and a chosen half of them by ids, by the job with its progress
+and audit, beside bare `moveMessages` of as many at a time."""
 
 import re
 import time
@@ -36,7 +36,8 @@ def measure(here: Here) -> Sequence[Line]:
         Measure(name=f"{name} a half by ids", product=half_rate, reference=bare, goal=HALF_GOAL, unit="/s"),
         Bound(
             name=f"{name} all: memory of the worker grows",
-            product=growth, reference=before, goal=GROWTH_GOAL, unit="MB", at_most=True, peak_memory_mb=before + growth,
+            product=growth, reference=before, goal=GROWTH_GOAL, unit="MB", at_most=True,
+            peak_memory_mb=before + growth,
         ),
     ]  # fmt: skip
 
@@ -56,7 +57,8 @@ def _setting(here: Here, broker: Any, what: str, letters: int) -> Any:
 
 
 def _give_back(setting: Any, every: int | None) -> float:
-    """Letters a second of the worker, of all or of each `every`-th one, from its first step to the end of the job."""
+    """Letters a second of the worker, of all or of each `every`-th one, from its first step to the end of the
+    job."""
     from django.contrib.auth.models import User
     from django.utils import timezone
 

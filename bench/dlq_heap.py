@@ -34,7 +34,10 @@ def measure(here: Here) -> Sequence[Line]:
     from agents.services.broker import management
 
     key, pid, broker = "bench-heap", here.broker_pid, management()
-    destination, pool = Destination.objects.create(name=f"bench.{key}"), Pool.objects.create(name="bench-heap")
+    destination, pool = (
+        Destination.objects.create(name=f"bench.{key}"),
+        Pool.objects.create(name="bench-heap"),
+    )
     setting = LaunchSetting.objects.create(key=key, agent="bench.noop", destination=destination, pool=pool)
     with _watched(pid) as dying:
         # What is in the feed is no part of this: the walk brings the same letters.
@@ -82,7 +85,7 @@ def _give_back(setting: object) -> None:
         time.sleep(0.2)
 
 
-# -- the heap ---------------------------------------------------------------------------------------------------------
+# -- the heap ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -103,7 +106,9 @@ def _watched(pid: int) -> Iterator[Peak]:
 def _at_rest(pid: int) -> float:
     """What is left in use after a collection."""
     subprocess.run(["jcmd", str(pid), "GC.run"], check=True, stdout=subprocess.DEVNULL)
-    told = subprocess.run(["jstat", "-gc", str(pid)], check=True, capture_output=True, text=True).stdout.splitlines()
+    told = subprocess.run(
+        ["jstat", "-gc", str(pid)], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     return _used(told[0], told[1])
 
 

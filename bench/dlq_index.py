@@ -1,5 +1,5 @@
-"""The index of dead letters: from the feed, beside a bare AMQP consumer of such letters; and rebuilt from the queue,
-beside a bare Proton browser."""
+"""The index of dead letters: from the feed, beside a bare AMQP consumer of such letters; and rebuilt from the
+queue, beside a bare Proton browser."""
 
 import resource
 import time
@@ -108,7 +108,8 @@ def _walk(queue: str) -> None:
 
 
 def _bare(here: Here, queue: str, letters: int, browse: bool) -> float:
-    """What python-qpid-proton's own documentation shows: a container, a handler, credit, automatic acceptance."""
+    """What python-qpid-proton's own documentation shows: a container, a handler, credit, automatic
+    acceptance."""
     from proton import Terminus
     from proton.handlers import MessagingHandler
     from proton.reactor import Container, LinkOption

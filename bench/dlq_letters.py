@@ -49,8 +49,8 @@ def provision(management: Management, key: str) -> str:
 def make_letters(
     place: Place, management: Management, key: str, number: int, size: int = SIZE, *, fed: bool = True
 ) -> None:
-    """`number` messages of `size` bytes die in the setting `key`, which is made. Each is in its dead-letter queue
-    afterwards, and if `fed` in the feed, which is empty otherwise."""
+    """`number` messages of `size` bytes die in the setting `key`, which is made. Each is in its dead-letter
+    queue afterwards, and if `fed` in the feed, which is empty otherwise."""
     address = provision(management, key)
     if not fed:
         empty_feed(management, again=False)
@@ -67,8 +67,9 @@ def make_letters(
 
 
 def empty_feed(management: Management, *, again: bool = True) -> None:
-    """What is in it is in the index already. Made anew: after `removeAllMessages` of a queue that pages the broker may
-    count less than nothing (-127 was seen), and a job that sees no empty feed walks its queue first."""
+    """What is in it is in the index already. Made anew: after `removeAllMessages` of a queue that pages the
+    broker may count less than nothing (-127 was seen), and a job that sees no empty feed walks its queue
+    first."""
     feed = dead_letter_queue(FEED)
     with suppress(BrokerTimeout):  # a million take longer than an answer may
         management.call("broker", "destroyQueue", feed, False, False)

@@ -1,8 +1,8 @@
 """Server time of the console of dead letters at 1,000,000 indexed letters: groups, lists, one letter, words.
 
-Each request goes through the whole site (middleware, permissions, templates) in this process; the broker is one in
-memory that takes as long to answer as one beside the MA does. 95th percentile over the rounds, beside a bare query of
-50 rows by an index.
+Each request goes through the whole site (middleware, permissions, templates) in this process; the broker is
+one in memory that takes as long to answer as one beside the MA does. 95th percentile over the rounds, beside
+a bare query of 50 rows by an index.
 """
 
 import resource
@@ -58,7 +58,9 @@ def measure(here: Here) -> Sequence[Line]:
     give_it_a_broker()
     goal = GOALS[here.database]
     bare = percentile_95(times(_bare_query, ROUNDS))
-    pages = [(name, path, goal) for name, path in {**GROUPS, **LISTS, "one letter": _letter(here.rows)}.items()]
+    pages = [
+        (name, path, goal) for name, path in {**GROUPS, **LISTS, "one letter": _letter(here.rows)}.items()
+    ]
     pages += [(name, path, GOAL_OF_WORDS) for name, path in WORDS.items()]
     return [_line(here, name, path, goal, bare) for name, path, goal in pages]
 
@@ -71,7 +73,9 @@ def _line(here: Here, name: str, path: str, goal: float, bare: float) -> Delay:
     from django.contrib.auth.models import User
     from django.test import Client
 
-    user = User.objects.filter(username="bench").first() or User.objects.create_superuser("bench", password="bench")
+    user = User.objects.filter(username="bench").first() or User.objects.create_superuser(
+        "bench", password="bench"
+    )
     client = Client()
     client.force_login(user)
 

@@ -1,7 +1,8 @@
-"""A million dead letters in the index, made by the database itself, with the product's own tables and indexes.
+"""A million dead letters in the index, made by the database itself, with the product's own tables and
+indexes.
 
-100 settings; six of ten letters are of one. Each has 40 faults of uneven sizes; 50 servers; one activation in 20,000
-letters; one letter of ten was given back. Words and properties as the product stores them.
+100 settings; six of ten letters are of one. Each has 40 faults of uneven sizes; 50 servers; one activation in
+20,000 letters; one letter of ten was given back. Words and properties as the product stores them.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -63,10 +64,15 @@ def _letters(count: int) -> None:
 
     properties = {"region": Typed("string", "north"), "tenant": Typed("int", 7)}
     encoded = encode(Message(body=Typed("string", '{"order": 1}'.ljust(BODY_BYTES)), properties=properties))
-    key = f"(case when i % 10 < 6 then '{LARGE}' else 'bench-' || {_padded(f'1 + i % {SETTINGS - 1}', 3)} end)"
+    key = (
+        f"(case when i % 10 < 6 then '{LARGE}' else 'bench-' || {_padded(f'1 + i % {SETTINGS - 1}', 3)} end)"
+    )
     fault = f"((i % {FAULTS}) * ((i / {FAULTS}) % 37) / 37)"
     message = f"('ID:' || {_padded('i', 9)})"
-    typed = '[{"name": "region", "type": "string", "value": "north"}, {"name": "tenant", "type": "int", "value": 7}]'
+    typed = (
+        '[{"name": "region", "type": "string", "value": "north"}, {"name": "tenant", '
+        '"type": "int", "value": 7}]'
+    )
     seen = _instant("i", count)
     values = {
         "node_id": "'node-1'",
@@ -97,7 +103,8 @@ def _letters(count: int) -> None:
     content = {
         "letter_id": "i",
         "encoded": _bytes(encoded),
-        "body_text": f'\'{{"order": \' || i || \', "customer": "c\' || (i % {CUSTOMERS}) || \'", "note": "export"}}\'',
+        "body_text": f'\'{{"order": \' || i || \', "customer": "c\' || (i % {CUSTOMERS}) '
+        + '|| \'", "note": "export"}\'',
         "properties": _json(typed),
     }
     fill(LetterContent, count, content)
@@ -125,10 +132,12 @@ def _words(count: int) -> None:
             cursor.execute(f"CREATE INDEX {table}_of_letters ON {table} USING gin (words)")
         else:
             joined = " || ' ' || ".join(words)
-            cursor.execute(f"INSERT INTO {table} (rowid, words) SELECT l.id, {joined} FROM dlq_deadletter l ORDER BY 1")
+            cursor.execute(
+                f"INSERT INTO {table} (rowid, words) SELECT l.id, {joined} FROM dlq_deadletter l ORDER BY 1"
+            )
 
 
-# -- SQL of both databases ------------------------------------------------------------------------------------------
+# -- SQL of both databases -----------------------------------------------------------------------------------
 
 
 def _padded(number: str, digits: int) -> str:

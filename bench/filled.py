@@ -1,4 +1,5 @@
-"""A queue with messages in it on a broker, and a real run that handles them: what benches of consuming share."""
+"""A queue with messages in it on a broker, and a real run that handles them: what benches of consuming
+share."""
 
 import resource
 import tempfile
@@ -34,7 +35,9 @@ def publish(place: Place, address: str, text: str, number: int) -> None:
 def left_in(management: StompManagement, queue: str) -> int:
     """Messages that are left; the broker works off the last acceptances for a moment."""
     deadline = time.monotonic() + 10
-    while (left := int(management.attribute(f"queue.{queue}", "MessageCount"))) and time.monotonic() < deadline:
+    while (
+        left := int(management.attribute(f"queue.{queue}", "MessageCount"))
+    ) and time.monotonic() < deadline:
         time.sleep(0.1)
     return left
 
@@ -55,8 +58,8 @@ class _Held(AmqpConsumer):
 
 
 def handle(place: Place, desired: DesiredRun, number: int, samples: Sequence[str]) -> dict[str, float]:
-    """A real run: link, journal, spool, child processes. From the moment when all of them are ready until `number`
-    messages are handled: `rate` per second, `peak_mb` with all children."""
+    """A real run: link, journal, spool, child processes. From the moment when all of them are ready until
+    `number` messages are handled: `rate` per second, `peak_mb` with all children."""
     from kma import run as kma_run
     from kma.ledger import Ledger
     from kma.pool import Pool

@@ -1,4 +1,5 @@
-"""An installation of its own for a bench: `./ma` in a throw-away folder, on free ports, and its REST interface."""
+"""An installation of its own for a bench: `./ma` in a throw-away folder, on free ports, and its REST
+interface."""
 
 import json
 import os
@@ -31,7 +32,11 @@ class Installation:
 
     def __init__(self, data: Path, servers: Sequence[str], agents: str) -> None:
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MA_", "KMA_", "DJANGO_"))
+        }
         own |= {"MA_DATA": str(data), "MA_SERVERS": ",".join(servers), "KMA_AGENTS": agents}
         # What is measured has the machine for itself.
         own |= {"KMA_SAMPLES_ANYWHERE": "1", "MA_PIPELINE": "off"}
@@ -51,7 +56,9 @@ class Installation:
         self._ma("down")
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        answer = self._session.request(method, f"{self._facts['url'].rstrip('/')}/api/v1/{path}", json=body, timeout=30)
+        answer = self._session.request(
+            method, f"{self._facts['url'].rstrip('/')}/api/v1/{path}", json=body, timeout=30
+        )
         if not answer.ok:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         return answer.json() if answer.content else None
@@ -69,7 +76,9 @@ class Installation:
 
     @staticmethod
     def _done(command: Sequence[str], environ: dict[str, str]) -> str:
-        done = subprocess.run([sys.executable, *command], env=environ, text=True, capture_output=True, check=False)
+        done = subprocess.run(
+            [sys.executable, *command], env=environ, text=True, capture_output=True, check=False
+        )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout

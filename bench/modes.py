@@ -1,7 +1,8 @@
 """Each acknowledgement mode at 1, 4 and 16 handlers beside a bare Proton consumer of the same semantics.
 
-In a round each reference and each product has its turn, in a process of its own, on one queue filled anew; what was
-accepted must have left the queue, and what was sent must be there. The agent is `demo.scripted`, with small messages.
+In a round each reference and each product has its turn, in a process of its own, on one queue filled anew;
+what was accepted must have left the queue, and what was sent must be there. The agent is `demo.scripted`,
+with small messages.
 """
 
 import argparse
@@ -86,7 +87,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-# -- the comparison ---------------------------------------------------------------------------------------------------
+# -- the comparison ------------------------------------------------------------------------------------------
 
 
 def _compared(place: Place, options: argparse.Namespace) -> list[Measure]:
@@ -137,11 +138,14 @@ def _measure(case: Case, concurrency: int, found: dict[tuple[str, int], list[dic
         goal=SHARING_GOAL if case.sends and concurrency == max(CONCURRENCIES) else GOAL,
         unit="/s",
         peak_memory_mb=max(one["peak_mb"] for one in product),
-        runs=[{"product": one["rate"], "reference": other["rate"]} for one, other in zip(product, bare, strict=True)],
+        runs=[
+            {"product": one["rate"], "reference": other["rate"]}
+            for one, other in zip(product, bare, strict=True)
+        ],
     )
 
 
-# -- one turn, in a process of its own --------------------------------------------------------------------------------
+# -- one turn, in a process of its own -----------------------------------------------------------------------
 
 
 def _one(place: Place, options: argparse.Namespace) -> dict[str, float]:

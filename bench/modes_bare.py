@@ -1,5 +1,5 @@
-"""Bare Proton consumers as its documentation shows them: a container, a handler, credit 100. Each answers its rate per
-second, from the open link to the last settlement."""
+"""Bare Proton consumers as its documentation shows them: a container, a handler, credit 100. Each answers its
+rate per second, from the open link to the last settlement."""
 
 import time
 from collections import deque

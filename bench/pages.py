@@ -1,9 +1,11 @@
-"""Server time of every long list, as a page and over REST, at 200 settings, 50 servers and a million activations.
+"""Server time of every long list, as a page and over REST, at 200 settings, 50 servers and a million
+activations.
 
-Each request goes through the whole site (middleware, permissions, templates) in this process, with a database of its
-own, filled by SQL, and a broker in memory that takes as long to answer as one beside the MA does. 95th percentile over
-the rounds, beside a bare query of 50 rows by an index. `--postgresql` measures there too, on a throw-away cluster. The
-same for what runs every few seconds whether or not anybody looks: one heartbeat and `tend`.
+Each request goes through the whole site (middleware, permissions, templates) in this process, with a database
+of its own, filled by SQL, and a broker in memory that takes as long to answer as one beside the MA does. 95th
+percentile over the rounds, beside a bare query of 50 rows by an index. `--postgresql` measures there too, on
+a throw-away cluster. The same for what runs every few seconds whether or not anybody looks: one heartbeat and
+`tend`.
 """
 
 import argparse
@@ -21,7 +23,8 @@ from typing import Any
 from bench import Delay, percentile_95
 
 GOAL = 0.3  # seconds
-# Seconds. One question; and the list of its 400 queues, as Artemis answers where other work is done beside it.
+# Seconds. One question; and the list of its 400 queues, as Artemis answers where other work is done beside
+# it.
 ANSWER_OF_THE_BROKER, LIST_OF_QUEUES = 0.001, 0.1
 MANY_KEY, SERVER = "setting-000", "srv-07"
 
@@ -111,7 +114,7 @@ def _environment(folder: Path) -> dict[str, str]:
     }
 
 
-# -- in the process of the site -------------------------------------------------------------------------------------
+# -- in the process of the site ------------------------------------------------------------------------------
 
 
 def _measured(options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""The rows of a large house, made by the database itself: 200 settings, 50 servers, a million ended activations.
+"""The rows of a large house, made by the database itself: 200 settings, 50 servers, a million ended
+activations.
 
-Each activation has one run and one change of the history; the newest of the settings that run on every server have
-50 runs. Every setting that is enabled has an open activation.
+Each activation has one run and one change of the history; the newest of the settings that run on every server
+have 50 runs. Every setting that is enabled has an open activation.
 """
 
 from collections.abc import Mapping
@@ -119,14 +120,23 @@ def _open(settings: list[int], servers: list[int]) -> None:
     )
     Run.objects.bulk_create(
         [
-            Run(activation=each, server_id=server, epoch=epoch, state="running", connected=True, reported_at=now)
+            Run(
+                activation=each,
+                server_id=server,
+                epoch=epoch,
+                state="running",
+                connected=True,
+                reported_at=now,
+            )
             for number, each in enumerate(opened)
-            for epoch, server in enumerate(servers if number < MANY else servers[number % SERVERS :][:1], start=1)
+            for epoch, server in enumerate(
+                servers if number < MANY else servers[number % SERVERS :][:1], start=1
+            )
         ]
     )
 
 
-# -- SQL of both databases ------------------------------------------------------------------------------------------
+# -- SQL of both databases -----------------------------------------------------------------------------------
 
 
 def fill(model: Any, count: int, values: Mapping[str, str]) -> None:
@@ -147,10 +157,14 @@ def fill(model: Any, count: int, values: Mapping[str, str]) -> None:
     if connection.vendor == "postgresql":
         numbers = f"(select generate_series(1, {count}) as i) numbers"
     else:
-        numbers = f"(with recursive n(i) as (select 1 union all select i + 1 from n where i < {count}) select i from n)"
+        numbers = (
+            f"(with recursive n(i) as (select 1 union all select i + 1 from n where i < "
+            f"{count}) select i from n)"
+        )
     with connection.cursor() as cursor:
         cursor.execute(
-            f"insert into {table} ({', '.join(columns)}) select {', '.join(expressions)} from {numbers}", parameters
+            f"insert into {table} ({', '.join(columns)}) select {', '.join(expressions)} from {numbers}",
+            parameters,
         )
 
 

@@ -1,8 +1,10 @@
-"""All jobs of the pipeline over generated archives of three sizes, beside DuckDB and Polars on the same files.
+"""All jobs of the pipeline over generated archives of three sizes, beside DuckDB and Polars on the same
+files.
 
-The product runs as the MA starts it: spark-submit, local mode, two cores. Then: a run with nothing new, and one after a
-day with 100,000 more protocols, beside a run over these alone. Answers are compared before a figure is told; DuckDB
-answers all tables but the projection of retention, Polars the trends. Needs requirements-bench.txt.
+The product runs as the MA starts it: spark-submit, local mode, two cores. Then: a run with nothing new, and
+one after a day with 100,000 more protocols, beside a run over these alone. Answers are compared before a
+figure is told; DuckDB answers all tables but the projection of retention, Polars the trends. Needs
+requirements-bench.txt.
 """
 
 import argparse
@@ -39,7 +41,9 @@ def run(arguments: Sequence[str]) -> list[Line]:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench pipeline")
-    parser.add_argument("--rows", type=int, action="append", help="protocols; again for more sizes, ascending")
+    parser.add_argument(
+        "--rows", type=int, action="append", help="protocols; again for more sizes, ascending"
+    )
     parser.add_argument("--folder", help="where the archives go: some GB (default: that of temporary files)")
     parser.add_argument("--only", choices=sorted(ENGINES), help=argparse.SUPPRESS)
     parser.add_argument("--archive", help=argparse.SUPPRESS)
@@ -78,7 +82,13 @@ class _Bench:
         for less, more in pairwise(sizes):
             name = f"growth from {less:,} to {more:,}"
             found.append(
-                Most(name=name, product=whole[more].seconds, reference=whole[less].seconds, goal=GROWTH, unit="s")
+                Most(
+                    name=name,
+                    product=whole[more].seconds,
+                    reference=whole[less].seconds,
+                    goal=GROWTH,
+                    unit="s",
+                )
             )
         return found
 
@@ -95,10 +105,19 @@ class _Bench:
             product = ran.seconds if engine == "duckdb" else measured
             name = f"{rows:,} protocols beside {engine} ({peak:,.0f} MB)"
             found.append(
-                Most(name=name, product=product, reference=seconds, goal=goal, unit="s", peak_memory_mb=ran.megabytes)
+                Most(
+                    name=name,
+                    product=product,
+                    reference=seconds,
+                    goal=goal,
+                    unit="s",
+                    peak_memory_mb=ran.megabytes,
+                )
             )
         name = f"memory at {rows:,}"
-        memory = Bound(name=name, product=ran.megabytes, reference=peak, goal=MEMORY_MB, unit="MB", at_most=True)
+        memory = Bound(
+            name=name, product=ran.megabytes, reference=peak, goal=MEMORY_MB, unit="MB", at_most=True
+        )
         return [*found, memory]
 
     def _new(self, rows: int, archive: Path, numbers: dict[str, int]) -> list[Line]:
@@ -118,7 +137,12 @@ class _Bench:
         name = f"{ADDED:,} more on {rows:,}, beside these alone"
         return [
             Bound(
-                name="nothing new", product=nothing.seconds, reference=0.0, goal=NOTHING_SECONDS, unit="s", at_most=True
+                name="nothing new",
+                product=nothing.seconds,
+                reference=0.0,
+                goal=NOTHING_SECONDS,
+                unit="s",
+                at_most=True,
             ),
             Most(name=name, product=added.seconds, reference=by_itself.seconds, goal=ADDED_TIMES, unit="s"),
         ]

@@ -1,4 +1,5 @@
-"""The answers of the pipeline's jobs by DuckDB, in its own words: `python -m bench pipeline --only duckdb`."""
+"""The answers of the pipeline's jobs by DuckDB, in its own words: `python -m bench pipeline --only
+duckdb`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,8 @@ WITH placed AS (
         lag(day) OVER name AS before, lead(day) OVER name AS after
     FROM day_counts WINDOW name AS (PARTITION BY setting_key, fingerprint ORDER BY day))
 SELECT day, setting_key, fingerprint, count, messages,
-    CASE WHEN before IS NULL THEN 'new' WHEN before = day - 1 THEN 'same' ELSE 'returned' END AS standing, rank
+    CASE WHEN before IS NULL THEN 'new' WHEN before = day - 1 THEN 'same' ELSE 'returned' END AS standing,
+    rank
 FROM placed
 UNION ALL
 SELECT day + 1, setting_key, fingerprint, 0, 0, 'gone', rank FROM placed
@@ -52,9 +54,11 @@ SELECT activations.id AS activation, setting_key, started_at, ended_at,
     epoch_us(ended_at) / 1e6 - epoch_us(started_at) / 1e6
     AS duration_seconds, coalesce(handled, 0) AS handled, coalesce(failures, 0) AS failures,
     CASE WHEN coalesce(handled, 0) + coalesce(failures, 0) > 0
-        THEN coalesce(failures, 0) * 1000.0 / (coalesce(handled, 0) + coalesce(failures, 0)) END AS failures_per_1000,
+        THEN coalesce(failures, 0) * 1000.0 / (coalesce(handled, 0) + coalesce(failures, 0)) END
+        AS failures_per_1000,
     first_failure_at, tripped_at,
-    CASE WHEN tripped_at >= first_failure_at THEN (epoch_us(tripped_at) - epoch_us(first_failure_at)) / 1e6 END
+    CASE WHEN tripped_at >= first_failure_at
+    THEN (epoch_us(tripped_at) - epoch_us(first_failure_at)) / 1e6 END
         AS seconds_to_trip,
     (epoch_us(repaired_at) - epoch_us(tripped_at)) / 1e6 AS seconds_to_repair,
     coalesce(wasted_deliveries, 0) AS wasted_deliveries,
@@ -75,18 +79,21 @@ WITH effects AS (
     SELECT * FROM (
         SELECT activation, server, epoch, occurred_at, number, successes_before > 0 AS resets,
             CASE WHEN counted AND NOT temporary THEN exception_type END AS kind,
-            row_number() OVER (PARTITION BY activation ORDER BY occurred_at DESC, number DESC, server DESC) - 1 AS after
+            row_number() OVER (PARTITION BY activation ORDER BY occurred_at DESC, number DESC,
+            server DESC) - 1 AS after
         FROM protocols SEMI JOIN lives USING (activation))
     WHERE kind IS NOT NULL OR resets),
 told AS (
     SELECT *, count(kind) OVER so_far AS counted, last_value(kind IGNORE NULLS) OVER before AS kind_before,
         lead(CASE WHEN resets THEN occurred_at END IGNORE NULLS) OVER run AS again_at
     FROM effects WINDOW run AS (PARTITION BY activation, server, epoch ORDER BY occurred_at, number),
-        so_far AS (PARTITION BY activation, server, epoch ORDER BY occurred_at, number ROWS UNBOUNDED PRECEDING),
+        so_far AS (PARTITION BY activation, server, epoch ORDER BY occurred_at,
+        number ROWS UNBOUNDED PRECEDING),
         before AS (PARTITION BY activation, server, epoch ORDER BY occurred_at, number
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
 counts AS (
-    SELECT *, counted - coalesce(max(CASE WHEN resets THEN counted - (kind IS NOT NULL)::INT END) OVER so_far, 0)
+    SELECT *, counted - coalesce(max(CASE WHEN resets
+    THEN counted - (kind IS NOT NULL)::INT END) OVER so_far, 0)
         AS any_of,
         counted - coalesce(max(CASE WHEN resets OR (kind IS NOT NULL AND kind IS DISTINCT FROM kind_before)
             THEN counted - (kind IS NOT NULL)::INT END) OVER so_far, 0) AS same
@@ -96,16 +103,19 @@ reaches AS (
     SELECT *, coalesce(max(reach) OVER (PARTITION BY activation, server, epoch ORDER BY occurred_at, number
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), {lowest} - 1) AS reached
     FROM (SELECT *, CASE WHEN kind IS NOT NULL THEN greatest(any_of, 3 * same + 2) END AS reach FROM counts))
-SELECT activation, server, occurred_at AS "at", after, again_at, reached + 1 AS from_m, least(reach, {highest}) AS to_m
+SELECT activation, server, occurred_at AS "at", after, again_at, reached + 1 AS from_m, least(reach,
+{highest}) AS to_m
 FROM reaches WHERE reach > reached AND reached < {highest}
 """
 STEPS = """
 WITH answered AS (
     SELECT records.*, recovered.occurred_at AS recovered_at FROM records
-    ASOF LEFT JOIN recovered ON records.activation = recovered.activation AND records."at" < recovered.occurred_at),
+    ASOF LEFT JOIN recovered ON records.activation = recovered.activation
+    AND records."at" < recovered.occurred_at),
 given_up AS (
     SELECT activation, m, list(struct_pack(after, server, "at", false_trip) ORDER BY after DESC) AS given
-    FROM (SELECT *, coalesce(least(again_at, recovered_at) <= "at" + INTERVAL 10 MINUTES, false) AS false_trip,
+    FROM (SELECT *, coalesce(least(again_at, recovered_at) <= "at" + INTERVAL 10 MINUTES, false)
+    AS false_trip,
         unnest(range(from_m, to_m + 1)) AS m FROM answered)
     GROUP BY 1, 2),
 modes AS (
@@ -128,11 +138,13 @@ grid AS (
 SELECT setting_key, m::INT AS m, mode, runs, coalesce(trips, 0) AS trips, coalesce(saved, 0)::BIGINT
     AS deliveries_saved,
     coalesce(false_trips, 0) AS false_trips, first_at AS first_trip_at, last_at AS last_trip_at
-FROM grid CROSS JOIN (SELECT unnest(['any', 'many']) AS mode) modes LEFT JOIN summed USING (setting_key, m, mode)
+FROM grid CROSS JOIN (SELECT unnest(['any', 'many']) AS mode) modes LEFT JOIN summed USING (setting_key, m,
+mode)
 """
 SUGGESTIONS = """
 WITH chosen AS (
-    SELECT setting_key, bool_or(trips >= 3) AS enough, min(m) FILTER (trips >= 3 AND false_trips <= 0.1 * trips) AS good
+    SELECT setting_key, bool_or(trips >= 3) AS enough, min(m) FILTER (trips >= 3
+    AND false_trips <= 0.1 * trips) AS good
     FROM (SELECT 'setting-' || lpad(n::VARCHAR, 3, '0') AS setting_key FROM range(200) t(n)) settings
         LEFT JOIN (FROM breaker_backtest WHERE mode = 'many') of_mode USING (setting_key) GROUP BY 1)
 SELECT setting_key, 10 AS m_now, coalesce(good, 10)::INT AS m_suggested,
@@ -156,9 +168,11 @@ aged AS (
 SELECT setting_key, fingerprint,
     CASE WHEN age < 3600 THEN 'under_1h' WHEN age < 86400 THEN 'under_1d' WHEN age < 604800 THEN 'under_7d'
         WHEN age < 2592000 THEN 'under_30d' ELSE 'older' END AS age_bucket,
-    CASE WHEN fixed_at IS NULL THEN 'unknown' WHEN since < 3600 THEN 'under_1h' WHEN since < 86400 THEN 'under_1d'
+    CASE WHEN fixed_at IS NULL THEN 'unknown' WHEN since < 3600 THEN 'under_1h' WHEN since < 86400
+    THEN 'under_1d'
         WHEN since < 604800 THEN 'under_7d' ELSE 'older' END AS since_fix_bucket,
-    count(*) FILTER (outcome = 'handled') AS handled, count(*) FILTER (outcome = 'failed_again') AS failed_again,
+    count(*) FILTER (outcome = 'handled') AS handled, count(*) FILTER (outcome = 'failed_again')
+    AS failed_again,
     count(*) FILTER (outcome = 'dead_again') AS dead_again
 FROM aged GROUP BY ALL
 """
@@ -172,17 +186,20 @@ beside AS (
         sum(failures) OVER (PARTITION BY setting_key) - failures
         AS peers_failed, failures / n AS rate FROM each WHERE n > 0),
 bounds AS (
-    SELECT *, peers_failed / nullif(peers, 0) AS peers_rate, {low} AS low, {high} AS high, {peers_high} AS peers_high
+    SELECT *, peers_failed / nullif(peers, 0) AS peers_rate, {low} AS low, {high} AS high, {peers_high}
+    AS peers_high
         FROM beside)
 SELECT setting_key, server, handled, failures, rate, peers_rate, low, high,
-    coalesce(n >= 20 AND failures >= 5 AND peers >= 20 AND low > peers_high AND rate >= 2 * peers_rate, false) AS odd
+    coalesce(n >= 20 AND failures >= 5 AND peers >= 20 AND low > peers_high AND rate >= 2 * peers_rate,
+    false) AS odd
         FROM bounds
 """
 MARKS = """
 WITH ended AS (
     SELECT setting_key, message_key, sum(dead) AS dead, sum(recovered) AS recovered
     FROM (SELECT setting_key, message_key, 1 AS dead, 0 AS recovered FROM letters WHERE message_key <> ''
-        UNION ALL SELECT setting_key, message_key, 0, 1 FROM recovered WHERE message_key <> '') GROUP BY 1, 2),
+        UNION ALL SELECT setting_key, message_key, 0, 1 FROM recovered WHERE message_key <> '') GROUP BY 1,
+        2),
 latest AS (
     SELECT setting_key, message_key, any_value(dead) AS dead, any_value(recovered) AS recovered,
         arg_max(properties, struct_pack(occurred_at, number)) AS properties,
@@ -191,36 +208,46 @@ latest AS (
 pairs AS (
     SELECT setting_key, dead, recovered, unnest(json_keys(properties)) AS property, properties FROM latest),
 told AS (
-    SELECT setting_key, dead, recovered, property, json_extract_string(properties, '$."' || property || '"') AS value
+    SELECT setting_key, dead, recovered, property, json_extract_string(properties,
+    '$."' || property || '"') AS value
         FROM pairs
     UNION ALL SELECT setting_key, dead, recovered, 'body_size', body_size::VARCHAR FROM latest
     UNION ALL SELECT setting_key, dead, recovered, '', '' FROM latest),
 bucketed AS (
-    SELECT setting_key, property, dead, recovered, CASE WHEN abs(try_cast(value AS DOUBLE)) BETWEEN 16 AND 1e18
+    SELECT setting_key, property, dead, recovered, CASE WHEN abs(try_cast(value AS DOUBLE)) BETWEEN 16
+    AND 1e18
         THEN printf('[%d, %d)', power(2, floor(log2(value::DOUBLE)))::BIGINT, power(2,
             floor(log2(value::DOUBLE)) + 1)::BIGINT)
         ELSE value[:60] END AS value_bucket FROM told)
-SELECT setting_key, property, value_bucket, sum(dead) AS dead, sum(recovered) AS recovered FROM bucketed GROUP BY 1,
+SELECT setting_key, property, value_bucket, sum(dead) AS dead, sum(recovered) AS recovered
+FROM bucketed GROUP BY 1,
     2, 3
 QUALIFY row_number() OVER (PARTITION BY setting_key, property ORDER BY sum(dead) + sum(recovered) DESC,
     value_bucket) <= 200
 """
 POISON = """
-WITH whole AS (SELECT setting_key, dead AS all_dead, dead + recovered AS every FROM marks WHERE property = ''),
+WITH whole AS (SELECT setting_key, dead AS all_dead, dead + recovered AS every FROM marks
+WHERE property = ''),
 lifted AS (
-    SELECT marks.*, (dead + recovered) / every AS support, (dead / (dead + recovered)) / (all_dead / every) AS lift
+    SELECT marks.*, (dead + recovered) / every AS support,
+    (dead / (dead + recovered)) / (all_dead / every) AS lift
     FROM marks JOIN whole USING (setting_key) WHERE property <> '')
-SELECT setting_key, property, value_bucket, dead::BIGINT AS dead, recovered::BIGINT AS recovered, support, lift
+SELECT setting_key, property, value_bucket, dead::BIGINT AS dead, recovered::BIGINT AS recovered, support,
+lift
     FROM lifted
 WHERE dead >= 5 AND lift >= 1.2
-QUALIFY row_number() OVER (PARTITION BY setting_key ORDER BY lift DESC, dead DESC, property, value_bucket) <= 20
+QUALIFY row_number() OVER (PARTITION BY setting_key ORDER BY lift DESC, dead DESC, property,
+value_bucket) <= 20
 """
 
 
 def _wilson(failed: str, n: str, z: float) -> str:
     rate = f"({failed} / nullif({n}, 0))"
     spread = f"sqrt({rate} * (1 - {rate}) / {n} + {z * z!r} / (4 * {n} * {n}))"
-    return f"greatest(0.0, least(1.0, ({rate} + {z * z!r} / (2 * {n}) + {z!r} * {spread}) / (1 + {z * z!r} / {n})))"
+    return (
+        f"greatest(0.0, least(1.0, ({rate} + {z * z!r} / (2 * {n}) + {z!r} * {spread}) / "
+        f"(1 + {z * z!r} / {n})))"
+    )
 
 
 def answer(archive: Path, results: Path, *, now: str, since: str) -> None:
@@ -238,7 +265,8 @@ def answer(archive: Path, results: Path, *, now: str, since: str) -> None:
     connection.execute(f"SET preserve_insertion_order = false; SET temp_directory = '{results / 'spill'}'")
     for kind in ("protocols", "recovered", "activations", "runs", "trips", "letters", "replays"):
         connection.execute(
-            f"CREATE VIEW {kind} AS FROM read_parquet('{archive}/data/{kind}/*/*/*.parquet', hive_partitioning=false)"
+            f"CREATE VIEW {kind} AS FROM read_parquet('{archive}/data/{kind}/*/*/*.parquet', "
+            f"hive_partitioning=false)"
         )
     for name, select in (
         ("day_counts", DAY_COUNTS),

@@ -37,4 +37,6 @@ def _rounded(name: str, kind: str) -> str:
     """Of a number with a fraction its first DIGITS digits."""
     if kind == "DOUBLE":
         return f'printf(\'%.{DIGITS}g\', CAST("{name}" AS DOUBLE)) AS "{name}"'
-    return f'CAST("{name}" AS BIGINT) AS "{name}"' if kind in ("INTEGER", "BIGINT", "HUGEINT") else f'"{name}"'
+    return (
+        f'CAST("{name}" AS BIGINT) AS "{name}"' if kind in ("INTEGER", "BIGINT", "HUGEINT") else f'"{name}"'
+    )

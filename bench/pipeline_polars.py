@@ -1,4 +1,5 @@
-"""The trends by Polars, in its own words: by hour, and by day with what is new, the same, gone or returned."""
+"""The trends by Polars, in its own words: by hour, and by day with what is new, the same, gone or
+returned."""
 
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -19,7 +20,9 @@ def answer(archive: Path, results: Path, *, now: str, since: str) -> None:
     import polars as pl
 
     protocols = pl.scan_parquet(f"{archive}/data/protocols/*/*/*.parquet", hive_partitioning=False)
-    messages = pl.col("message_key").filter(pl.col("message_key") != "").n_unique().cast(pl.Int64).alias("messages")
+    messages = (
+        pl.col("message_key").filter(pl.col("message_key") != "").n_unique().cast(pl.Int64).alias("messages")
+    )
     trends = protocols.group_by(
         pl.col("occurred_at").dt.truncate("1h").alias("hour"), "setting_key", "server", "fingerprint"
     ).agg(
@@ -58,6 +61,8 @@ def _days(counts: Any, today: date) -> Any:
     following = pl.col("day") + one
     gone = ordered.filter(
         (pl.col("after").is_null() | (pl.col("after") > following)) & (following < today)
-    ).with_columns(day=following, count=pl.lit(0, pl.Int64), messages=pl.lit(0, pl.Int64), standing=pl.lit("gone"))
+    ).with_columns(
+        day=following, count=pl.lit(0, pl.Int64), messages=pl.lit(0, pl.Int64), standing=pl.lit("gone")
+    )
     columns = ["day", *NAME, "count", "messages", "standing", "rank"]
     return pl.concat([seen.select(columns), gone.select(columns)])

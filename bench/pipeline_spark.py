@@ -22,7 +22,8 @@ JAVA_OPTIONS = "-XX:+UseParallelGC"  # as failures.insights.submitting has it
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """`seconds` from the start of the process to its end; `megabytes`: the peak of all its processes together."""
+    """`seconds` from the start of the process to its end; `megabytes`: the peak of all its processes
+    together."""
 
     seconds: float
     megabytes: float
@@ -36,7 +37,8 @@ def run(archive: Path, folder: Path, name: str, new_blocks: Mapping[str, Sequenc
     place.mkdir(parents=True)
     plan = {
         "run": name, "now": now, "archive": str(archive), "results": str(place / "results"),
-        "progress": str(place / "progress.jsonl"), "new_blocks": new_blocks, "settings": list(pipeline_rows.settings()),
+        "progress": str(place / "progress.jsonl"), "new_blocks": new_blocks,
+        "settings": list(pipeline_rows.settings()),
         "retention": {"silent_days": 90}, "database_bytes": 10_000_000_000,
     }  # fmt: skip
     (place / "plan.json").write_text(json.dumps(plan), "utf-8")
@@ -48,10 +50,18 @@ def run(archive: Path, folder: Path, name: str, new_blocks: Mapping[str, Sequenc
 
 
 def submitted(place: Path, options: Sequence[str], more: Mapping[str, str], name: str) -> tuple[float, float]:
-    """Runs the application by the plan in `place` to its end: seconds, and MB at the peak. Raises RuntimeError with the
-    end of its log where it fails."""
+    """Runs the application by the plan in `place` to its end: seconds, and MB at the peak. Raises
+    RuntimeError with the end of its log where it fails."""
     submit = Path(sys.executable).with_name("spark-submit")
-    command = [str(submit), "--master", f"local[{CORES}]", "--driver-memory", HEAP, "--conf", "spark.ui.enabled=false"]
+    command = [
+        str(submit),
+        "--master",
+        f"local[{CORES}]",
+        "--driver-memory",
+        HEAP,
+        "--conf",
+        "spark.ui.enabled=false",
+    ]
     command += ["--conf", f"spark.driver.defaultJavaOptions={JAVA_OPTIONS}", *options]
     command += [str(ROOT / "pipeline" / "application.py"), "--plan", str(place / "plan.json")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}

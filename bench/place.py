@@ -15,8 +15,8 @@ NAMES = ("BENCH_AMQP_URL", "BENCH_STOMP_ADDRESS", "BENCH_USER", "BENCH_PASSWORD"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A broker and an account that may do everything there. `folder` is the throw-away broker's own, `pid` its process
-    (None: it is somebody else's)."""
+    """A broker and an account that may do everything there. `folder` is the throw-away broker's own, `pid`
+    its process (None: it is somebody else's)."""
 
     amqp_url: str
     stomp_address: str

@@ -1,8 +1,9 @@
-"""Failure protocols, part by part: taking them in, showing 10,000,000, deleting them, and how soon one is seen.
+"""Failure protocols, part by part: taking them in, showing 10,000,000, deleting them, and how soon one is
+seen.
 
-Each part is a module `bench.protocols_<part>` with `measure(here) -> list[Line]`. It runs once per database in a
-process of its own, on an empty database; `retention` after `pages` and on what these left, if both are measured.
-`--part` and `--database` choose; else all is measured in one run.
+Each part is a module `bench.protocols_<part>` with `measure(here) -> list[Line]`. It runs once per database
+in a process of its own, on an empty database; `retention` after `pages` and on what these left, if both are
+measured. `--part` and `--database` choose; else all is measured in one run.
 """
 
 import argparse
@@ -43,7 +44,9 @@ def run(arguments: Sequence[str]) -> list[Line]:
     found: list[Line] = []
     for database in options.database or site.DATABASES:
         parts = [part for part in options.part or PARTS if ONLY.get(part, database) == database]
-        for together in [[part] for part in parts if part not in LARGE] + [[part for part in LARGE if part in parts]]:
+        for together in [[part] for part in parts if part not in LARGE] + [
+            [part for part in LARGE if part in parts]
+        ]:
             if together:
                 found += _in_a_process(together, database, options)
     return found
@@ -54,7 +57,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--part", action="append", choices=PARTS, help="one of them; again for more")
     parser.add_argument("--database", action="append", choices=site.DATABASES)
     parser.add_argument("--sent", type=int, default=60_000, help="protocols that the intake is sent")
-    parser.add_argument("--rows", type=int, default=10_000_000, help="protocols that are there (pages, retention)")
+    parser.add_argument(
+        "--rows", type=int, default=10_000_000, help="protocols that are there (pages, retention)"
+    )
     parser.add_argument("--only", choices=site.DATABASES, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

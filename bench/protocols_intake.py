@@ -31,14 +31,20 @@ def measure(here: Here) -> Sequence[Line]:
     ]
     if here.database == "postgresql":
         lines.append(
-            Measure(name=f"{name}, beside COPY", product=product, reference=reference, goal=GOAL_OF_COPY, unit="/s")
+            Measure(
+                name=f"{name}, beside COPY",
+                product=product,
+                reference=reference,
+                goal=GOAL_OF_COPY,
+                unit="/s",
+            )
         )
     return lines
 
 
 def bare(database: str) -> float:
-    """Seconds for the same rows into a table with the same columns and indexes: by COPY, or by one INSERT each in one
-    transaction where there is none."""
+    """Seconds for the same rows into a table with the same columns and indexes: by COPY, or by one INSERT
+    each in one transaction where there is none."""
     from django.db import connection
 
     connection.ensure_connection()
@@ -62,7 +68,9 @@ def _copied(raw: Any) -> float:
 
 def _inserted(raw: Any) -> float:
     rows = raw.execute(f"select * from {TABLE}").fetchall()
-    made = raw.execute("select sql from sqlite_master where tbl_name = ? and sql is not null", [TABLE]).fetchall()
+    made = raw.execute(
+        "select sql from sqlite_master where tbl_name = ? and sql is not null", [TABLE]
+    ).fetchall()
     for (statement,) in made:
         for name in _names(raw):
             statement = statement.replace(f'"{name}"', f'"bare_{name}"')
@@ -77,4 +85,6 @@ def _inserted(raw: Any) -> float:
 
 def _names(raw: Any) -> list[str]:
     """The table's own and those of its indexes."""
-    return [name for (name,) in raw.execute("select name from sqlite_master where tbl_name = ?", [TABLE]) if name]
+    return [
+        name for (name,) in raw.execute("select name from sqlite_master where tbl_name = ?", [TABLE]) if name
+    ]

@@ -1,8 +1,8 @@
-"""Retention deleting a tenth of the protocols while the intake goes on at 500 /s, beside one bare DELETE of as many
-rows of the same table; and how long it locks anything of the intake.
+"""Retention deleting a tenth of the protocols while the intake goes on at 500 /s, beside one bare DELETE of
+as many rows of the same table; and how long it locks anything of the intake.
 
-On SQLite, which has one writer, a chunk is a lock: 100,000 rows tell how long one is. There the intake is slower, and
-retention waits after each chunk on purpose: its rate has no goal.
+On SQLite, which has one writer, a chunk is a lock: 100,000 rows tell how long one is. There the intake is
+slower, and retention waits after each chunk on purpose: its rate has no goal.
 """
 
 import re
@@ -48,7 +48,8 @@ def measure(here: Here) -> Sequence[Line]:
     name = f"{here.database} · of {rows:,} protocols"
     return [
         Measure(
-            name=f"{name}, {deleted:,} deleted by retention beside the intake ({left} left), beside one DELETE",
+            name=f"{name}, {deleted:,} deleted by retention beside the intake ({left} left), "
+            f"beside one DELETE",
             product=deleted / lasted,
             reference=going / bare,
             goal=GOALS[here.database],
@@ -70,8 +71,8 @@ def measure(here: Here) -> Sequence[Line]:
 
 
 def _retention() -> tuple[int, float, float]:
-    """(rows, seconds, seconds of the longest chunk) of one run, in as many turns as it takes, beside a feed that has no
-    letters to store."""
+    """(rows, seconds, seconds of the longest chunk) of one run, in as many turns as it takes, beside a feed
+    that has no letters to store."""
     from django.utils import timezone
     from structlog.testing import capture_logs
 

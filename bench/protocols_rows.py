@@ -1,5 +1,5 @@
-"""The rows of a large house of failures, made by PostgreSQL itself: 200 settings, 20 servers, 50 activations of each
-setting, 20 kinds of failures of each; and what is counted of them."""
+"""The rows of a large house of failures, made by PostgreSQL itself: 200 settings, 20 servers, 50 activations
+of each setting, 20 kinds of failures of each; and what is counted of them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,8 +15,8 @@ TABLE = "failures_failureprotocol"
 
 
 def make(rows: int) -> None:
-    """Into an empty, migrated database. As they would have come: in the order of time, the settings mixed. A share of
-    the settings is a share of the rows. Indexes are made after the rows, as one would."""
+    """Into an empty, migrated database. As they would have come: in the order of time, the settings mixed. A
+    share of the settings is a share of the rows. Indexes are made after the rows, as one would."""
     from django.db import connection
 
     _places()
@@ -33,8 +33,8 @@ def make(rows: int) -> None:
 
 
 def make_few(rows: int) -> None:
-    """The same, smaller in all but the settings, row by row: for a database that does not make them itself. Nothing is
-    counted of them."""
+    """The same, smaller in all but the settings, row by row: for a database that does not make them itself.
+    Nothing is counted of them."""
     from django.db import transaction
 
     from failures import bulk
@@ -144,7 +144,8 @@ def _protocols(rows: int) -> None:
     activation = f"((i::bigint - 1) * {ACTIVATIONS} / {rows})"
     # Within the time of its activation.
     at = (
-        f"now() - interval '{int(SPAN.total_seconds())} s' + interval '{SPAN.total_seconds() / ACTIVATIONS:.3f} s' "
+        f"now() - interval '{int(SPAN.total_seconds())} s' + interval "
+        f"'{SPAN.total_seconds() / ACTIVATIONS:.3f} s' "
         f"* ({activation} + 0.8 * ((i::bigint - 1) * {ACTIVATIONS} % {rows}) / {rows}.0)"
     )
     kind = f"((i::bigint * 31 / {SETTINGS * ACTIVATIONS}) % {KINDS})"
@@ -185,17 +186,20 @@ def _counts(cursor: Any) -> None:
     ends = "count(*), min(occurred_at), max(occurred_at), (array_agg(id))[1]"
     facts = "max(exception_type), max(place), 'order <n> has no currency'"
     run(
-        "insert into failures_failuregroup (activation_uuid, setting_key, server_name, fingerprint, count, first_at, "
+        "insert into failures_failuregroup (activation_uuid, setting_key, server_name, fingerprint, count, "
+        "first_at, "
         "last_at, latest, exception_type, place, headline, agent_version, temporary) "
         f"select activation_uuid, setting_key, server_name, fingerprint, {ends}, {facts}, '', false "
         f"from {TABLE} group by 1, 2, 3, 4"
     )
     run(
         "insert into failures_fingerprinthour (fingerprint, setting_key, hour, count) "
-        f"select fingerprint, setting_key, date_trunc('hour', occurred_at), count(*) from {TABLE} group by 1, 2, 3"
+        f"select fingerprint, setting_key, date_trunc('hour', occurred_at), count(*) from {TABLE} group by "
+        f"1, 2, 3"
     )
     run(
-        "insert into failures_fingerprint (fingerprint, count, first_at, last_at, latest, exception_type, place, "
+        "insert into failures_fingerprint (fingerprint, count, first_at, last_at, latest, exception_type, "
+        "place, "
         "headline, recent_at, received_at, part_setting) "
         f"select fingerprint, {ends}, {facts}, max(occurred_at), min(received_at), '' from {TABLE} group by 1"
     )

@@ -1,5 +1,5 @@
-"""Batches of protocols as a KMA sends them, made before anything is measured, and two processes of gunicorn that take
-them."""
+"""Batches of protocols as a KMA sends them, made before anything is measured, and two processes of gunicorn
+that take them."""
 
 import gzip
 import json
@@ -47,7 +47,9 @@ def senders(count: int, names: Sequence[str]) -> list[Sender]:
     made = []
     for index, name in enumerate(names):
         server = Server.objects.create(name=name)
-        setting = LaunchSetting.objects.create(key=name, agent="bench.fail", pool=pool, destination=destination)
+        setting = LaunchSetting.objects.create(
+            key=name, agent="bench.fail", pool=pool, destination=destination
+        )
         activation = Activation.objects.create(setting=setting)
         Run.objects.create(activation=activation, server=server, epoch=1)
         run = RecordRun(setting.key, activation.pk, 1, name, "bench.fail", "1")
@@ -77,7 +79,9 @@ def _protocol(run: RecordRun, number: int, dice: random.Random) -> Protocol:
     kind = dice.randrange(KINDS)
     lines, length = ["Traceback (most recent call last):"], 0
     while length < TRACEBACK:
-        lines.append(f'  File "/srv/agents/shop/part{dice.randrange(500)}.py", line {dice.randrange(900)}, in step')
+        lines.append(
+            f'  File "/srv/agents/shop/part{dice.randrange(500)}.py", line {dice.randrange(900)}, in step'
+        )
         lines.append(f"    return self.call{dice.randrange(10**6)}(order, {dice.randrange(10**6)})")
         length += len(lines[-1]) + len(lines[-2]) + 2
     return Protocol(
@@ -104,7 +108,16 @@ def _protocol(run: RecordRun, number: int, dice: random.Random) -> Protocol:
 @contextmanager
 def web(port: int) -> Iterator[str]:
     """The site as the Procfile serves it, with two processes. Yields the address of the intake."""
-    command = [sys.executable, "-m", "gunicorn", "ma_site.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "ma_site.wsgi",
+        "--bind",
+        f"127.0.0.1:{port}",
+        "--workers",
+        "2",
+    ]
     command += [
         "--threads",
         "4",
@@ -133,7 +146,8 @@ def web(port: int) -> Iterator[str]:
 
 
 def send_all(url: str, all_senders: Sequence[Sender]) -> tuple[float, list[float]]:
-    """Every sender at once, each its batches one after the other. Answers seconds in all, and of each request."""
+    """Every sender at once, each its batches one after the other. Answers seconds in all, and of each
+    request."""
     seconds: list[float] = []
     faults: list[BaseException] = []
 
@@ -158,7 +172,11 @@ def send_all(url: str, all_senders: Sequence[Sender]) -> tuple[float, list[float
 
 def send(session: requests.Session, url: str, token: str, body: bytes) -> float:
     """Seconds until the answer. Raises RuntimeError unless everything was new."""
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Content-Encoding": "gzip",
+    }
     headers["Connection"] = "close"  # as a KMA does
     began = time.perf_counter()
     answer = session.post(url, data=body, headers=headers, timeout=60)

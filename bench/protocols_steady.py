@@ -1,5 +1,5 @@
-"""Batches at a steady rate from a process of its own, as a KMA sends them from elsewhere: what the measuring process
-does meanwhile does not keep it waiting."""
+"""Batches at a steady rate from a process of its own, as a KMA sends them from elsewhere: what the measuring
+process does meanwhile does not keep it waiting."""
 
 import multiprocessing
 import time
@@ -14,8 +14,8 @@ from bench.protocols_sent import BATCH, Sender, send
 
 @contextmanager
 def steady(url: str, sender: Sender, per_second: int) -> Iterator[list[float]]:
-    """Sends while it is entered; afterwards the list holds the seconds of each batch. Raises RuntimeError where a batch
-    was refused."""
+    """Sends while it is entered; afterwards the list holds the seconds of each batch. Raises RuntimeError
+    where a batch was refused."""
     spawn = multiprocessing.get_context("spawn")  # a fork would share the connection to the database
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=_run, args=(url, sender, BATCH / per_second, theirs))

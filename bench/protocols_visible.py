@@ -1,5 +1,6 @@
-"""From a failure on a KMA to its protocol on the page: a real installation, one message after the other that fails at
-once. The page is asked for without a pause in between, as REST shows it: the list of protocols of one message."""
+"""From a failure on a KMA to its protocol on the page: a real installation, one message after the other that
+fails at once. The page is asked for without a pause in between, as REST shows it: the list of protocols of
+one message."""
 
 import time
 from collections.abc import Sequence
@@ -55,7 +56,8 @@ def _round_trip(installation: Installation) -> float:
 
 
 def _delay(installation: Installation, number: int) -> float:
-    """Seconds from the instant that the KMA gives the failure to the first answer that holds it. One clock."""
+    """Seconds from the instant that the KMA gives the failure to the first answer that holds it. One
+    clock."""
     before = _count(installation)
     publisher = installation.publisher()
     publisher.publish([Outgoing(ADDRESS, Message(body=Typed("string", FAILS)))])

@@ -1,5 +1,5 @@
-"""A site for a bench: an empty database of its own, an environment in which nothing else is reachable, and Django set
-up in the process of a part."""
+"""A site for a bench: an empty database of its own, an environment in which nothing else is reachable, and
+Django set up in the process of a part."""
 
 import importlib
 import os
@@ -20,7 +20,8 @@ _LINES: dict[str, type[Line]] = {kind.__name__: kind for kind in (Measure, Delay
 
 @contextmanager
 def database(kind: str, folder: Path) -> Iterator[str]:
-    """The address of an empty one; PostgreSQL as a throw-away cluster that waits for the disk as any other does."""
+    """The address of an empty one; PostgreSQL as a throw-away cluster that waits for the disk as any other
+    does."""
     if kind == "sqlite":
         yield f"sqlite://{folder / 'bench.sqlite3'}"
         return

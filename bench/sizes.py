@@ -1,8 +1,9 @@
-"""What a row costs: bytes in the database of a dead letter with and without its body, a replay of it, a failure
-protocol, an activation, a further run, a group and an hour of failures; with indexes.
+"""What a row costs: bytes in the database of a dead letter with and without its body, a replay of it, a
+failure protocol, an activation, a further run, a group and an hour of failures; with indexes.
 
-Written as the product writes them, into an empty database of their own. Of each: bytes as it lies there, beside the
-same rows packed (VACUUM FULL, on SQLite VACUUM). Short where it costs more than docs/sizes.md reckons with.
+Written as the product writes them, into an empty database of their own. Of each: bytes as it lies there,
+beside the same rows packed (VACUUM FULL, on SQLite VACUUM). Short where it costs more than docs/sizes.md
+reckons with.
 """
 
 import argparse
@@ -50,13 +51,17 @@ def run(arguments: Sequence[str]) -> list[Line]:
     if options.only:
         print(json.dumps([site.packed(line) for line in _measured(options)]))
         sys.exit(0)
-    return [line for database in options.database or _databases() for line in _in_a_process(database, options)]
+    return [
+        line for database in options.database or _databases() for line in _in_a_process(database, options)
+    ]
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench sizes")
     parser.add_argument("--database", action="append", choices=site.DATABASES)
-    parser.add_argument("--rows", type=int, default=4_000, help="of each kind; what is short is said of 4,000")
+    parser.add_argument(
+        "--rows", type=int, default=4_000, help="of each kind; what is short is said of 4,000"
+    )
     parser.add_argument("--only", choices=site.DATABASES, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

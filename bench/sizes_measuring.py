@@ -1,5 +1,5 @@
-"""How much the database grows by some thousands of rows of a kind. Each kind begins with a packed database, so that
-nothing is written into room that another one left."""
+"""How much the database grows by some thousands of rows of a kind. Each kind begins with a packed database,
+so that nothing is written into room that another one left."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ LETTERS = {"1 KB": 1024, "10 KB": 10 * 1024}
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Bytes of one row of a kind, with its share of every index: as it lies there (`by_table` too), and packed."""
+    """Bytes of one row of a kind, with its share of every index: as it lies there (`by_table` too), and
+    packed."""
 
     kind: str
     as_it_lies: float

@@ -1,6 +1,7 @@
 """Rows as a house writes them: through the product's own functions where there is one for many.
 
-Bodies are JSON orders of words out of 2,000 and numbers of their own: every letter has some words that no other has.
+Bodies are JSON orders of words out of 2,000 and numbers of their own: every letter has some words that no
+other has.
 """
 
 import json
@@ -43,7 +44,24 @@ SPAN = timedelta(days=30)
 SERVERS, KINDS = 20, 20
 # Bodies are deleted after 30 days, which these are older than.
 LEFT_AGO = timedelta(days=31)
-SYLLABLES = ("ba", "den", "fi", "gor", "hal", "ki", "lum", "mo", "ner", "pas", "ri", "so", "tur", "ve", "wan", "zu")
+SYLLABLES = (
+    "ba",
+    "den",
+    "fi",
+    "gor",
+    "hal",
+    "ki",
+    "lum",
+    "mo",
+    "ner",
+    "pas",
+    "ri",
+    "so",
+    "tur",
+    "ve",
+    "wan",
+    "zu",
+)
 HEADLINE = "order <n> has no currency"
 
 
@@ -60,23 +78,30 @@ def make_places() -> Places:
     pool, destination = Pool.objects.create(name="orders"), Destination.objects.create(name="orders")
     servers = [Server.objects.create(name=f"srv-{number:02}") for number in range(SERVERS)]
     pool.servers.set(servers)
-    setting = LaunchSetting.objects.create(key="orders-import", agent="shop.import", pool=pool, destination=destination)
+    setting = LaunchSetting.objects.create(
+        key="orders-import", agent="shop.import", pool=pool, destination=destination
+    )
     activation = Activation.objects.create(setting=setting, launched_with=launched_with(setting))
     Run.objects.create(activation=activation, server=servers[0], epoch=1)
     return Places(setting, servers, activation, dice)
 
 
-# -- dead letters -----------------------------------------------------------------------------------------------------
+# -- dead letters --------------------------------------------------------------------------------------------
 
 
 def store_letters(places: Places, count: int, size: int) -> list[int]:
     """As the feed stores them, with the words of their bodies; the keys of the rows."""
     words = ["".join(places.dice.choices(SYLLABLES, k=3)) for _ in range(2_000)]
-    now, first = timezone.now(), 1 + (DeadLetter.objects.order_by("-pk").values_list("pk", flat=True).first() or 0)
+    now, first = (
+        timezone.now(),
+        1 + (DeadLetter.objects.order_by("-pk").values_list("pk", flat=True).first() or 0),
+    )
     stored: list[DeadLetter] = []
     for begin in range(first, first + count, 100):
         some = range(begin, min(begin + 100, first + count))
-        stored += index.store([_letter(places, number, body(places.dice, words, size), now) for number in some], now)
+        stored += index.store(
+            [_letter(places, number, body(places.dice, words, size), now) for number in some], now
+        )
     return [row.pk for row in stored]
 
 
@@ -87,7 +112,9 @@ def body(dice: random.Random, words: Sequence[str], size: int) -> str:
     length = len(json.dumps({**order, "lines": lines, "note": ""}))
     while length < size - 200:
         text = " ".join(dice.choices(words, k=5))
-        lines.append({"sku": f"A{dice.randrange(10**6)}", "text": text, "pieces": dice.randrange(99), "price": "12.50"})
+        lines.append(
+            {"sku": f"A{dice.randrange(10**6)}", "text": text, "pieces": dice.randrange(99), "price": "12.50"}
+        )
         length += len(json.dumps(lines[-1])) + len(", ")
     note = " ".join(dice.choices(words, k=60))[: size - length]
     return json.dumps({**order, "lines": lines, "note": note})[:size].ljust(size)
@@ -161,7 +188,9 @@ def replay(places: Places, letters: Sequence[int]) -> None:
 def delete_bodies() -> None:
     """All letters have left their queue; then retention deletes what it deletes of them after 30 days."""
     now = timezone.now()
-    DeadLetter.objects.filter(body_deleted_at=None).update(state=LetterState.GIVEN_BACK, state_at=now - LEFT_AGO)
+    DeadLetter.objects.filter(body_deleted_at=None).update(
+        state=LetterState.GIVEN_BACK, state_at=now - LEFT_AGO
+    )
     while True:
         run = work(now, every=timedelta(0), seconds=600)
         if run is None or run.problem:
@@ -178,7 +207,7 @@ def delete_replays() -> None:
     ReplayJob.objects.all().delete()
 
 
-# -- failures ---------------------------------------------------------------------------------------------------------
+# -- failures ------------------------------------------------------------------------------------------------
 
 
 def take_protocols(places: Places, count: int) -> None:
@@ -235,7 +264,7 @@ def _fingerprint(number: int) -> str:
     return f"v1:{number % KINDS * 0x9E3779B97F4A7C15 % 2**64:016x}"
 
 
-# -- activations ------------------------------------------------------------------------------------------------------
+# -- activations ---------------------------------------------------------------------------------------------
 
 
 def make_activations(places: Places, count: int) -> None:
@@ -265,7 +294,9 @@ def make_activations(places: Places, count: int) -> None:
     _add_runs(places, activations, 0)
     StateChange.objects.bulk_create(
         [
-            StateChange(setting=places.setting, activation=each, what="activation", old=old, new=new, at=at or began)
+            StateChange(
+                setting=places.setting, activation=each, what="activation", old=old, new=new, at=at or began
+            )
             for each in activations
             for old, new, at in (("", "running", each.started_at), ("running", "succeeded", each.ended_at))
         ],

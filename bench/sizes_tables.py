@@ -7,10 +7,12 @@ from django.db import OperationalError, connection
 # A virtual table keeps its rows in tables of its own, named after it.
 _SQLITE = """
     SELECT coalesce((SELECT v.name FROM sqlite_master v WHERE v.sql LIKE 'CREATE VIRTUAL%'
-                     AND substr(m.tbl_name, 1, length(v.name) + 1) = v.name || '_'), m.tbl_name, s.name), sum(s.pgsize)
+                     AND substr(m.tbl_name, 1, length(v.name) + 1) = v.name || '_'), m.tbl_name, s.name),
+                     sum(s.pgsize)
     FROM dbstat s LEFT JOIN sqlite_master m ON m.name = s.name GROUP BY 1
 """
-# Bytes that the indexes of a table have which never had a row, at most; of one that was emptied they have more.
+# Bytes that the indexes of a table have which never had a row, at most; of one that was emptied they have
+# more.
 _EMPTY = 128 * 1024
 _POSTGRESQL = """
     SELECT relname, pg_total_relation_size(oid) FROM pg_class
@@ -19,8 +21,8 @@ _POSTGRESQL = """
 
 
 def bytes_by_table() -> dict[str, int]:
-    """Free pages of a SQLite file belong to no table: anything is written into them. Where its `dbstat` was not built
-    in, all tables are one."""
+    """Free pages of a SQLite file belong to no table: anything is written into them. Where its `dbstat` was
+    not built in, all tables are one."""
     if connection.vendor == "postgresql":
         return dict(_rows(_POSTGRESQL))
     try:

@@ -1,10 +1,11 @@
-"""From a trip to the last handler that starts on a server that had not given up: 95th percentile over the rounds.
+"""From a trip to the last handler that starts on a server that had not given up: 95th percentile over the
+rounds.
 
-A real installation with three KMAs and one MANY setting under a steady stream of messages. In each round two servers
-begin to fail until both gave up; the MA switches the setting off (`at` of the trip), and the third must stop. First
-with Celery, which tells KMAs to look at once; then with Redis stopped, by their poll every 2 s alone. Beside it stands
-what such a system cannot beat: for Celery the measured round trip of one heartbeat-sized call, for the poll that and
-one poll interval. All processes share one machine, so one clock.
+A real installation with three KMAs and one MANY setting under a steady stream of messages. In each round two
+servers begin to fail until both gave up; the MA switches the setting off (`at` of the trip), and the third
+must stop. First with Celery, which tells KMAs to look at once; then with Redis stopped, by their poll every 2
+s alone. Beside it stands what such a system cannot beat: for Celery the measured round trip of one
+heartbeat-sized call, for the poll that and one poll interval. All processes share one machine, so one clock.
 """
 
 import argparse
@@ -44,13 +45,18 @@ class Start:
 
 def run(arguments: Sequence[str]) -> list[Delay]:
     options = _options(arguments)
-    with throw_away(SERVERS, "kma.samples.bench") as installation, TemporaryDirectory(prefix="bench-trip-") as name:
+    with (
+        throw_away(SERVERS, "kma.samples.bench") as installation,
+        TemporaryDirectory(prefix="bench-trip-") as name,
+    ):
         bench = _Bench(installation, Path(name))
         bench.prepare()
         with bench.stream():
             told = bench.measure("trip with Celery", options.rounds, CELERY_GOAL, bench.round_trip())
             installation.runner.stop("redis")
-            polled = bench.measure("trip by poll alone", options.rounds, POLL_GOAL, POLL_SECONDS + bench.round_trip())
+            polled = bench.measure(
+                "trip by poll alone", options.rounds, POLL_GOAL, POLL_SECONDS + bench.round_trip()
+            )
     return [told, polled]
 
 
@@ -109,7 +115,8 @@ class _Bench:
         return Delay(name=name, product=percentile_95(delays), reference=reference, goal=goal, runs=runs)
 
     def _round(self) -> float:
-        """Seconds from the trip to the last start on the server that had not given up; 0 where none came after it."""
+        """Seconds from the trip to the last start on the server that had not given up; 0 where none came
+        after it."""
         activation = self._call("POST", f"settings/{KEY}/enable/")["id"]
         until("every server handles", lambda: {s.server for s in self._of(activation)} == set(SERVERS))
         self._failing.write_text(" ".join(FAILING))

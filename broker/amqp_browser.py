@@ -71,21 +71,25 @@ class AmqpBrowser:
         connection.open()
         receiver = connection.receiver(f"{address}::{queue}")
         receiver.source.distribution_mode = Terminus.DIST_MODE_COPY
-        # Else the broker keeps every message that it sent until the link ends: 160,000 of 1 KB took 500 MB of its heap.
+        # Else the broker keeps every message that it sent until the link ends: 160,000 of 1 KB took 500 MB of
+        # its heap.
         receiver.snd_settle_mode = Link.SND_SETTLED
         connection.opened(receiver, self._timeout, core=True)
         return receiver
 
     def _piece(self, connection: AmqpConnection, receiver: Receiver, least: int) -> list[bytes]:
-        """At least so many messages, for which there is credit; fewer at the end of the queue, none behind it.
+        """At least so many messages, for which there is credit; fewer at the end of the queue, none behind
+        it.
 
-        When nothing came for a moment the broker is asked to drain: it then sends what there is and gives the rest of
-        the credit back. Not sooner, for in the middle of a large message a drain may cut off what follows, and seldom
-        that message itself.
+        When nothing came for a moment the broker is asked to drain: it then sends what there is and gives the
+        rest of the credit back. Not sooner, for in the middle of a large message a drain may cut off what
+        follows, and seldom that message itself.
         """
         found: list[bytes] = []
         deadline = time.monotonic() + self._timeout
-        while len(found) < least and (self._take(connection, receiver, found, GRACE) or receiver.current is not None):
+        while len(found) < least and (
+            self._take(connection, receiver, found, GRACE) or receiver.current is not None
+        ):
             self._check(deadline)
         if len(found) < least:
             receiver.drain(0)
@@ -98,7 +102,9 @@ class AmqpBrowser:
         if time.monotonic() >= deadline:
             raise BrokerTimeout(f"messages did not come within {self._timeout:g} s")
 
-    def _take(self, connection: AmqpConnection, receiver: Receiver, found: list[bytes], timeout: float) -> bool:
+    def _take(
+        self, connection: AmqpConnection, receiver: Receiver, found: list[bytes], timeout: float
+    ) -> bool:
         """One step of the connection; whether a part of a message came."""
         came = False
         for kind, context in connection.step(timeout):

@@ -1,6 +1,7 @@
 """A whole AMQP 1.0 message <-> `Message`, every type kept (OASIS AMQP 1.0 part 3, section 3.2).
 
-`quick` (natural Python values, for the hot path of a child process) is in `broker.amqp_quick` and offered here too.
+`quick` (natural Python values, for the hot path of a child process) is in `broker.amqp_quick` and offered
+here too.
 """
 
 from collections.abc import Mapping
@@ -71,7 +72,10 @@ def _names(encoded: bytes, at: int) -> dict[str, Typed]:
         return {}
     if value.type != "map":
         raise Malformed(f"a section is {value.type}, not a map")
-    return {text_of(name) if name.type not in ("string", "symbol") else name.value: item for name, item in value.value}
+    return {
+        text_of(name) if name.type not in ("string", "symbol") else name.value: item
+        for name, item in value.value
+    }
 
 
 def _body(parts: list[tuple[int, Typed]]) -> tuple[BodyKind, Typed]:
@@ -83,7 +87,9 @@ def _body(parts: list[tuple[int, Typed]]) -> tuple[BodyKind, Typed]:
     if code == DATA:
         return BodyKind.DATA, Typed("binary", b"".join(_content(part, "binary") for _, part in parts))
     if code == SEQUENCE:
-        return BodyKind.SEQUENCE, Typed("list", tuple(item for _, part in parts for item in _content(part, "list")))
+        return BodyKind.SEQUENCE, Typed(
+            "list", tuple(item for _, part in parts for item in _content(part, "list"))
+        )
     return BodyKind.VALUE, parts[0][1]
 
 
@@ -140,7 +146,7 @@ def instant(milliseconds: Any) -> datetime | None:
         return None
 
 
-# -- encoding -----------------------------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------------------
 
 
 def encode(message: Message) -> bytes:

@@ -1,8 +1,9 @@
-"""One AMQP connection that its owner steps by hand: a socket, Proton's protocol engine and nothing in between.
+"""One AMQP connection that its owner steps by hand: a socket, Proton's protocol engine and nothing in
+between.
 
-Proton's own `Container` is left out on purpose: it creates a dozen objects per event, hides a lost connection from a
-handler that was busy, and cannot say when its last bytes are on the wire. Everything here belongs to one thread; only
-`wake` may be called from another.
+Proton's own `Container` is left out on purpose: it creates a dozen objects per event, hides a lost connection
+from a handler that was busy, and cannot say when its last bytes are on the wire. Everything here belongs to
+one thread; only `wake` may be called from another.
 """
 
 import os
@@ -35,7 +36,18 @@ from cproton import (
     pn_event_context,
     pn_event_type,
 )
-from proton import Collector, Connection, Data, Delivery, Endpoint, Link, ProtonException, Receiver, Sender, Transport
+from proton import (
+    Collector,
+    Connection,
+    Data,
+    Delivery,
+    Endpoint,
+    Link,
+    ProtonException,
+    Receiver,
+    Sender,
+    Transport,
+)
 
 from broker.core_tunnel import offering
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
@@ -64,7 +76,8 @@ _as_link: Any = Link.wrap
 
 
 class AmqpConnection:
-    """Raises BrokerUnavailable from every step once the connection is gone, AccessRefused for a wrong account."""
+    """Raises BrokerUnavailable from every step once the connection is gone, AccessRefused for a wrong
+    account."""
 
     def __init__(self, account: Account, name: str = "ma") -> None:
         """The broker knows the connection by `name` with a number behind it."""
@@ -81,7 +94,7 @@ class AmqpConnection:
         os.set_blocking(self._wake_write, False)
         self.session: Any = None
 
-    # -- opening and closing ----------------------------------------------------------------------------------
+    # -- opening and closing ---------------------------------------------------------------------------------
 
     def open(self, timeout: float = CONNECT) -> None:
         """Returns when the broker has opened its side too."""
@@ -110,7 +123,9 @@ class AmqpConnection:
         self._connection.password = self._account.password
         sasl = self._transport.sasl()
         sasl.allowed_mechs("PLAIN")
-        sasl.allow_insecure_mechs = True  # PLAIN without TLS; the broker listens on loopback or a private network
+        sasl.allow_insecure_mechs = (
+            True  # PLAIN without TLS; the broker listens on loopback or a private network
+        )
         self._transport.idle_timeout = IDLE
         self._transport.bind(self._connection)
         self._connection.open()
@@ -141,7 +156,7 @@ class AmqpConnection:
         self._wake_read = self._wake_write = -1
         self._collector.release()
 
-    # -- stepping ---------------------------------------------------------------------------------------------
+    # -- stepping --------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
         """Ends the wait of the step at hand or of the next one. From any thread, not after `close`."""
@@ -149,7 +164,8 @@ class AmqpConnection:
             os.write(self._wake_write, b"!")
 
     def step(self, timeout: float) -> Iterator[Happened]:
-        """Sends what there is to send, waits at most `timeout` seconds for something and yields what happened."""
+        """Sends what there is to send, waits at most `timeout` seconds for something and yields what
+        happened."""
         self._write()
         self._wait(timeout)
         self._read()
@@ -159,8 +175,8 @@ class AmqpConnection:
     def happened(self) -> Iterator[Happened]:
         """The events so far, without touching the network.
 
-        Proton's `Event` is left out: it wraps connection, session, link and transport anew for each delivery, which
-        costs more than everything else that is done with one.
+        Proton's `Event` is left out: it wraps connection, session, link and transport anew for each delivery,
+        which costs more than everything else that is done with one.
         """
         collector = self._collector._impl
         while not isnull(event := pn_collector_peek(collector)):
@@ -237,7 +253,7 @@ class AmqpConnection:
             condition = self.session.remote_condition or condition
         return refusal(condition, "the broker ended the connection")
 
-    # -- links ------------------------------------------------------------------------------------------------
+    # -- links -----------------------------------------------------------------------------------------------
 
     def receiver(self, source: str) -> Receiver:
         """A receiver without credit, not yet opened."""
@@ -283,8 +299,8 @@ class AmqpConnection:
                 raise BrokerUnavailable(f"connection lost: {error}") from error
 
     def opened(self, link: Receiver | Sender, timeout: float, *, core: bool = False) -> None:
-        """Opens the link and returns when the broker has it open; raises its reason when it refuses. `core`: see
-        `open_for_core`."""
+        """Opens the link and returns when the broker has it open; raises its reason when it refuses. `core`:
+        see `open_for_core`."""
         if core and isinstance(link, Receiver):
             self.open_for_core(link)
         else:
@@ -299,7 +315,8 @@ class AmqpConnection:
 
 
 def attached(link: Receiver | Sender) -> bool:
-    """Whether the broker has the link. One that it refuses it opens too, without a terminus, and closes at once."""
+    """Whether the broker has the link. One that it refuses it opens too, without a terminus, and closes at
+    once."""
     if not link.state & Endpoint.REMOTE_ACTIVE:
         return False
     if link.is_receiver:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 from proton import Delivery as ProtonDelivery
 from proton import Receiver
 
-from broker.amqp_connection import DELIVERY, LINK_ENDS, LINK_OPENED, AmqpConnection, attached, refusal, settle_delivery
+from broker.amqp_connection import (
+    DELIVERY,
+    LINK_ENDS,
+    LINK_OPENED,
+    AmqpConnection,
+    attached,
+    refusal,
+    settle_delivery,
+)
 from broker.amqp_credit import DRAIN_SECONDS, PART_SECONDS, Credit
 from broker.amqp_transaction import ROLLBACK, Transactions
 from broker.errors import AccessRefused, AddressUnknown, BrokerError, BrokerTimeout, BrokerUnavailable
@@ -28,11 +36,12 @@ Command = Callable[["_Link"], None]
 class AmqpConsumer:
     """A `Consumer`.
 
-    A transaction that fails leaves the delivery outstanding, and the owner's FAIL counts one attempt. Where the commit
-    itself failed (a duplicate id, the broker's disk), the broker has counted the attempt already: an abort counts what
-    was accepted within it. `modified` would count it twice, settling without an outcome ends the connection
-    ("AMQ119014: Transaction not found"); so FAIL is then sent as `released`, which brings the message back after the
-    policy's delay, or to the dead letters after the last attempt, with exactly one attempt counted.
+    A transaction that fails leaves the delivery outstanding, and the owner's FAIL counts one attempt. Where
+    the commit itself failed (a duplicate id, the broker's disk), the broker has counted the attempt already:
+    an abort counts what was accepted within it. `modified` would count it twice, settling without an outcome
+    ends the connection ("AMQ119014: Transaction not found"); so FAIL is then sent as `released`, which brings
+    the message back after the policy's delay, or to the dead letters after the last attempt, with exactly one
+    attempt counted.
     """
 
     def __init__(
@@ -46,8 +55,9 @@ class AmqpConsumer:
         name: str = "ma",
         core: bool = False,
     ) -> None:
-        """`name`: what the broker calls the connection, see `AmqpConnection`. `core`: Core messages come as they are,
-        also those that the broker cannot turn into AMQP. It says of none then how often it delivered it."""
+        """`name`: what the broker calls the connection, see `AmqpConnection`. `core`: Core messages come as
+        they are, also those that the broker cannot turn into AMQP. It says of none then how often it
+        delivered it."""
         self._account = account
         self._name = name
         self._source = f"{address}::{queue}"
@@ -62,7 +72,7 @@ class AmqpConsumer:
         self._tag = 0
         self._thread = threading.Thread(target=self._run, name=f"consumer {queue}", daemon=True)
 
-    # -- any thread -------------------------------------------------------------------------------------------------
+    # -- any thread ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
@@ -105,7 +115,7 @@ class AmqpConsumer:
             if self._connection is not None:
                 self._connection.wake()
 
-    # -- the consumer's own thread ------------------------------------------------------------------------------------
+    # -- the consumer's own thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
         pause = FIRST_PAUSE
@@ -154,7 +164,8 @@ class AmqpConsumer:
             commands, self._commands = self._commands, []
         for command in commands:
             command(link)
-        link.top_up()  # before the wait: with one delivery at a time the broker says nothing until it may send another
+        # Before the wait: with one delivery at a time the broker says nothing until it may send another.
+        link.top_up()
         for kind, context in connection.step(timeout):
             link.take(kind, context)
         link.go_on_after_rollbacks()
@@ -202,7 +213,9 @@ class _Link:
 
     def open(self, connection: AmqpConnection, source: str, *, core: bool) -> None:
         self._receiver: Receiver = connection.receiver(source)
-        self._transactions = Transactions(connection, self._unsettled.get, self._counted.add, self._transaction_ended)
+        self._transactions = Transactions(
+            connection, self._unsettled.get, self._counted.add, self._transaction_ended
+        )
         self._core = core
         if core:
             connection.open_for_core(self._receiver)
@@ -255,8 +268,9 @@ class _Link:
         _told(self._events.delivered, Delivery(tag, bytes(encoded)))
 
     def top_up(self, force: bool = False) -> None:
-        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames. A smaller one
-        is reached by settling: a drain in the middle of a large message cuts it off until there is credit again."""
+        """Keeps outstanding deliveries and credit at the window; in steps of a quarter, to save frames. A
+        smaller one is reached by settling: a drain in the middle of a large message cuts it off until there
+        is credit again."""
         if not self.was_open or self._credit.probing:
             return
         window = self._consumer.window
@@ -266,8 +280,8 @@ class _Link:
             self._receiver.flow(missing)
 
     def look_for_lost_credit(self) -> None:
-        """A link that has credit and is quiet is probed, but never in the middle of a message. The probe itself brings
-        one to begin: it may be cut off by the answer, and goes on with one credit more."""
+        """A link that has credit and is quiet is probed, but never in the middle of a message. The probe
+        itself brings one to begin: it may be cut off by the answer, and goes on with one credit more."""
         now = time.monotonic()
         if not self.was_open:
             return
@@ -285,11 +299,14 @@ class _Link:
 
     def _warn_of_lost_credit(self, more: bool) -> None:
         if more:
-            log.warning("the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source)
+            log.warning(
+                "the broker could not deliver %d messages of %s", self._credit.lost, self._consumer.source
+            )
 
     @property
     def unanswered(self) -> bool:
-        """Whether an answer to a drain is overdue and nothing is in hand, which would come back, and twice handled."""
+        """Whether an answer to a drain is overdue and nothing is in hand, which would come back, and twice
+        handled."""
         in_hand = self._unsettled or self._rolling_back or self._receiver.current is not None
         return self._credit.is_overdue(time.monotonic()) and not in_hand and self._transactions.idle
 

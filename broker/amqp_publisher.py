@@ -11,7 +11,8 @@ from broker.errors import AddressUnknown, BrokerError, BrokerTimeout
 from broker.outgoing import outgoing_bytes
 from broker.port import Account, Outgoing
 
-# Nobody steps the connection between two calls, so an idle one is no longer trusted: the broker drops it after 10-15 s.
+# Nobody steps the connection between two calls, so an idle one is no longer trusted: the broker drops it
+# after 10-15 s.
 TRUSTED = 4.0
 # Messages on their way at a time: bounds the memory that their copies in the engine take.
 WINDOW = 500
@@ -19,7 +20,8 @@ MOST_SENDERS = 64
 
 
 class AmqpPublisher:
-    """A `Publisher`. Connects at the first use; not safe between threads. `timeout` seconds for each answer."""
+    """A `Publisher`. Connects at the first use; not safe between threads. `timeout` seconds for each
+    answer."""
 
     def __init__(self, account: Account, timeout: float = 30.0) -> None:
         self._account = account

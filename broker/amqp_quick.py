@@ -1,4 +1,5 @@
-"""The natural Python view of an encoded message, for a child process that decodes every message it handles."""
+"""The natural Python view of an encoded message, for a child process that decodes every message it
+handles."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,9 +31,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Decoded:
     """A message as an agent sees it.
 
-    Values are None, bool, int, float, str (string, symbol, char), bytes, `uuid.UUID`, `Decimal`, aware `datetime`
-    (timestamp; int milliseconds outside of the years 1 to 9999), list, dict. A described value is its value. Ids are
-    text, empty where there is none.
+    Values are None, bool, int, float, str (string, symbol, char), bytes, `uuid.UUID`, `Decimal`, aware
+    `datetime` (timestamp; int milliseconds outside of the years 1 to 9999), list, dict. A described value is
+    its value. Ids are text, empty where there is none.
     """
 
     body: Any
@@ -49,7 +50,8 @@ class Decoded:
 
 
 def quick(encoded: bytes) -> Decoded:
-    """Decodes all at once, so that what cannot be decoded is known before an agent sees it: MessageUndecodable."""
+    """Decodes all at once, so that what cannot be decoded is known before an agent sees it:
+    MessageUndecodable."""
     try:
         return _decoded(encoded)
     except Malformed as error:
@@ -128,7 +130,11 @@ def _names(data: bytes, at: int) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise Malformed("a section is no map")
-    return value if all(isinstance(name, str) for name in value) else {str(name): item for name, item in value.items()}
+    return (
+        value
+        if all(isinstance(name, str) for name in value)
+        else {str(name): item for name, item in value.items()}
+    )
 
 
 def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
@@ -217,7 +223,8 @@ def _instant(milliseconds: int) -> datetime | int:
         return milliseconds
 
 
-# type -> (bits, bits of the exponent, bias), IEEE 754-2008 with the binary integer significand that AMQP prescribes.
+# type -> (bits, bits of the exponent, bias), IEEE 754-2008 with the binary integer significand that AMQP
+# prescribes.
 _DECIMALS = {"decimal32": (32, 8, 101), "decimal64": (64, 10, 398), "decimal128": (128, 14, 6176)}
 
 

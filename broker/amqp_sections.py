@@ -23,7 +23,8 @@ _LENGTHS = {code: width for code, (_, width) in (VARIABLE | COMPOUND).items()} |
 
 
 def sections(encoded: bytes) -> Iterator[tuple[int, int, int]]:
-    """(descriptor code, start, end) of the content of each section. Raises Malformed; no bytes are no message."""
+    """(descriptor code, start, end) of the content of each section. Raises Malformed; no bytes are no
+    message."""
     at, size = 0, len(encoded)
     if not size:
         raise Malformed("no bytes")

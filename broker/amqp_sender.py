@@ -29,7 +29,9 @@ def problem_of(delivery: Delivery) -> BrokerError | None:
     if state == Delivery.ACCEPTED:
         return None
     if state == TRANSACTIONAL:
-        return None if _accepted_within(delivery.remote) else BrokerUnavailable("not taken into the transaction")
+        return (
+            None if _accepted_within(delivery.remote) else BrokerUnavailable("not taken into the transaction")
+        )
     if state == Delivery.REJECTED:
         error = refusal(delivery.remote.condition, "the broker rejected the message")
         return AccessRefused(str(error)) if "permission=" in str(error) else error

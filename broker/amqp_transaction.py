@@ -3,14 +3,18 @@
 The steps, each waiting for the broker's answer without blocking the consumer's thread:
 
 1. *Attach* a sender per destination. A refused address ends here, before any transaction.
-2. *Declare*, send all within the transaction, wait for each outcome. The delivery is **not** part of the transaction
-   yet: when a send fails, the transaction is discharged as failed and the delivery is as it was, so that the owner's
+2. *Declare*, send all within the transaction, wait for each outcome. The delivery is **not** part of the
+   transaction
+   yet: when a send fails, the transaction is discharged as failed and the delivery is as it was, so that the
+   owner's
    FAIL is the one and only attempt that is counted.
-3. *Accept* the delivery within the transaction and commit. A commit that fails after this took the delivery with it:
+3. *Accept* the delivery within the transaction and commit. A commit that fails after this took the delivery
+   with it:
    the broker counts that as the attempt (see `AmqpConsumer`).
 
-Deliveries that may share one join a transaction until it is declared. When it does not commit, nobody is told: those
-whose sends were refused are tried again alone, or each of them where the commit failed, which has cost each an attempt.
+Deliveries that may share one join a transaction until it is declared. When it does not commit, nobody is
+told: those whose sends were refused are tried again alone, or each of them where the commit failed, which has
+cost each an attempt.
 """
 
 import time
@@ -28,8 +32,8 @@ from broker.errors import BrokerError, BrokerUnavailable
 DECLARE, DISCHARGE, DECLARED = 0x31, 0x32, 0x33
 MOST_SENDERS = 64
 MOST_SHARING, MOST_BYTES = 64, 1024 * 1024  # deliveries of one transaction, bytes that they send
-# Seconds between a failed commit and whatever comes next for its delivery: the broker answers before its rollback is on
-# disk, and what comes earlier ends the connection ("AMQ119008 … Cannot find ref to ack").
+# Seconds between a failed commit and whatever comes next for its delivery: the broker answers before its
+# rollback is on disk, and what comes earlier ends the connection ("AMQ119008 … Cannot find ref to ack").
 ROLLBACK = 1.0
 
 
@@ -65,8 +69,8 @@ class Work:
 
 
 class Transactions:
-    """The queue of transactions of one connection. `delivery_of(tag)` is None when the delivery is gone. `taken` is
-    told each delivery that a failed commit took with it, `ended` how it ended for each."""
+    """The queue of transactions of one connection. `delivery_of(tag)` is None when the delivery is gone.
+    `taken` is told each delivery that a failed commit took with it, `ended` how it ended for each."""
 
     def __init__(
         self,
@@ -99,7 +103,7 @@ class Transactions:
         self._waiting.append(Part(tag, sends, may_share))
         self.advance()
 
-    # -- what the broker says -----------------------------------------------------------------------------------
+    # -- what the broker says --------------------------------------------------------------------------------
 
     def link_ended(self, link: Any) -> None:
         for destination, sender in list(self._senders.items()):
@@ -135,7 +139,7 @@ class Transactions:
             delivery.settle()
         self.advance()
 
-    # -- steps ----------------------------------------------------------------------------------------------------
+    # -- steps -----------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
         """Goes as far as it can without waiting."""
@@ -154,7 +158,11 @@ class Transactions:
 
     def _step(self, work: Work) -> bool:
         """One step; False = the broker's answer is needed first."""
-        if work.control is not None or not self._coordinated() or (work.problem is None and not self._attached(work)):
+        if (
+            work.control is not None
+            or not self._coordinated()
+            or (work.problem is None and not self._attached(work))
+        ):
             return False
         if work.id is None:
             self._control(work, DECLARE, [None])
@@ -197,7 +205,9 @@ class Transactions:
             if not part.may_share or size > MOST_BYTES or len(destinations) > MOST_SENDERS:
                 break
             work.parts.append(self._waiting.pop(0))
-        work.unsent = [(part.tag, destination, encoded) for part in work.parts for destination, encoded in part.sends]
+        work.unsent = [
+            (part.tag, destination, encoded) for part in work.parts for destination, encoded in part.sends
+        ]
 
     def _send(self, work: Work) -> None:
         sent = 0

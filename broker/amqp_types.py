@@ -1,7 +1,8 @@
 """AMQP 1.0 values on the wire <-> `Typed` (OASIS AMQP 1.0 part 1, sections 1.2 and 1.6).
 
-Written out in Python because the client library's codec loses what this product must keep: it cuts properties at NUL,
-joins and guesses sections, and needs a library in every child process that a table of 40 lines replaces.
+Written out in Python because the client library's codec loses what this product must keep: it cuts properties
+at NUL, joins and guesses sections, and needs a library in every child process that a table of 40 lines
+replaces.
 """
 
 import struct
@@ -11,8 +12,9 @@ from uuid import UUID
 
 from contract.typed import Typed
 
-# Hostile bytes end in an error, not in a deep stack or a huge list: depth of nesting, and the number of elements of an
-# array whose elements take no bytes (the only place where a count is not bounded by the bytes that are there).
+# Hostile bytes end in an error, not in a deep stack or a huge list: depth of nesting, and the number of
+# elements of an array whose elements take no bytes (the only place where a count is not bounded by the bytes
+# that are there).
 DEEPEST = 100
 MOST_EMPTY_ELEMENTS = 65536
 
@@ -108,7 +110,8 @@ def raw_text(value: str) -> bytes:
 
 
 def span(data: bytes, at: int, width: int) -> tuple[int, int]:
-    """(start, end) of the content whose length of `width` bytes is at `at`; refuses one that leaves `data`."""
+    """(start, end) of the content whose length of `width` bytes is at `at`; refuses one that leaves
+    `data`."""
     start = at + width
     end = start + int.from_bytes(data[at:start], "big")
     if end > len(data) or start > len(data):
@@ -210,7 +213,7 @@ def _read_array(width: int, data: bytes, at: int, depth: int) -> tuple[Typed, in
     return Typed("array", tuple(elements)), end
 
 
-# -- writing ------------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------
 
 _PACK = {
     "ubyte": (0x50, struct.Struct(">B").pack),
@@ -230,7 +233,8 @@ _WIDE = {"binary": 0xB0, "string": 0xB1, "symbol": 0xB3, "list": 0xD0, "map": 0x
 
 
 def write(item: Typed, depth: int = 0) -> bytes:
-    """The encoding of one value. Raises ValueError when the value is none of its type or could not be read again."""
+    """The encoding of one value. Raises ValueError when the value is none of its type or could not be read
+    again."""
     if depth > DEEPEST:
         raise ValueError(f"nested deeper than {DEEPEST}")
     kind = item.type
@@ -315,7 +319,9 @@ def _array(elements: tuple[Typed, ...], depth: int) -> bytes:
     descriptor, plain = b"", list(elements)
     if elements and elements[0].type == "described":
         descriptor = b"\x00" + write(elements[0].value[0])
-        if any(element.type != "described" or element.value[0] != elements[0].value[0] for element in elements):
+        if any(
+            element.type != "described" or element.value[0] != elements[0].value[0] for element in elements
+        ):
             raise ValueError("the elements of an array share one descriptor")
         plain = [element.value[1] for element in elements]
     if depth > DEEPEST:

@@ -1,11 +1,12 @@
 """A Core message as the broker tunnels it through AMQP -> the AMQP message that stands for it.
 
-The broker's own conversion fails for some legal messages, and cuts compressed ones; a message that it cannot convert it
-takes from whoever consumes or browses (docs/broker.md). Asked for it, it sends Core messages as they are: see
-`broker.core_tunnel`. What it would have made of them is made here, equal in everything that it can convert.
+The broker's own conversion fails for some legal messages, and cuts compressed ones; a message that it cannot
+convert it takes from whoever consumes or browses (docs/broker.md). Asked for it, it sends Core messages as
+they are: see `broker.core_tunnel`. What it would have made of them is made here, equal in everything that it
+can convert.
 
-A Core message is headers, properties and a body of one of the kinds of JMS, texts in UTF-16; a large one's body comes
-in sections of its own. Pure.
+A Core message is headers, properties and a body of one of the kinds of JMS, texts in UTF-16; a large one's
+body comes in sections of its own. Pure.
 """
 
 import struct
@@ -38,7 +39,8 @@ _PREFIXES = {"queue://": 0, "topic://": 1, "temp-queue://": 2, "temp-topic://": 
 _QUEUE, _TOPIC = 0, 1
 _ORIGIN = (ORIG_ADDRESS, ORIG_QUEUE, ORIG_MESSAGE_ID)
 _HIDDEN = ("__AMQ_CID", "_AMQ_ROUTE_TO")
-# What an AMQP message left on the Core message that it was made into, and what the broker's own conversion leaves.
+# What an AMQP message left on the Core message that it was made into, and what the broker's own conversion
+# leaves.
 _AMQP = "JMS_AMQP_"
 _CONTENT_TYPE, _CONTENT_ENCODING = f"{_AMQP}ContentType", f"{_AMQP}ContentEncoding"
 _REPLY_TO_GROUP = f"{_AMQP}ReplyToGroupID"
@@ -51,14 +53,21 @@ _LEFT_OF_AMQP = (
 _NO_APPLICATION = (*_HIDDEN, *_LEFT_OF_AMQP)
 # Properties that are fields of an AMQP message.
 _AS_FIELDS = frozenset(
-    {"_AMQ_GROUP_ID", "_AMQ_GROUP_SEQUENCE", "_AMQ_VALIDATED_USER", "_AMQ_ROUTING_TYPE", "_AMQ_SCHED_DELIVERY"}
+    {
+        "_AMQ_GROUP_ID",
+        "_AMQ_GROUP_SEQUENCE",
+        "_AMQ_VALIDATED_USER",
+        "_AMQ_ROUTING_TYPE",
+        "_AMQ_SCHED_DELIVERY",
+    }
     | {"NATIVE_MESSAGE_ID", "_AMQ_INGRESS_TIMESTAMP", "JMSXGroupID", "JMSXGroupSeq", "JMSXUserID"}
 )
 
 
 def from_core(encoded: bytes) -> bytes:
-    """The AMQP message that stands for a tunneled one; any other is the same object. Never raises for what is in it: a
-    body that cannot be read stays as the bytes that it is, and fields that AMQP cannot hold are left out."""
+    """The AMQP message that stands for a tunneled one; any other is the same object. Never raises for what is
+    in it: a body that cannot be read stays as the bytes that it is, and fields that AMQP cannot hold are left
+    out."""
     if encoded[:4] != DATA:
         return encoded
     try:
@@ -71,7 +80,7 @@ def from_core(encoded: bytes) -> bytes:
         return encode(_bare_message(head, body))
 
 
-# -- the message that stands for it ------------------------------------------------------------------------------------
+# -- the message that stands for it --------------------------------------------------------------------------
 
 
 def _message(head: Head, body: bytes) -> Message:
@@ -114,7 +123,11 @@ def _bare_message(head: Head, body: bytes) -> Message:
     }
     kind = {JMS_KIND: Typed("byte", _JMS_KINDS.get(head.kind, 0))}
     return Message(
-        body=Typed("binary", body), body_kind=BodyKind.DATA, properties=origin, annotations=kind, durable=head.durable
+        body=Typed("binary", body),
+        body_kind=BodyKind.DATA,
+        properties=origin,
+        annotations=kind,
+        durable=head.durable,
     )
 
 
@@ -145,7 +158,9 @@ def _body(kind: int, body: bytes) -> tuple[BodyKind, Typed]:
         return BodyKind.DATA, Typed("binary", reader.take(reader.number(">i")))
     if kind == _MAP:
         entries = reader.names()
-        return BodyKind.VALUE, Typed("map", tuple((Typed("string", name), item) for name, item in entries.items()))
+        return BodyKind.VALUE, Typed(
+            "map", tuple((Typed("string", name), item) for name, item in entries.items())
+        )
     if kind == _STREAM:
         items = []
         while reader.at < len(body):
@@ -178,7 +193,9 @@ def _addressed(message: Message, head: Head) -> Message:
     if head.address:
         topic = routing is not None and routing.value == 0
         kind = next((kind for prefix, kind in _PREFIXES.items() if head.address.startswith(prefix)), None)
-        annotations["x-opt-jms-dest"] = Typed("byte", kind if kind is not None else _TOPIC if topic else _QUEUE)
+        annotations["x-opt-jms-dest"] = Typed(
+            "byte", kind if kind is not None else _TOPIC if topic else _QUEUE
+        )
     if reply_to := text("JMSReplyTo"):
         kind = next((kind for prefix, kind in _PREFIXES.items() if reply_to.startswith(prefix)), _QUEUE)
         annotations["x-opt-jms-reply-to"] = Typed("byte", kind)
@@ -186,7 +203,10 @@ def _addressed(message: Message, head: Head) -> Message:
         annotations["x-opt-ingress-time"] = head.properties["_AMQ_INGRESS_TIMESTAMP"]
     for name, item in head.properties.items():
         # What only this module says, no producer may.
-        if name.startswith(_ANNOTATION) and name.removeprefix(_ANNOTATION) not in (NOT_CONVERTIBLE, BROKER_ID):
+        if name.startswith(_ANNOTATION) and name.removeprefix(_ANNOTATION) not in (
+            NOT_CONVERTIBLE,
+            BROKER_ID,
+        ):
             annotations.setdefault(name.removeprefix(_ANNOTATION), item)
     sequence = head.properties.get("_AMQ_GROUP_SEQUENCE", head.properties.get("JMSXGroupSeq"))
     native = text("NATIVE_MESSAGE_ID")
@@ -203,7 +223,9 @@ def _addressed(message: Message, head: Head) -> Message:
         content_encoding=text(_CONTENT_ENCODING),
         reply_to_group_id=text(_REPLY_TO_GROUP),
         group_id=text("_AMQ_GROUP_ID", "JMSXGroupID"),
-        group_sequence=sequence.value & 0xFFFFFFFF if sequence is not None and isinstance(sequence.value, int) else 0,
+        group_sequence=sequence.value & 0xFFFFFFFF
+        if sequence is not None and isinstance(sequence.value, int)
+        else 0,
         user_id=text("_AMQ_VALIDATED_USER", "JMSXUserID").encode("utf-8", "surrogatepass"),
     )
 

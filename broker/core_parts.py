@@ -1,4 +1,5 @@
-"""The parts of a Core message as the broker tunnels it: its head and its body. Pure; see `broker.core_message`."""
+"""The parts of a Core message as the broker tunnels it: its head and its body. Pure; see
+`broker.core_message`."""
 
 import struct
 from collections.abc import Callable
@@ -104,7 +105,8 @@ class Reader:
         return self.text() if self.number(">b") else None
 
     def stream_text(self) -> str | None:
-        """Of a stream: short ones in UTF-16 of the other order, those below 4 KB in Java's UTF-8, long ones as text."""
+        """Of a stream: short ones in UTF-16 of the other order, those below 4 KB in Java's UTF-8, long ones
+        as text."""
         if not self.number(">b"):
             return None
         length = self.number(">i")

@@ -1,7 +1,9 @@
-"""Asks the broker for Core messages as they are: a link capability that Proton cannot set, so its frame is rewritten.
+"""Asks the broker for Core messages as they are: a link capability that Proton cannot set, so its frame is
+rewritten.
 
-`offered-capabilities` of an attach says to Artemis (2.30 and later) that this receiver takes Core messages unconverted.
-Proton knows capabilities of connections and addresses only. A broker that does not know it converts as ever.
+`offered-capabilities` of an attach says to Artemis (2.30 and later) that this receiver takes Core messages
+unconverted. Proton knows capabilities of connections and addresses only. A broker that does not know it
+converts as ever.
 """
 
 from broker.amqp_types import read, write

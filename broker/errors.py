@@ -6,7 +6,8 @@ class BrokerError(Exception):
 
 
 class BrokerUnavailable(BrokerError):
-    """Temporary: not reachable, or the connection was lost. Try again with growing pauses; operator: is it running?"""
+    """Temporary: not reachable, or the connection was lost. Try again with growing pauses; operator: is it
+    running?"""
 
 
 class BrokerTimeout(BrokerUnavailable):

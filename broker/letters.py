@@ -1,4 +1,5 @@
-"""Figures of a queue, and moving dead letters: the two things the MA asks for all the time. Over any `Management`."""
+"""Figures of a queue, and moving dead letters: the two things the MA asks for all the time. Over any
+`Management`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +9,13 @@ from broker.port import Management
 from broker.rows import every, find
 from contract.properties import ORIG_MESSAGE_ID, ORIG_QUEUE
 
-# Ids per operation: each is one scan of the queue under a lock of the whole broker, so neither many nor long ones.
+# Ids per operation: each is one scan of the queue under a lock of the whole broker, so neither many nor long
+# ones.
 SLICE = 500
 # Messages that the broker moves or removes in one transaction.
 FLUSH = 1000
-# Ids of one move: it scans the queue from its head, past everything that stays, so fewer moves read far less. Each
-# transaction of it is whole; which of them came to their end the figures of the queue tell, or a walk.
+# Ids of one move: it scans the queue from its head, past everything that stays, so fewer moves read far less.
+# Each transaction of it is whole; which of them came to their end the figures of the queue tell, or a walk.
 NAMED = 4 * FLUSH
 # Ids that are compared one by one.
 FEW = 4
@@ -21,7 +23,8 @@ FEW = 4
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """What the broker counts. `messages` contains `scheduled` (waiting for their redelivery) and `delivering`."""
+    """What the broker counts. `messages` contains `scheduled` (waiting for their redelivery) and
+    `delivering`."""
 
     messages: int
     scheduled: int
@@ -63,8 +66,8 @@ def _figures(row: Mapping[str, str]) -> QueueFigures:
 def move_letters(management: Management, dead_queue: str, orig_ids: Sequence[int], target_queue: str) -> int:
     """Moves the letters with these `_AMQ_ORIG_MESSAGE_ID` to that queue, which alone gets them.
 
-    Returns what the broker says it moved: for logs only, what is gone from the queue is the truth. Doing it again is
-    harmless, the ids are of one death only.
+    Returns what the broker says it moved: for logs only, what is gone from the queue is the truth. Doing it
+    again is harmless, the ids are of one death only.
     """
     moved = 0
     for start in range(0, len(orig_ids), NAMED):
@@ -73,26 +76,31 @@ def move_letters(management: Management, dead_queue: str, orig_ids: Sequence[int
     return moved
 
 
-def move_letters_until(management: Management, dead_queue: str, last_id: int, target_queue: str, count: int) -> int:
-    """Moves at most `count` of the letters up to that `_AMQ_ORIG_MESSAGE_ID`; returns what the broker says."""
+def move_letters_until(
+    management: Management, dead_queue: str, last_id: int, target_queue: str, count: int
+) -> int:
+    """Moves at most `count` of the letters up to that `_AMQ_ORIG_MESSAGE_ID`; returns what the broker
+    says."""
     return _move(management, dead_queue, f"{ORIG_MESSAGE_ID} <= {int(last_id)}", target_queue, count)
 
 
 def move_range(management: Management, source: str, first: int, last: int, target: str, count: int) -> int:
-    """Moves at most `count` of the letters with a `_AMQ_ORIG_MESSAGE_ID` from `first` to `last`, both inclusive."""
+    """Moves at most `count` of the letters with a `_AMQ_ORIG_MESSAGE_ID` from `first` to `last`, both
+    inclusive."""
     selector = f"{ORIG_MESSAGE_ID} >= {int(first)} AND {ORIG_MESSAGE_ID} <= {int(last)}"
     return _move(management, source, selector, target, count)
 
 
 def move_of_queue(management: Management, source: str, origin: str, target: str, count: int) -> int:
-    """Moves at most `count` of the letters that died in the queue `origin`, the first ones that the broker finds."""
+    """Moves at most `count` of the letters that died in the queue `origin`, the first ones that the broker
+    finds."""
     quoted = origin.replace("'", "''")
     return _move(management, source, f"{ORIG_QUEUE} = '{quoted}'", target, count)
 
 
 def remove_letters(management: Management, queue: str, origin: str, orig_ids: Sequence[int]) -> int:
-    """Removes for good the letters with these `_AMQ_ORIG_MESSAGE_ID` that were in the queue `origin` before; returns
-    what the broker says. Doing it again is harmless."""
+    """Removes for good the letters with these `_AMQ_ORIG_MESSAGE_ID` that were in the queue `origin` before;
+    returns what the broker says. Doing it again is harmless."""
     quoted, removed = origin.replace("'", "''"), 0
     for start in range(0, len(orig_ids), SLICE):
         selector = f"{ORIG_QUEUE} = '{quoted}' AND {_named(orig_ids[start : start + SLICE])}"
@@ -110,8 +118,8 @@ def count_letters(management: Management, queue: str, origin: str, orig_ids: Seq
 
 
 def _named(ids: Sequence[int]) -> str:
-    """The ends first: of most letters nothing else is compared. Those between are halved again and again: as few
-    comparisons as a binary search has, where a list of ids would be compared one by one."""
+    """The ends first: of most letters nothing else is compared. Those between are halved again and again: as
+    few comparisons as a binary search has, where a list of ids would be compared one by one."""
     ordered = sorted({int(orig_id) for orig_id in ids})
     between = f"{ORIG_MESSAGE_ID} >= {ordered[0]} AND {ORIG_MESSAGE_ID} <= {ordered[-1]}"
     return f"{between} AND {_one_of(ordered)}"

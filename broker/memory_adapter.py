@@ -54,8 +54,8 @@ class MemoryBroker:
         self._store.tick()
 
     def crash(self) -> None:
-        """As kill -9: connections are lost; what was in delivery comes back with its attempt counted, what was
-        delayed at once, and what was not durable is gone."""
+        """As kill -9: connections are lost; what was in delivery comes back with its attempt counted, what
+        was delayed at once, and what was not durable is gone."""
         with self._store.changed:
             self._store.running = False
             for each in self._store.queues.values():
@@ -112,7 +112,10 @@ class MemoryBrowser:
             found = self._store.queues.get(queue)
             if found is None or found.address != address:
                 raise AddressUnknown(f"source address {address}::{queue} does not exist")
-            seen = [replace(each.message, delivery_count=each.count) for each in itertools.islice(found.ready, limit)]
+            seen = [
+                replace(each.message, delivery_count=each.count)
+                for each in itertools.islice(found.ready, limit)
+            ]
         for message in seen:
             yield Browsed(encode(message), message)
 
@@ -150,7 +153,7 @@ class MemoryConsumer:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"memory consumer {queue_name}", daemon=True)
 
-    # -- any thread ---------------------------------------------------------------------------------------------------
+    # -- any thread ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
@@ -213,7 +216,7 @@ class MemoryConsumer:
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
-    # -- called by the store with its lock held -----------------------------------------------------------------------
+    # -- called by the store with its lock held --------------------------------------------------------------
 
     def holds(self) -> list[Reference]:
         return list(self._outstanding.values())
@@ -234,7 +237,7 @@ class MemoryConsumer:
         if not self._stopping.is_set():
             self._told.put(lambda: self._lost(reason))
 
-    # -- its own thread -----------------------------------------------------------------------------------------------
+    # -- its own thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         self._attach()
@@ -256,7 +259,9 @@ class MemoryConsumer:
                     self._store.feed(found)
                     return
                 running = self._store.running
-            self._events.lost("no such queue" if running else "the memory broker is down", running and unknown)
+            self._events.lost(
+                "no such queue" if running else "the memory broker is down", running and unknown
+            )
             self._stopping.wait(RECONNECT if not running else 1.0)
 
     def _detach(self) -> None:

@@ -24,7 +24,9 @@ _ANNOTATED = {
 _NEVER = re.compile(r"1\s*=\s*0")
 _NULL = re.compile(r"(\w+) IS (NOT )?NULL")
 _COMPARED = re.compile(r"(\w+)\s*(=|<=|<|>=|>|<>)\s*(?:'((?:[^']|'')*)'|(-?\d+))")
-_PIECE = re.compile(rf"\s*([()]|AND\b|OR\b|(?:{_NEVER.pattern})|(?:{_NULL.pattern})|(?:{_COMPARED.pattern}))\s*")
+_PIECE = re.compile(
+    rf"\s*([()]|AND\b|OR\b|(?:{_NEVER.pattern})|(?:{_NULL.pattern})|(?:{_COMPARED.pattern}))\s*"
+)
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda one, other: bool(one == other),
     "<>": lambda one, other: bool(one != other),
@@ -36,8 +38,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def predicate(selector: str) -> Predicate:
-    """Terms joined by AND, these by OR, nested in parentheses. Raises ValueError for every other form, rather than to
-    guess what the broker would do."""
+    """Terms joined by AND, these by OR, nested in parentheses. Raises ValueError for every other form, rather
+    than to guess what the broker would do."""
     if not selector.strip():
         return lambda message: True
     pieces = _Pieces(selector)
@@ -76,7 +78,10 @@ def _all_of(pieces: _Pieces) -> Predicate:
 
 
 def _joined(
-    pieces: _Pieces, word: str, part: Callable[[_Pieces], Predicate], together: Callable[[Iterable[bool]], bool]
+    pieces: _Pieces,
+    word: str,
+    part: Callable[[_Pieces], Predicate],
+    together: Callable[[Iterable[bool]], bool],
 ) -> Predicate:
     every = [part(pieces)]
     while pieces.next == word:

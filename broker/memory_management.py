@@ -1,4 +1,5 @@
-"""The management operations and attributes of the memory broker: those that this product uses, with their answers."""
+"""The management operations and attributes of the memory broker: those that this product uses, with their
+answers."""
 
 import json
 from collections.abc import Callable
@@ -96,7 +97,7 @@ class MemoryManagement:
         queue = store.queues.get(resource.partition(".")[2])
         return {} if queue is None else _queue_attributes(queue)
 
-    # -- broker -----------------------------------------------------------------------------------------------------
+    # -- broker ----------------------------------------------------------------------------------------------
 
     def _create_address(self, name: str, routing: str) -> str:
         if name in self._store.addresses:
@@ -155,7 +156,7 @@ class MemoryManagement:
         ]
         return _listed(rows, options, page, size)
 
-    # -- queue ------------------------------------------------------------------------------------------------------
+    # -- queue -----------------------------------------------------------------------------------------------
 
     def _move_messages(
         self, queue: StoredQueue, flush: int, selector: str, target: str, reject_duplicates: bool, count: int

@@ -1,8 +1,8 @@
 """The state of the memory broker: addresses, queues, references, policies. One lock for all of it.
 
-It does what was seen on Artemis 2.56: delivery counts per queue, redelivery after the policy's delay at the head of the
-queue, dead letters routed by the filters of the dead-letter address's queues with annotations that tell their origin,
-moves that reach one queue only and give new ids.
+It does what was seen on Artemis 2.56: delivery counts per queue, redelivery after the policy's delay at the
+head of the queue, dead letters routed by the filters of the dead-letter address's queues with annotations
+that tell their origin, moves that reach one queue only and give new ids.
 """
 
 import itertools
@@ -38,8 +38,8 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 class Taker(Protocol):
-    """A consumer as a queue sees it. Called with the store's lock held: it must only note the work. `delivered_at`:
-    when it was given its last message, seconds since 1970."""
+    """A consumer as a queue sees it. Called with the store's lock held: it must only note the work.
+    `delivered_at`: when it was given its last message, seconds since 1970."""
 
     name: str
     delivered_at: float
@@ -86,8 +86,8 @@ class StoredQueue:
 
 
 class Store:
-    """`clock` in seconds; `scale` shortens the delays of policies. With another clock than the real one, `tick` must be
-    called after it was moved."""
+    """`clock` in seconds; `scale` shortens the delays of policies. With another clock than the real one,
+    `tick` must be called after it was moved."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, scale: float = 1.0) -> None:
         self.clock = clock
@@ -102,7 +102,7 @@ class Store:
         self._ids = itertools.count(1)
         self._timer: threading.Thread | None = None
 
-    # -- addresses and policies -------------------------------------------------------------------------------------
+    # -- addresses and policies ------------------------------------------------------------------------------
 
     def next_id(self) -> int:
         return next(self._ids)
@@ -126,7 +126,7 @@ class Store:
         item = message.properties.get("_AMQ_DUPL_ID")
         return item is not None and item in self.duplicates.get(address, ())
 
-    # -- routing ------------------------------------------------------------------------------------------------------
+    # -- routing ---------------------------------------------------------------------------------------------
 
     def send(self, destination: str, message: Message) -> None:
         address, one = self.targets(destination)
@@ -138,7 +138,9 @@ class Store:
 
     def route(self, address: str, message: Message, one: list[StoredQueue] | None = None) -> None:
         number = self.next_id()
-        queues = one if one is not None else [queue for queue in self.queues.values() if queue.address == address]
+        queues = (
+            one if one is not None else [queue for queue in self.queues.values() if queue.address == address]
+        )
         for queue in queues:
             if one is not None or queue.matches(message):
                 queue.ready.append(Reference(message, number, queue))
@@ -153,7 +155,7 @@ class Store:
         annotations[ANNOTATED_ORIG_MESSAGE_ID] = Typed("long", reference.id)
         return replace(reference.message, annotations=annotations)
 
-    # -- delivery -----------------------------------------------------------------------------------------------------
+    # -- delivery --------------------------------------------------------------------------------------------
 
     def feed(self, queue: StoredQueue) -> None:
         """Hands over what consumers have room for; an exclusive queue feeds its first consumer only."""
@@ -223,7 +225,7 @@ class Store:
         queue.matches = predicate(selector)
         queue.filter = selector
 
-    # -- time ---------------------------------------------------------------------------------------------------------
+    # -- time ------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
         """Brings back what is due."""

@@ -1,4 +1,5 @@
-"""What the memory broker tells of messages that are not handled yet, and what it does to one: as the real one."""
+"""What the memory broker tells of messages that are not handled yet, and what it does to one: as the real
+one."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +32,9 @@ def operations(store: Store) -> dict[str, Callable[..., Any]]:
         "listMessagesAsJSON": lambda queue, _filter: _listed(list(queue.ready)[:FIRST]),
         "listScheduledMessagesAsJSON": lambda queue: _listed(queue.scheduled),
         "listDeliveringMessagesAsJSON": _delivering,
-        "deliverScheduledMessage": lambda queue, number: _deliver(store, queue, lambda each: each.id == number),
+        "deliverScheduledMessage": lambda queue, number: _deliver(
+            store, queue, lambda each: each.id == number
+        ),
         "deliverScheduledMessages": lambda queue, _filter: _deliver(store, queue, lambda each: True),
         "sendMessageToDeadLetterAddress": lambda queue, number: _die(store, queue, number),
     }
@@ -95,7 +98,9 @@ def _listed(references: list[Reference]) -> str:
 
 def _row(reference: Reference) -> dict[str, Any]:
     message = reference.message
-    origins = {own: message.annotations[name].value for name, own in _ORIGINS.items() if name in message.annotations}
+    origins = {
+        own: message.annotations[name].value for name, own in _ORIGINS.items() if name in message.annotations
+    }
     row = {name: _cut(item.value) for name, item in message.properties.items()}
     row |= origins | {name: item.value for name, item in message.annotations.items() if name in _ORIGINS}
     if message.message_id is not None:

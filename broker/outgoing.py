@@ -9,11 +9,12 @@ from contract.typed import Typed
 
 
 def outgoing_bytes(message: Message) -> bytes:
-    """What goes to the wire. The delivery count is the broker's note, and why a Core message could not be converted is
-    ours: a copy of a dead letter begins anew.
+    """What goes to the wire. The delivery count is the broker's note, and why a Core message could not be
+    converted is ours: a copy of a dead letter begins anew.
 
-    Raises ValueError for what AMQP cannot carry, and for a text outside of the body that is not good Unicode: the
-    broker takes such a message, but no filter of its queues can read it, so its dead letter would reach the feed only.
+    Raises ValueError for what AMQP cannot carry, and for a text outside of the body that is not good Unicode:
+    the broker takes such a message, but no filter of its queues can read it, so its dead letter would reach
+    the feed only.
     """
     for name, item in (*message.properties.items(), *message.annotations.items()):
         _check_text(name, f"the name {name!r:.80}")
@@ -21,7 +22,11 @@ def outgoing_bytes(message: Message) -> bytes:
     for name in _TEXTS:
         _check_text(getattr(message, name), name)
     if message.delivery_count or NOT_CONVERTIBLE in message.annotations:
-        kept = {name: item for name, item in message.annotations.items() if name not in (NOT_CONVERTIBLE, BROKER_ID)}
+        kept = {
+            name: item
+            for name, item in message.annotations.items()
+            if name not in (NOT_CONVERTIBLE, BROKER_ID)
+        }
         message = replace(message, delivery_count=0, annotations=kept)
     return encode(message)
 

@@ -1,4 +1,5 @@
-"""What the product asks of a message broker, and what it relies on. Adapters keep these promises; one suite proves it.
+"""What the product asks of a message broker, and what it relies on. Adapters keep these promises; one suite
+proves it.
 
 Bytes called *encoded* are a whole AMQP 1.0 message (header to footer) as it came from or goes to the wire.
 """
@@ -35,8 +36,9 @@ class BodyKind(Enum):
 class Message:
     """A message with every AMQP type kept. What the producer did not set is None or empty.
 
-    `body`: binary for DATA (sections joined), list for SEQUENCE, any for VALUE. `properties` are the application
-    properties, `annotations` the message annotations (broker's notes among them). `ttl_ms` 0 = does not expire.
+    `body`: binary for DATA (sections joined), list for SEQUENCE, any for VALUE. `properties` are the
+    application properties, `annotations` the message annotations (broker's notes among them). `ttl_ms` 0 =
+    does not expire.
     """
 
     body: Typed = NULL
@@ -75,7 +77,7 @@ class Outgoing:
     message: Message
 
 
-# -- consuming ----------------------------------------------------------------------------------------------------
+# -- consuming -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Delivery:
 
 
 class Settle(Enum):
-    """ACCEPT: handled, gone. FAIL: attempt + 1, back after the policy's delay or dead. REJECT: dead at once."""
+    """ACCEPT: handled, gone. FAIL: attempt + 1, back after the policy's delay or dead. REJECT: dead at
+    once."""
 
     ACCEPT = "accept"
     FAIL = "fail"
@@ -101,15 +104,16 @@ class ConsumerEvents(Protocol):
         """The link is up (again). Deliveries of before are forgotten: the broker gives them again."""
 
     def lost(self, reason: str, permanent: bool) -> None:
-        """The link or connection is gone, every outstanding delivery with it. The consumer reconnects by itself with
-        growing pauses, unless `permanent` (wrong account, unknown queue): then it still tries, every 10 s."""
+        """The link or connection is gone, every outstanding delivery with it. The consumer reconnects by
+        itself with growing pauses, unless `permanent` (wrong account, unknown queue): then it still tries,
+        every 10 s."""
 
     def delivered(self, delivery: Delivery) -> None:
         """A message arrived. It costs one credit until it is settled."""
 
     def settled(self, tag: int, problem: str | None) -> None:
-        """Answer to `settle_with_sends` only: None = broker confirmed the commit; else why nothing was committed and
-        nothing sent; the delivery is then still outstanding and must be settled otherwise."""
+        """Answer to `settle_with_sends` only: None = broker confirmed the commit; else why nothing was
+        committed and nothing sent; the delivery is then still outstanding and must be settled otherwise."""
 
 
 class Consumer(Protocol):
@@ -119,27 +123,29 @@ class Consumer(Protocol):
         """Opens the link in a thread of its own."""
 
     def grant(self, credit: int) -> None:
-        """Raises the number of outstanding deliveries to `credit` (a window, not an increment). A smaller one takes
-        nothing back: as many as were granted before may still come."""
+        """Raises the number of outstanding deliveries to `credit` (a window, not an increment). A smaller one
+        takes nothing back: as many as were granted before may still come."""
 
     def settle(self, settlements: Sequence[tuple[int, Settle]]) -> None:
         """Settles deliveries; tags of before a reconnect are ignored. Not confirmed: at-least-once."""
 
     def reconnect(self, reason: str) -> None:
-        """Ends the link and opens another one, as after a loss: for an owner who knows that the broker has dropped it
-        without a word. `events.lost` is told the reason."""
+        """Ends the link and opens another one, as after a loss: for an owner who knows that the broker has
+        dropped it without a word. `events.lost` is told the reason."""
 
     def settle_with_sends(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
         """One transaction: send all, accept the delivery, commit. `events.settled` says how it ended.
 
-        `may_share`: its transaction may be that of others too. Where that fails, each gets one of its own, with an
-        outcome of its own; then a delivery may have cost an attempt more than its own outcome says."""
+        `may_share`: its transaction may be that of others too. Where that fails, each gets one of its own,
+        with an outcome of its own; then a delivery may have cost an attempt more than its own outcome
+        says."""
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Flushes settlements, closes the link and gives unsettled deliveries back at once, no attempt spent."""
+        """Flushes settlements, closes the link and gives unsettled deliveries back at once, no attempt
+        spent."""
 
 
-# -- publishing, browsing, managing ---------------------------------------------------------------------------------
+# -- publishing, browsing, managing --------------------------------------------------------------------------
 
 
 class Publisher(Protocol):
@@ -165,28 +171,31 @@ class Browser(Protocol):
     """Looks at a queue from its head. Order is the queue's."""
 
     def browse(self, address: str, queue: str, *, limit: int) -> Iterator[Browsed]:
-        """At most `limit` messages, in steps; ends when nothing more came for a moment. Delayed messages are not
-        seen. Close the iterator to stop early."""
+        """At most `limit` messages, in steps; ends when nothing more came for a moment. Delayed messages are
+        not seen. Close the iterator to stop early."""
 
     def walk(self, address: str, queue: str) -> Iterator[list[bytes]]:
-        """All messages, encoded, in pieces of some hundred or some megabytes; none empty. What is sent meanwhile may be
-        among them. Take a piece every few seconds, or the broker gives the walk up."""
+        """All messages, encoded, in pieces of some hundred or some megabytes; none empty. What is sent
+        meanwhile may be among them. Take a piece every few seconds, or the broker gives the walk up."""
 
     def close(self) -> None: ...
 
 
 class Management(Protocol):
-    """The broker's management operations that this product uses. Synchronous; safe between threads (one at a time)."""
+    """The broker's management operations that this product uses. Synchronous; safe between threads (one at a
+    time)."""
 
     def call(self, resource: str, operation: str, *arguments: Any) -> Any:
-        """Carries `operation` of `resource` (`broker`, `queue.NAME`, `address.NAME`) out and returns its value.
-        Raises ManagementFailed with the broker's text, BrokerUnavailable, BrokerTimeout, AccessRefused."""
+        """Carries `operation` of `resource` (`broker`, `queue.NAME`, `address.NAME`) out and returns its
+        value. Raises ManagementFailed with the broker's text, BrokerUnavailable, BrokerTimeout,
+        AccessRefused."""
 
     def attribute(self, resource: str, name: str) -> Any:
-        """The value of one attribute. Raises as `call` does; ManagementFailed when there is no such resource."""
+        """The value of one attribute. Raises as `call` does; ManagementFailed when there is no such
+        resource."""
 
     def attributes(self, resource: str, *names: str) -> list[Any]:
-        """The values of these attributes, read one after the other for the time that one takes. Raises as `attribute`
-        does when one of them is not there."""
+        """The values of these attributes, read one after the other for the time that one takes. Raises as
+        `attribute` does when one of them is not there."""
 
     def close(self) -> None: ...

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 
 from broker.port import Management
 
-# Rows per answer. For each the broker sorts all its queues, so rather few than short ones; a row has about a kilobyte.
+# Rows per answer. For each the broker sorts all its queues, so rather few than short ones; a row has about a
+# kilobyte.
 PAGE = 1000
 
 
 def find(management: Management, operation: str, name: str) -> dict[str, str] | None:
-    """The broker's row of the queue (`listQueues`) or address (`listAddresses`) of exactly that name; all are text."""
+    """The broker's row of the queue (`listQueues`) or address (`listAddresses`) of exactly that name; all are
+    text."""
     options = json.dumps({"field": "name", "operation": "EQUALS", "value": name})
     rows = json.loads(management.call("broker", operation, options, 1, 10))["data"]
     return next((row for row in rows if row["name"] == name), None)

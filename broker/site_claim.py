@@ -1,12 +1,12 @@
 """Which site a broker belongs to: written on the broker itself, so that it survives a restart and a kill.
 
-The mark is one durable queue of a fixed name. Its filter carries the id of the site; no message ever reaches it.
-`createQueue` of a name that exists fails, so of two sites that claim at once exactly one wins. The filter that a queue
-was made with is in the broker's journal before the call returns.
+The mark is one durable queue of a fixed name. Its filter carries the id of the site; no message ever reaches
+it. `createQueue` of a name that exists fails, so of two sites that claim at once exactly one wins. The filter
+that a queue was made with is in the broker's journal before the call returns.
 
-A process that dies before `createQueue` has claimed nothing. One that dies after it owns the broker, and finds its own
-id the next time. Between the two calls of `replace_owner` the broker belongs to nobody: whoever starts next decides
-anew by its own rules, and the command that was killed is repeated.
+A process that dies before `createQueue` has claimed nothing. One that dies after it owns the broker, and
+finds its own id the next time. Between the two calls of `replace_owner` the broker belongs to nobody: whoever
+starts next decides anew by its own rules, and the command that was killed is repeated.
 """
 
 import json
@@ -37,7 +37,8 @@ def owner(management: Management) -> UUID | None:
 
 
 def owner_or_unreadable(management: Management) -> str:
-    """For the audit: the id, or what stands in its place; empty where there is no mark. Raises BrokerError."""
+    """For the audit: the id, or what stands in its place; empty where there is no mark. Raises
+    BrokerError."""
     row = find(management, "listQueues", MARK)
     return "" if row is None else str(_id_in(row) or row["filter"])
 

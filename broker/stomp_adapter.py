@@ -1,4 +1,5 @@
-"""The STOMP side of the port, by stomp.py: publishing in transactions, and the broker's management operations.
+"""The STOMP side of the port, by stomp.py: publishing in transactions, and the broker's management
+operations.
 
 Nothing is consumed over STOMP but replies of the broker itself: a NACK there loses the message.
 """
@@ -76,7 +77,8 @@ class _Session:
             try_loopback_connect=False,
             reconnect_attempts_max=1,
             heartbeats=HEARTBEATS,
-            # With it the broker takes text for bytes: a management request then fails and closes the connection.
+            # With it the broker takes text for bytes: a management request then fails and closes the
+            # connection.
             auto_content_length=False,
         )
         self.connection.set_listener("frames", self._listener)
@@ -91,7 +93,8 @@ class _Session:
             raise
 
     def wait(self, kind: str, timeout: float, name: str = "", value: str = "") -> Any:
-        """The next frame of the kind with that header. Raises what an ERROR frame or a lost connection mean."""
+        """The next frame of the kind with that header. Raises what an ERROR frame or a lost connection
+        mean."""
         deadline = time.monotonic() + timeout
         while True:
             try:
@@ -130,7 +133,8 @@ class _Session:
         try:
             frame(*arguments, **options)
         except (StompException, OSError) as error:
-            # The broker answers a frame that it refuses and closes: its answer says more than our broken pipe.
+            # The broker answers a frame that it refuses and closes: its answer says more than our broken
+            # pipe.
             with suppress(BrokerTimeout):
                 self.wait("nothing", 1.0)
             raise BrokerUnavailable(f"STOMP connection lost: {type(error).__name__}") from error
@@ -152,8 +156,8 @@ def error_of(text: str) -> BrokerError:
 class StompPublisher:
     """A `Publisher`: at most 1,000 messages a transaction, each wholly there or not at all.
 
-    Bodies are text (a JMS TextMessage) or binary (a BytesMessage); properties arrive as text. What needs types goes
-    over AMQP. `account.url` is `host:port`.
+    Bodies are text (a JMS TextMessage) or binary (a BytesMessage); properties arrive as text. What needs
+    types goes over AMQP. `account.url` is `host:port`.
     """
 
     def __init__(self, account: Account, timeout: float = 30.0) -> None:
@@ -186,9 +190,11 @@ class StompPublisher:
         self._session = _Session(self._account)
         return self._session
 
-    def _transaction(self, session: _Session, frames: Sequence[tuple[str, str | bytes, dict[str, str]]]) -> None:
-        """All or none. The commit waits for the receipt of the last message: the broker carries a COMMIT out that
-        follows a refused SEND in the same breath, and with it everything before the refused one."""
+    def _transaction(
+        self, session: _Session, frames: Sequence[tuple[str, str | bytes, dict[str, str]]]
+    ) -> None:
+        """All or none. The commit waits for the receipt of the last message: the broker carries a COMMIT out
+        that follows a refused SEND in the same breath, and with it everything before the refused one."""
         transaction, receipt = str(uuid4()), str(uuid4())
         session.begin(transaction)
         for number, (destination, body, headers) in enumerate(frames, start=1):
@@ -200,7 +206,8 @@ class StompPublisher:
 
 
 class StompManagement:
-    """A `Management`. `reply_queue`: one fixed name per process (`MA.reply.<name>`), since such a queue stays behind.
+    """A `Management`. `reply_queue`: one fixed name per process (`MA.reply.<name>`), since such a queue stays
+    behind.
 
     After a failure the next call connects anew. An operation that timed out may have been carried out.
     """

@@ -1,8 +1,8 @@
 """Topology wanted against found, and the steps in between.
 
-Everything is a `Step`: an address, a queue, or an address's policy. Steps are idempotent; `apply` reads each one back,
-because the broker's answers do not tell what it did (createQueue of an existing queue echoes the filter it was asked
-for and changes nothing).
+Everything is a `Step`: an address, a queue, or an address's policy. Steps are idempotent; `apply` reads each
+one back, because the broker's answers do not tell what it did (createQueue of an existing queue echoes the
+filter it was asked for and changes nothing).
 """
 
 import json
@@ -60,7 +60,7 @@ class Difference:
         return f"{self.what}: wanted {self.wanted}, found {self.found or 'nothing'}"
 
 
-# -- wanted against found -------------------------------------------------------------------------------------------
+# -- wanted against found ------------------------------------------------------------------------------------
 
 
 def differences(management: Management, steps: Iterable[Step]) -> list[Difference]:
@@ -71,8 +71,8 @@ def differences(management: Management, steps: Iterable[Step]) -> list[Differenc
 def apply(management: Management, steps: Sequence[Step]) -> list[Difference]:
     """Makes the broker as the steps want it, one after the other, and returns what it changed.
 
-    Raises ManagementFailed with the difference that stayed, BrokerUnavailable, AccessRefused. Running it again is
-    harmless; what came before the failed step is done.
+    Raises ManagementFailed with the difference that stayed, BrokerUnavailable, AccessRefused. Running it
+    again is harmless; what came before the failed step is done.
     """
     changed: list[Difference] = []
     for step in steps:
@@ -132,12 +132,12 @@ def _policy_differences(management: Management, step: Policy) -> list[Difference
 
 
 def found_policy(management: Management, address: str) -> dict[str, Any]:
-    """The settings in effect at an address, by the names of the broker's JSON: its own, and where it has none those of
-    the wildcards. One that was never set anywhere may be missing."""
+    """The settings in effect at an address, by the names of the broker's JSON: its own, and where it has none
+    those of the wildcards. One that was never set anywhere may be missing."""
     return dict(json.loads(management.call("broker", "getAddressSettingsAsJSON", address)))
 
 
-# -- writing --------------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------------------
 
 
 def _write(management: Management, step: Step) -> None:
@@ -160,7 +160,9 @@ def _create_address(management: Management, step: Address) -> None:
 def _write_queue(management: Management, step: Queue) -> None:
     found = find(management, "listQueues", step.name)
     if found is None:
-        wanted = _queue_json(step.name, step.address, step.filter, step.exclusive) | {"auto-create-address": False}
+        wanted = _queue_json(step.name, step.address, step.filter, step.exclusive) | {
+            "auto-create-address": False
+        }
         management.call("broker", "createQueue", json.dumps(wanted), True)
     elif found["address"] == step.address:
         update_queue(management, step.name, step.address, step.filter, step.exclusive)
@@ -169,8 +171,9 @@ def _write_queue(management: Management, step: Queue) -> None:
 
 
 def update_queue(management: Management, name: str, address: str, selector: str, exclusive: bool) -> None:
-    """Always with everything: the broker clears the filter of a queue whose update does not name one, and takes a
-    JSON null for the filter "null", which nothing matches. A filter changed here is forgotten at its next restart."""
+    """Always with everything: the broker clears the filter of a queue whose update does not name one, and
+    takes a JSON null for the filter "null", which nothing matches. A filter changed here is forgotten at its
+    next restart."""
     management.call("broker", "updateQueue", json.dumps(_queue_json(name, address, selector, exclusive)))
 
 
@@ -185,26 +188,29 @@ def _queue_json(name: str, address: str, selector: str, exclusive: bool) -> dict
     } | filtered
 
 
-# -- removing -------------------------------------------------------------------------------------------------------
+# -- removing ------------------------------------------------------------------------------------------------
 
 
 def remove_setting(management: Management, key: str, *, subscription: bool = True) -> None:
-    """Removes the subscription queue, then the dead-letter queue, in the reverse order of their making, and what held
-    messages back. `subscription` False: the queue of that name is somebody else's and stays.
+    """Removes the subscription queue, then the dead-letter queue, in the reverse order of their making, and
+    what held messages back. `subscription` False: the queue of that name is somebody else's and stays.
 
-    Raises ManagementFailed while one of them holds messages or feeds a consumer, and while the feed holds letters: one
-    of this setting, seen after its queue is gone, would be taken for a letter that no queue took. Address and policy
-    stay: they belong to the destination, which other settings and publishers use.
+    Raises ManagementFailed while one of them holds messages or feeds a consumer, and while the feed holds
+    letters: one of this setting, seen after its queue is gone, would be taken for a letter that no queue
+    took. Address and policy stay: they belong to the destination, which other settings and publishers use.
     """
     feed = find(management, "listQueues", dead_letter_queue(FEED))
     if feed is not None and feed["messageCount"] != "0":
-        raise ManagementFailed(f"queue {feed['name']} still holds {feed['messageCount']} letters to be indexed")
+        raise ManagementFailed(
+            f"queue {feed['name']} still holds {feed['messageCount']} letters to be indexed"
+        )
     ours = [*([key] if subscription else []), dead_letter_queue(key), hold_queue(key)]
     for queue in ours:
         found = find(management, "listQueues", queue)
         if found is not None and (found["messageCount"] != "0" or found["consumerCount"] != "0"):
             raise ManagementFailed(
-                f"queue {queue} holds {found['messageCount']} messages and feeds {found['consumerCount']} consumers"
+                f"queue {queue} holds {found['messageCount']} messages and feeds {found['consumerCount']} "
+                f"consumers"
             )
     for queue in ours:
         _destroy(management, queue)

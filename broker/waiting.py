@@ -1,8 +1,9 @@
-"""Messages of a subscription before they are handled: what the broker tells of them, and what can be done to one.
+"""Messages of a subscription before they are handled: what the broker tells of them, and what can be done to
+one.
 
 Nothing here asks for more than a bounded answer, and nothing moves by count: `moveMessages` with a count and
-`changeMessagePriority` take delayed messages out of the queue and forget those that they do not move, until the broker
-is restarted (docs/broker.md).
+`changeMessagePriority` take delayed messages out of the queue and forget those that they do not move, until
+the broker is restarted (docs/broker.md).
 """
 
 import json
@@ -12,13 +13,15 @@ from typing import Any
 
 from broker.port import Management
 
-# Of these the broker tells all at once or nothing, half a kilobyte and more for each: above it they are only counted.
+# Of these the broker tells all at once or nothing, half a kilobyte and more for each: above it they are only
+# counted.
 LISTED = 1000
 # Of what waits the broker tells the first so many (its management-browse-page-size).
 FIRST = 200
 CONSUMERS = 1000
 
-# A message as the broker writes it: its own names, and the properties among them, texts cut at 256 characters.
+# A message as the broker writes it: its own names, and the properties among them, texts cut at 256
+# characters.
 Row = Mapping[str, Any]
 
 
@@ -36,8 +39,8 @@ def first_waiting(management: Management, queue: str) -> list[Row]:
 
 
 def delayed(management: Management, queue: str) -> list[Row] | None:
-    """All that wait for their redelivery, in no order; None: they are more than LISTED. When they are due, and how
-    often they failed, the broker does not tell."""
+    """All that wait for their redelivery, in no order; None: they are more than LISTED. When they are due,
+    and how often they failed, the broker does not tell."""
     if int(management.attribute(f"queue.{queue}", "ScheduledCount")) > LISTED:
         return None
     return _rows(management.call(f"queue.{queue}", "listScheduledMessagesAsJSON"))
@@ -69,7 +72,7 @@ def _rows(text: str | None) -> list[Row]:
     return rows
 
 
-# -- one message, by the broker's id of it in this queue ---------------------------------------------------------------
+# -- one message, by the broker's id of it in this queue -----------------------------------------------------
 # An id names one message in one queue and never comes again, so doing it twice does nothing the second time.
 
 
@@ -84,11 +87,12 @@ def deliver_all_now(management: Management, queue: str) -> None:
 
 
 def let_die(management: Management, queue: str, number: int) -> bool:
-    """Sends a message to the dead-letter address as if its attempts were over; not one that is in delivery."""
+    """Sends a message to the dead-letter address as if its attempts were over; not one that is in
+    delivery."""
     return bool(management.call(f"queue.{queue}", "sendMessageToDeadLetterAddress", number))
 
 
 def move(management: Management, queue: str, number: int, target: str) -> bool:
-    """Moves a message, delayed or not, to another queue, where it waits without a delay and with all attempts before
-    it; not one that is in delivery. Raises ManagementFailed when there is no such target."""
+    """Moves a message, delayed or not, to another queue, where it waits without a delay and with all attempts
+    before it; not one that is in delivery. Raises ManagementFailed when there is no such target."""
     return bool(management.call(f"queue.{queue}", "moveMessage", number, target))

@@ -1,8 +1,8 @@
 """Answers to deliveries of the mode CLIENT: the two actions, and the id by which anybody may name a delivery.
 
-An id is `SERVER.ACTIVATION.EPOCH.NONCE.MAC`, at most LONGEST_ID characters, all of them fit for a URL. The last part is
-made with the secret of the run, which the MA and the KMA know: the MA tells a true id whose delivery it has not heard
-of yet from an invented one.
+An id is `SERVER.ACTIVATION.EPOCH.NONCE.MAC`, at most LONGEST_ID characters, all of them fit for a URL. The
+last part is made with the secret of the run, which the MA and the KMA know: the MA tells a true id whose
+delivery it has not heard of yet from an invented one.
 """
 
 import base64
@@ -26,7 +26,8 @@ class Action(Enum):
 
 
 class EndState(Enum):
-    """How a delivery that waited for an answer ended. `lost`: it went with its connection or its container."""
+    """How a delivery that waited for an answer ended. `lost`: it went with its connection or its
+    container."""
 
     COMMITTED = "committed"
     ROLLED_BACK = "rolled_back"
@@ -64,7 +65,8 @@ class IdParts:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReply:
-    """The body of what the MA answers to `POST /api/v1/acknowledgements/`: `state` is `pending` (202) or final."""
+    """The body of what the MA answers to `POST /api/v1/acknowledgements/`: `state` is `pending` (202) or
+    final."""
 
     state: str
     reason: str = ""
@@ -87,7 +89,9 @@ def read_id(text: str) -> IdParts:
     try:
         server, activation, epoch, nonce, mac = parts
         found = IdParts(_bytes(server).decode(), UUID(hex=activation), _number(epoch), _bytes(nonce))
-        whole = activation == found.activation.hex and len(found.nonce) == NONCE_BYTES and len(_bytes(mac)) == 32
+        whole = (
+            activation == found.activation.hex and len(found.nonce) == NONCE_BYTES and len(_bytes(mac)) == 32
+        )
     except ValueError:
         whole = False
     if not whole:

@@ -1,4 +1,5 @@
-"""What a run says while the message that failed blocks its ordered subscription: the KMA tells it, the MA reads it."""
+"""What a run says while the message that failed blocks its ordered subscription: the KMA tells it, the MA
+reads it."""
 
 import hashlib
 import re
@@ -34,7 +35,8 @@ class Blocked:
 
 
 def digest_of(key: str) -> str:
-    """Hexadecimal SHA-256 of a message key: names it in a wish that outlives the message, without its text."""
+    """Hexadecimal SHA-256 of a message key: names it in a wish that outlives the message, without its
+    text."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 

@@ -17,7 +17,8 @@ MARK_LENGTH = 16  # characters
 class Counts:
     """`same` failures in a row of the type `same_type`, `any` failures in a row of any type.
 
-    `marks`: the messages that counted in this row, oldest first, by `mark`; only where each message counts once.
+    `marks`: the messages that counted in this row, oldest first, by `mark`; only where each message counts
+    once.
     """
 
     same_type: str = ""
@@ -27,7 +28,8 @@ class Counts:
 
 
 class TripReason(Enum):
-    """TRIAL: the first message after a person enabled the setting failed, and the setting asks to try one first."""
+    """TRIAL: the first message after a person enabled the setting failed, and the setting asks to try one
+    first."""
 
     SAME_TYPE = "same_type"
     ANY_TYPE = "any_type"
@@ -41,12 +43,14 @@ def same_limit(m: int) -> int:
 
 def mark(message_key: str) -> str:
     """What the counts keep of a message key, which may have 255 characters: MARK_LENGTH."""
-    return hashlib.blake2b(message_key.encode("utf-8", "surrogatepass"), digest_size=MARK_LENGTH // 2).hexdigest()
+    return hashlib.blake2b(
+        message_key.encode("utf-8", "surrogatepass"), digest_size=MARK_LENGTH // 2
+    ).hexdigest()
 
 
 def may_repeat(*, weak: bool, attempt: int) -> bool:
-    """Whether a failure may be of a message that failed before. Equal messages share a weak key: the first attempt of
-    one is never a repetition of another."""
+    """Whether a failure may be of a message that failed before. Equal messages share a weak key: the first
+    attempt of one is never a repetition of another."""
     return not (weak and attempt <= 1)
 
 
@@ -55,9 +59,9 @@ def count(
 ) -> Counts:
     """The counts after one more handling ended; `exception_type` is the protocol's, e.g. `exit:1`.
 
-    `message_key` is given where each message counts once: a failure of a message that counted already in the present
-    row of consecutive failures changes nothing, whatever its type. A success ends the row, after it the message counts
-    anew. `repeats`: see `may_repeat`.
+    `message_key` is given where each message counts once: a failure of a message that counted already in the
+    present row of consecutive failures changes nothing, whatever its type. A success ends the row, after it
+    the message counts anew. `repeats`: see `may_repeat`.
     """
     effect = RULES[outcome].breaker
     if effect is Breaker.RESET:
@@ -75,8 +79,8 @@ def count(
 
 
 def trips(counts: Counts, m: int, *, trial: bool = False) -> TripReason | None:
-    """Why the breaker with the limit `m` trips after a failure that counted, or None. `trial`: nothing was handled well
-    since a person enabled the setting, and it asks to try one message first."""
+    """Why the breaker with the limit `m` trips after a failure that counted, or None. `trial`: nothing was
+    handled well since a person enabled the setting, and it asks to try one message first."""
     if counts.any == 0:
         return None
     if trial:

@@ -1,7 +1,7 @@
 """Bodies that a Core client compressed (`compressLargeMessage`): two properties say so. Pure.
 
-The broker hands an AMQP consumer only the head of such a bytes message, as many bytes as the compressed body has. Where
-that is longer than the body, as of bytes that are compressed already, zeros follow it.
+The broker hands an AMQP consumer only the head of such a bytes message, as many bytes as the compressed body
+has. Where that is longer than the body, as of bytes that are compressed already, zeros follow it.
 """
 
 import zlib
@@ -45,7 +45,8 @@ def is_cut(body: object, properties: Mapping[str, Typed]) -> bool:
 
 
 def inflated(body: bytes, properties: Mapping[str, Typed]) -> bytes | None:
-    """The body as its sender wrote it: exactly as long as he said. None: it was not compressed, or says otherwise."""
+    """The body as its sender wrote it: exactly as long as he said. None: it was not compressed, or says
+    otherwise."""
     declared = declared_size(*_said(properties))
     if declared is None or declared > MOST_BYTES:
         return None

@@ -1,5 +1,5 @@
-"""How a setting names the key by which repeats of its messages are known: "" (no guard), "key" (the message key),
-"property:NAME", or "pointer:/json/pointer" into a JSON body (RFC 6901)."""
+"""How a setting names the key by which repeats of its messages are known: "" (no guard), "key" (the message
+key), "property:NAME", or "pointer:/json/pointer" into a JSON body (RFC 6901)."""
 
 import re
 from typing import Any

@@ -11,4 +11,5 @@ class ContractError(ValueError):
 
 
 class UnsupportedVersion(ContractError):
-    """The other side speaks a version that is too new or too old. Operator: upgrade the older of MA and KMA."""
+    """The other side speaks a version that is too new or too old. Operator: upgrade the older of MA and
+    KMA."""

@@ -20,7 +20,8 @@ _VARIABLE = (
 
 
 def is_library(file: str) -> bool:
-    """Whether a frame of `file` is not the user's own code: an installed package, Python's library, the container."""
+    """Whether a frame of `file` is not the user's own code: an installed package, Python's library, the
+    container."""
     return bool(_LIBRARY.search(file)) and not _SAMPLES.search(file)
 
 
@@ -46,7 +47,8 @@ def normalised(message: str, limit: int = 200) -> str:
 
 
 def fingerprint(exception_type: str, message: str, traceback: str) -> str:
-    """`v1:` and 16 hex digits. A failure without a frame (a child that died) is grouped by its normalised text."""
+    """`v1:` and 16 hex digits. A failure without a frame (a child that died) is grouped by its normalised
+    text."""
     place = user_frame(traceback) or normalised(message)
     digest = hashlib.sha256(f"{exception_type}\n{place}".encode("utf-8", "replace"))
     return f"v{VERSION}:{digest.hexdigest()[:16]}"

@@ -16,7 +16,8 @@ LONGEST_ID = 200
 
 @dataclass(frozen=True, slots=True)
 class MessageKey:
-    """`text` is at most 255 characters. A `weak` key has no producer's id behind it: equal messages share it."""
+    """`text` is at most 255 characters. A `weak` key has no producer's id behind it: equal messages share
+    it."""
 
     text: str
     weak: bool
@@ -25,8 +26,9 @@ class MessageKey:
 def message_key(message_id: Typed | None, body: bytes, properties: Mapping[str, Typed]) -> MessageKey:
     """The key of a message from its producer's id, else from its body section and application properties.
 
-    `body` is the canonical form of the body section (`broker.port.Message.body_section`). `ma_letter` on our own
-    copies wins over both. An id is prefixed with its type unless it is text, so that ulong 7 and "7" stay two.
+    `body` is the canonical form of the body section (`broker.port.Message.body_section`). `ma_letter` on our
+    own copies wins over both. An id is prefixed with its type unless it is text, so that ulong 7 and "7" stay
+    two.
     """
     letter = properties.get(LETTER)
     if letter is not None and isinstance(letter.value, str) and letter.value:

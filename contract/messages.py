@@ -1,10 +1,13 @@
-"""What a KMA and the MA say to each other, version 3. JSON by `contract.wire`; instants in UTC, durations in seconds.
+"""What a KMA and the MA say to each other, version 3. JSON by `contract.wire`; instants in UTC, durations in
+seconds.
 
-A *fact* (Protocol, Recovered, LetterOutcome, Closing, AcknowledgementOpened, AcknowledgementEnded) is stored whatever
-its epoch. A *claim to the present* (RunReport, Interruption) of an old epoch has no effect. Both are answered 2xx.
+A *fact* (Protocol, Recovered, LetterOutcome, Closing, AcknowledgementOpened, AcknowledgementEnded) is stored
+whatever its epoch. A *claim to the present* (RunReport, Interruption) of an old epoch has no effect. Both are
+answered 2xx.
 
-Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; version 3 the mode CLIENT with its records and
-answers. New fields have defaults. An MA understands its own version and the one before: the MA is upgraded first.
+Version 2 added `sent_at`, `memory_peak_bytes` and what a receipt lists; version 3 the mode CLIENT with its
+records and answers. New fields have defaults. An MA understands its own version and the one before: the MA is
+upgraded first.
 """
 
 from collections.abc import Mapping
@@ -44,7 +47,9 @@ MAX_EVIDENCE = 100
 def check_version(version: int) -> None:
     """Raises UnsupportedVersion for what this side does not understand."""
     if not OLDEST_VERSION <= version <= VERSION:
-        raise UnsupportedVersion("version", f"this MA speaks versions {OLDEST_VERSION} to {VERSION}, not {version}")
+        raise UnsupportedVersion(
+            "version", f"this MA speaks versions {OLDEST_VERSION} to {VERSION}, not {version}"
+        )
 
 
 class Mode(Enum):
@@ -63,13 +68,13 @@ class AgentKind(Enum):
     STANDALONE = "standalone"
 
 
-# -- desired state: MA -> KMA -------------------------------------------------------------------------------------
+# -- desired state: MA -> KMA --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """A person wants the message that blocks an ordered subscription among the dead letters: the one with this digest
-    (contract.blocked) that waits after this attempt. `number` grows with each such wish."""
+    """A person wants the message that blocks an ordered subscription among the dead letters: the one with
+    this digest (contract.blocked) that waits after this attempt. `number` grows with each such wish."""
 
     number: int
     digest: str
@@ -80,22 +85,26 @@ class GiveUp:
 class DesiredRun:
     """One run that the MA wants on this server. What is not listed is to be stopped.
 
-    `destination` and `queue` are empty for a standalone agent. `limit_messages`: the run ends by itself after so many
-    (0 = no limit). `try_one_first`: one message at a time until the first success, and a counted failure before it
-    trips. `restart_seconds`: a standalone agent that raised is started again after so long (0 = its run has failed).
-    `lease_seconds`: a standalone agent stops when the MA has not answered for so long (0 = it goes on).
+    `destination` and `queue` are empty for a standalone agent. `limit_messages`: the run ends by itself after
+    so many (0 = no limit). `try_one_first`: one message at a time until the first success, and a counted
+    failure before it trips. `restart_seconds`: a standalone agent that raised is started again after so long
+    (0 = its run has failed). `lease_seconds`: a standalone agent stops when the MA has not answered for so
+    long (0 = it goes on).
 
-    CLIENT: `acknowledgement_timeout_seconds` begins when a handling returned unanswered (0 = none); a message overrides
-    it by its integer property `acknowledgement_property`, in seconds. `acknowledgement_secret`: hexadecimal, of this
-    run, for its acknowledgement ids. The two destinations get a small event for each commit or rollback ("" = none).
+    CLIENT: `acknowledgement_timeout_seconds` begins when a handling returned unanswered (0 = none); a message
+    overrides it by its integer property `acknowledgement_property`, in seconds. `acknowledgement_secret`:
+    hexadecimal, of this run, for its acknowledgement ids. The two destinations get a small event for each
+    commit or rollback ("" = none).
 
-    `ordered`: one message at a time over all servers, the failed one first: it is tried again `blocked_seconds` after
-    its failure (0 at once, -1 when `retries_asked` changes; that always tries at once). `give_up`: the latest wish of
-    that kind; only one that is new to the run counts.
+    `ordered`: one message at a time over all servers, the failed one first: it is tried again
+    `blocked_seconds` after its failure (0 at once, -1 when `retries_asked` changes; that always tries at
+    once). `give_up`: the latest wish of that kind; only one that is new to the run counts.
 
-    DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited `dups_ok_seconds`.
+    DUPS_OK: acceptances wait until there are `dups_ok_messages` of them or the first waited
+    `dups_ok_seconds`.
 
-    `after_last`: what becomes of a message without an attempt left; EXCEPTION: a copy goes to `exception_destination`.
+    `after_last`: what becomes of a message without an attempt left; EXCEPTION: a copy goes to
+    `exception_destination`.
 
     `duplicate_key`: how repeats are known (contract.duplicates), within `duplicate_window_seconds`.
     """
@@ -161,9 +170,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatReply:
-    """`desired` is None when the KMA already has `desired_version`. `answers`: every one for this server that is
-    pending, again and again until its AcknowledgementEnded is stored. `spool_stored_up_to` where that is less than the
-    KMA was told: what is above has to come again."""
+    """`desired` is None when the KMA already has `desired_version`. `answers`: every one for this server that
+    is pending, again and again until its AcknowledgementEnded is stored. `spool_stored_up_to` where that is
+    less than the KMA was told: what is above has to come again."""
 
     now: datetime
     desired_version: str
@@ -173,12 +182,13 @@ class HeartbeatReply:
     spool_stored_up_to: int | None = None
 
 
-# -- heartbeat: KMA -> MA -----------------------------------------------------------------------------------------
+# -- heartbeat: KMA -> MA ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Totals since this run (activation and epoch) started on this server. `repeats` were accepted unhandled."""
+    """Totals since this run (activation and epoch) started on this server. `repeats` were accepted
+    unhandled."""
 
     activation: UUID
     epoch: int
@@ -207,8 +217,8 @@ class OfferedAgent:
 
 @dataclass(frozen=True, slots=True)
 class SpoolReport:
-    """What waits in the spool. `full`: the KMA takes no more messages until the MA has taken records. `after` as in a
-    `RecordBatch`, of the spool `id`."""
+    """What waits in the spool. `full`: the KMA takes no more messages until the MA has taken records. `after`
+    as in a `RecordBatch`, of the spool `id`."""
 
     rows: int = 0
     bytes: int = 0
@@ -235,12 +245,13 @@ class Heartbeat:
     version: int = VERSION
 
 
-# -- records: KMA -> spool -> MA ----------------------------------------------------------------------------------
+# -- records: KMA -> spool -> MA -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of a spool: `number` grows by one within the spool, `id` is the record's own. `content` by `kind`."""
+    """One row of a spool: `number` grows by one within the spool, `id` is the record's own. `content` by
+    `kind`."""
 
     number: int
     id: UUID
@@ -250,11 +261,13 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order. `sent_at` by the KMA's clock.
+    """`POST /api/v1/protocols/`: at most MAX_RECORDS records of one spool, in order. `sent_at` by the KMA's
+    clock.
 
-    `after`: the highest number that the MA has stored, as the KMA was told, where it can send some of that again. An MA
-    that has less than this stores nothing of the batch and says what it has: the KMA goes on behind that. `first`: the
-    first number of this spool; not 1 where it was put back from a copy and goes on under a new id.
+    `after`: the highest number that the MA has stored, as the KMA was told, where it can send some of that
+    again. An MA that has less than this stores nothing of the batch and says what it has: the KMA goes on
+    behind that. `first`: the first number of this spool; not 1 where it was put back from a copy and goes on
+    under a new id.
     """
 
     server: str
@@ -274,11 +287,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class RecordReceipt:
-    """The answer after the commit. The KMA deletes every row up to `stored_up_to`; a refused one never blocks.
+    """The answer after the commit. The KMA deletes every row up to `stored_up_to`; a refused one never
+    blocks.
 
-    `new`, `known` and the refusals add up to the batch. `known_numbers` are the known ones; `conflicts` those of them
-    whose id or number had come with other content, which is kept beside it. `superseded` are new ones without effect:
-    claims to the present by an old epoch.
+    `new`, `known` and the refusals add up to the batch. `known_numbers` are the known ones; `conflicts` those
+    of them whose id or number had come with other content, which is kept beside it. `superseded` are new ones
+    without effect: claims to the present by an old epoch.
     """
 
     stored_up_to: int

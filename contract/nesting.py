@@ -1,4 +1,5 @@
-"""How deep JSON values nest. Nothing here recurses: what it guards against are values that a recursion cannot read."""
+"""How deep JSON values nest. Nothing here recurses: what it guards against are values that a recursion cannot
+read."""
 
 from typing import Any
 

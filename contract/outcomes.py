@@ -51,8 +51,9 @@ class AfterLast(Enum):
 
 
 class Disposition(Enum):
-    """What became of a message that has no attempt left. EXCEPTION and DISCARDED: the broker was asked to, after the
-    protocol was stored; where it refused, a record of the number REFUSED follows (contract.records)."""
+    """What became of a message that has no attempt left. EXCEPTION and DISCARDED: the broker was asked to,
+    after the protocol was stored; where it refused, a record of the number REFUSED follows
+    (contract.records)."""
 
     DEAD = "dlq"
     EXCEPTION = "exception"
@@ -95,14 +96,17 @@ RULES: dict[Outcome, Rule] = {
     Outcome.UNANSWERED: Rule(Attempt.ONE, Breaker.COUNT, Settlement.FAIL, protocol=True),
     Outcome.RAISED_AFTER_COMMIT: Rule(Attempt.NONE, Breaker.COUNT, Settlement.ACCEPT, protocol=True),
     Outcome.GIVEN_BACK: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False),
-    Outcome.CONNECTION_LOST: Rule(Attempt.BROKER_DECIDES, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False),
+    Outcome.CONNECTION_LOST: Rule(
+        Attempt.BROKER_DECIDES, Breaker.IGNORE, Settlement.UNSETTLED, protocol=False
+    ),
     Outcome.KMA_DIED: Rule(Attempt.BY_JOURNAL, Breaker.IGNORE, Settlement.UNSETTLED, protocol=True),
     Outcome.NOTED: Rule(Attempt.NONE, Breaker.IGNORE, Settlement.UNSETTLED, protocol=True),
 }
 
 
 def attempt_number(delivery_count: int, known: int) -> int:
-    """The number of the attempt that begins now, from 1: the broker's count or the known one, whichever is larger.
+    """The number of the attempt that begins now, from 1: the broker's count or the known one, whichever is
+    larger.
 
     `delivery_count` and `known` both count attempts that were made before.
     """
@@ -115,5 +119,6 @@ def is_last(attempt: int, max_attempts: int) -> bool:
 
 
 def is_exhausted(attempt: int, max_attempts: int) -> bool:
-    """Whether the message has no attempt left before this one begins: the KMA rejects it without handling it."""
+    """Whether the message has no attempt left before this one begins: the KMA rejects it without handling
+    it."""
     return 0 < max_attempts < attempt

@@ -2,8 +2,8 @@
 
 # Ours, application properties.
 LETTER = "ma_letter"  # message key of the case that an edited copy belongs to
-# … and which letter it goes instead of: its dead-letter queue, and an id that is above the one before the death of the
-# letter and below every one that the copy will have.
+# … and which letter it goes instead of: its dead-letter queue, and an id that is above the one before the
+# death of the letter and below every one that the copy will have.
 LETTER_QUEUE = "ma_letter_queue"
 LETTER_ID = "ma_letter_id"
 # On the copy that goes to an exception destination: where the message was, which it was, and why it is there.
@@ -28,8 +28,8 @@ ANNOTATED_ORIG_ADDRESS = "x-opt-ORIG-ADDRESS"
 ANNOTATED_ORIG_QUEUE = "x-opt-ORIG-QUEUE"
 ANNOTATED_ORIG_MESSAGE_ID = "x-opt-ORIG-MESSAGE-ID"
 JMS_KIND = "x-opt-jms-msg-type"
-# Ours, annotations of a Core message that the broker cannot turn into AMQP and that was read as it is: why, and which
-# one of the broker's messages it was.
+# Ours, annotations of a Core message that the broker cannot turn into AMQP and that was read as it is: why,
+# and which one of the broker's messages it was.
 NOT_CONVERTIBLE = "x-opt-ma-not-convertible"
 BROKER_ID = "x-opt-ma-broker-id"
 BYTES_IN_STREAM, MALFORMED_BODY = "bytes_in_stream", "malformed_body"
@@ -42,9 +42,11 @@ BIN = "bin"
 RESERVED_KEYS = frozenset({FEED, UNKNOWN, BIN})
 
 # STOMP turns its own SEND headers into application properties; they are no part of a message's identity.
-STOMP_HEADERS = frozenset({"destination", "destination-type", "transaction", "receipt", "content-length", "persistent"})
-# The broker's word of how often it delivered, written among the properties (null in a STOMP consumer's copy): shown as
-# the attempt, never as what a producer set.
+STOMP_HEADERS = frozenset(
+    {"destination", "destination-type", "transaction", "receipt", "content-length", "persistent"}
+)
+# The broker's word of how often it delivered, written among the properties (null in a STOMP consumer's copy):
+# shown as the attempt, never as what a producer set.
 BROKERS_OWN = frozenset({"JMSXDeliveryCount"})
 BROKER_PREFIXES = ("_AMQ_", "JMSX")
 

@@ -11,7 +11,8 @@ from contract.acknowledging import EndState
 
 
 class RunState(Enum):
-    """A run as its KMA sees it. `interrupted`: its breaker tripped; it is not taken up again under this epoch."""
+    """A run as its KMA sees it. `interrupted`: its breaker tripped; it is not taken up again under this
+    epoch."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -48,9 +49,9 @@ class RecordRun:
 
 @dataclass(frozen=True, slots=True)
 class MessageIdentity:
-    """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter `letter_id`
-    (the broker's id there) it was. Empty for what is not known or for a standalone agent. `durable` False: the producer
-    sent it non-persistent, and it is gone when the broker restarts."""
+    """The message a record speaks of. `given_back`: it came from a dead-letter queue, whose letter
+    `letter_id` (the broker's id there) it was. Empty for what is not known or for a standalone agent.
+    `durable` False: the producer sent it non-persistent, and it is gone when the broker restarts."""
 
     key: str = ""
     weak: bool = False
@@ -69,9 +70,10 @@ class MessageIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the specification.
-    `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody could measure it.
-    `disposition`: of a message without an attempt left, by contract.outcomes.Disposition; else empty."""
+    """One exception. `temporary` and `counted` by the outcome table; `successes_before` as in the
+    specification. `memory_peak_bytes`: the most that its process held in memory until then, 0 where nobody
+    could measure it. `disposition`: of a message without an attempt left, by contract.outcomes.Disposition;
+    else empty."""
 
     run: RecordRun
     message: MessageIdentity
@@ -104,7 +106,8 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class LetterOutcome:
-    """A message that was given back from a dead-letter queue was handled (`handled`) or failed again (`failed`)."""
+    """A message that was given back from a dead-letter queue was handled (`handled`) or failed again
+    (`failed`)."""
 
     run: RecordRun
     message: MessageIdentity
@@ -114,8 +117,8 @@ class LetterOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The last record of a run in its spool: `records` were spooled for it before this one. `counts`: with which the
-    breaker of the run ended (None: not told), for the next activation of a DELAYED setting."""
+    """The last record of a run in its spool: `records` were spooled for it before this one. `counts`: with
+    which the breaker of the run ended (None: not told), for the next activation of a DELAYED setting."""
 
     run: RecordRun
     state: RunState
@@ -131,10 +134,11 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """The KMA gave the run up: its breaker, with the limit `m`, tripped for `reason` (contract.breaker.TripReason).
+    """The KMA gave the run up: its breaker, with the limit `m`, tripped for `reason`
+    (contract.breaker.TripReason).
 
-    `evidence`: ids of the protocols that counted, oldest first, at most MAX_EVIDENCE. It is spooled with the last of
-    them; handlers at hand may still add protocols before the closing record.
+    `evidence`: ids of the protocols that counted, oldest first, at most MAX_EVIDENCE. It is spooled with the
+    last of them; handlers at hand may still add protocols before the closing record.
     """
 
     run: RecordRun
@@ -147,8 +151,9 @@ class Interruption:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgementOpened:
-    """A handling returned without an answer: its delivery stays open and waits for one, until `due_at` (None: without
-    end) which is `timeout_seconds` (0 = none) after `occurred_at`. `jms_message_id`: the producer's, as text."""
+    """A handling returned without an answer: its delivery stays open and waits for one, until `due_at` (None:
+    without end) which is `timeout_seconds` (0 = none) after `occurred_at`. `jms_message_id`: the producer's,
+    as text."""
 
     run: RecordRun
     acknowledgement: str
@@ -161,8 +166,8 @@ class AcknowledgementOpened:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgementEnded:
-    """A delivery waits for no answer any more. It comes without an AcknowledgementOpened where the MA passed an answer
-    on that this server can do nothing with."""
+    """A delivery waits for no answer any more. It comes without an AcknowledgementOpened where the MA passed
+    an answer on that this server can do nothing with."""
 
     run: RecordRun
     acknowledgement: str
@@ -171,7 +176,15 @@ class AcknowledgementEnded:
     occurred_at: datetime
 
 
-Content = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
+Content = (
+    Protocol
+    | Recovered
+    | LetterOutcome
+    | Closing
+    | Interruption
+    | AcknowledgementOpened
+    | AcknowledgementEnded
+)
 
 KINDS: dict[str, type[Content]] = {
     "protocol": Protocol,
@@ -189,5 +202,6 @@ REFUSED = 3
 
 
 def derived_id(record: UUID, number: int) -> UUID:
-    """The id of record `number` of one handling, from the slot's record id: a record made twice has one id."""
+    """The id of record `number` of one handling, from the slot's record id: a record made twice has one
+    id."""
     return record if number == 0 else UUID(int=record.int ^ (number << 120))

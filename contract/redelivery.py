@@ -24,11 +24,12 @@ class RedeliveryPolicy:
 
 
 def delay_before(policy: RedeliveryPolicy, k: int, *, sign: int = 1, u: float = 0.0) -> int:
-    """Milliseconds before redelivery `k` = 1, 2, …: `d = delay * multiplier^(k-1)`, `d += d * (sign * f) * u`, capped.
-    `u` is uniform in 0..1 and `sign` as often -1 as 1, drawn anew for each message and redelivery.
+    """Milliseconds before redelivery `k` = 1, 2, …: `d = delay * multiplier^(k-1)`, `d += d * (sign * f) *
+    u`, capped. `u` is uniform in 0..1 and `sign` as often -1 as 1, drawn anew for each message and
+    redelivery.
 
-    Source: the specification, section 7; `QueueImpl.calculateRedeliveryDelay` of the broker behaves so, and is measured
-    against this in tests/broker/management/test_redelivery_measured.py.
+    Source: the specification, section 7; `QueueImpl.calculateRedeliveryDelay` of the broker behaves so, and
+    is measured against this in tests/broker/management/test_redelivery_measured.py.
     """
     if k < 1:
         raise ValueError("redeliveries count from 1")
@@ -48,8 +49,9 @@ def _grown(policy: RedeliveryPolicy, k: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDelivery:
-    """Attempt `number` begins between `earliest` and `latest` after the first failure (handling time left out), which
-    is between `shortest` and `longest` after the failure of the attempt before it. The first begins at 0."""
+    """Attempt `number` begins between `earliest` and `latest` after the first failure (handling time left
+    out), which is between `shortest` and `longest` after the failure of the attempt before it. The first
+    begins at 0."""
 
     number: int
     earliest: timedelta
@@ -59,8 +61,8 @@ class PlannedDelivery:
 
 
 def schedule(policy: RedeliveryPolicy, *, limit: int = 100) -> list[PlannedDelivery]:
-    """Every attempt until the dead-letter queue, at most `limit`, with the band that collision avoidance opens. The
-    message is dead when the last of them has failed."""
+    """Every attempt until the dead-letter queue, at most `limit`, with the band that collision avoidance
+    opens. The message is dead when the last of them has failed."""
     attempts = limit if policy.max_attempts < 1 else min(policy.max_attempts, limit)
     earliest = latest = timedelta()
     planned = [PlannedDelivery(1, earliest, latest)]
@@ -73,6 +75,6 @@ def schedule(policy: RedeliveryPolicy, *, limit: int = 100) -> list[PlannedDeliv
 
 
 def first_too_late(planned: Iterable[PlannedDelivery], expiry: timedelta) -> PlannedDelivery | None:
-    """The first attempt that a message may not live to see, which expires so long after it came to the broker and
-    failed for the first time as soon as it came. None: it is dead before."""
+    """The first attempt that a message may not live to see, which expires so long after it came to the broker
+    and failed for the first time as soon as it came. None: it is dead before."""
     return next((each for each in planned if each.latest >= expiry), None)

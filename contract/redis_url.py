@@ -1,7 +1,8 @@
 """The address of Redis with its TLS, read once for every client: both Celery applications, health and doctor.
 
-`rediss://` always verifies: a certificate of a known authority, issued for the host of the URL. There is no parameter
-that switches this off. kombu alone would verify nothing, and so hand the password to whoever answers.
+`rediss://` always verifies: a certificate of a known authority, issued for the host of the URL. There is no
+parameter that switches this off. kombu alone would verify nothing, and so hand the password to whoever
+answers.
 """
 
 import ssl
@@ -41,7 +42,9 @@ def parse(text: str) -> RedisAddress:
             raise ValueError(f"takes no parameters ({_names(given)}): TLS begins with rediss://")
         return RedisAddress(bare, {})
     if unknown := [(name, value) for name, value in given if name not in FILES]:
-        raise ValueError(f"has parameters that are not known: {_names(unknown)}; known are {', '.join(FILES)}")
+        raise ValueError(
+            f"has parameters that are not known: {_names(unknown)}; known are {', '.join(FILES)}"
+        )
     files = dict(given)
     if len(files) < len(given):
         raise ValueError("has a parameter twice")
@@ -53,7 +56,8 @@ def parse(text: str) -> RedisAddress:
 
 
 def check_file(name: str, path: str) -> None:
-    """Raises ValueError unless it is an absolute path of a file that can be read: processes work in other folders."""
+    """Raises ValueError unless it is an absolute path of a file that can be read: processes work in other
+    folders."""
     if not path.startswith("/"):
         raise ValueError(f"{name} must be an absolute path")
     try:

@@ -1,7 +1,7 @@
 """AMQP 1.0 values with their types, independent of any client library, and their JSON form.
 
-A `Typed` keeps the AMQP type name (OASIS AMQP 1.0 part 1, section 1.6), so that a tool which shows, copies or edits a
-message neither loses nor guesses a type. JSON form: `{"type": "long", "value": 7}`.
+A `Typed` keeps the AMQP type name (OASIS AMQP 1.0 part 1, section 1.6), so that a tool which shows, copies or
+edits a message neither loses nor guesses a type. JSON form: `{"type": "long", "value": 7}`.
 """
 
 import base64
@@ -35,7 +35,8 @@ class Typed:
 def to_json(item: Typed) -> dict[str, Any]:
     """The JSON form; every value is one that strict JSON and PostgreSQL take.
 
-    For that NUL and lone surrogates in texts are replaced: a copy of a message is made from its encoded bytes.
+    For that NUL and lone surrogates in texts are replaced: a copy of a message is made from its encoded
+    bytes.
     """
     return {"type": item.type, "value": _plain(item)}
 

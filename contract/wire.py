@@ -1,7 +1,7 @@
 """Frozen dataclasses <-> JSON values, strictly: an unknown type or a wrong one is refused with its path.
 
-Unknown keys are ignored, so that an older side can read what a newer one adds, and named by `unknown`; a missing key
-takes the default.
+Unknown keys are ignored, so that an older side can read what a newer one adds, and named by `unknown`; a
+missing key takes the default.
 """
 
 import dataclasses
@@ -43,7 +43,8 @@ def dump(value: Any) -> JSON:
 
 
 def load(kind: type[T], data: Any, path: str = "") -> T:
-    """An instance of the dataclass `kind` from a JSON object. Raises ContractError with the path of what is wrong."""
+    """An instance of the dataclass `kind` from a JSON object. Raises ContractError with the path of what is
+    wrong."""
     try:
         return cast(T, _reader(cast(Hashable, kind))(data))
     except _Wrong as wrong:
@@ -52,7 +53,8 @@ def load(kind: type[T], data: Any, path: str = "") -> T:
 
 
 class _Wrong(Exception):
-    """`path` as far as it is known: who reads the whole of which this is a part puts its own part before it."""
+    """`path` as far as it is known: who reads the whole of which this is a part puts its own part before
+    it."""
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem)
@@ -61,7 +63,8 @@ class _Wrong(Exception):
 
 
 def unknown(kind: type[Any], data: Any, path: str = "") -> Iterator[str]:
-    """Paths of the keys that `load` ignores, also in what is within; items of lists have no number of their own."""
+    """Paths of the keys that `load` ignores, also in what is within; items of lists have no number of their
+    own."""
     if isinstance(data, list):
         for item in data:
             yield from unknown(kind, item, path)
@@ -80,7 +83,9 @@ def _names(kind: Any) -> tuple[frozenset[str], tuple[tuple[str, Any], ...]]:
     """All names, and those that hold dataclasses with their class."""
     shape = _shape(kind)
     inner = ((name, part) for name, hint, _ in shape for part in (hint, *get_args(hint)))
-    return frozenset(name for name, _, _ in shape), tuple(pair for pair in inner if dataclasses.is_dataclass(pair[1]))
+    return frozenset(name for name, _, _ in shape), tuple(
+        pair for pair in inner if dataclasses.is_dataclass(pair[1])
+    )
 
 
 @cache

@@ -20,8 +20,11 @@ START_SECONDS = 90.0
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 
 
-def create_instance(distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]) -> None:
-    """Creates the instance where there is none yet and writes our configuration; the broker must not be running."""
+def create_instance(
+    distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]
+) -> None:
+    """Creates the instance where there is none yet and writes our configuration; the broker must not be
+    running."""
     if not _belongs_here(distribution, folder):
         _create(distribution, folder)
     broker_files.write(folder, ports, passwords)
@@ -67,7 +70,8 @@ def answers(amqp_port: int, timeout: float = 2.0) -> bool:
 
 
 def _belongs_here(distribution: Path, folder: Path) -> bool:
-    """An instance has its own path and the distribution's written into it; a moved one must be created anew."""
+    """An instance has its own path and the distribution's written into it; a moved one must be created
+    anew."""
     profile = folder / "etc" / "artemis.profile"
     if not (profile.exists() and broker_files.measured_copy(folder).exists()):
         return False
@@ -78,7 +82,15 @@ def _belongs_here(distribution: Path, folder: Path) -> bool:
 def _create(distribution: Path, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # The account given here never works: our own users file replaces the one that is made.
-    command = [str(distribution / "bin" / "artemis"), "create", "--silent", "--force", "--nio", "--host", LOOPBACK]
+    command = [
+        str(distribution / "bin" / "artemis"),
+        "create",
+        "--silent",
+        "--force",
+        "--nio",
+        "--host",
+        LOOPBACK,
+    ]
     command += ["--user", "unused", "--password", secrets.token_urlsafe(32), "--require-login"]
     command += ["--no-web", "--no-mqtt-acceptor", "--no-hornetq-acceptor", str(folder)]
     quick = os.environ | {"JAVA_ARGS_APPEND": ONE_COMPILER}

@@ -32,7 +32,9 @@ class BrokerPorts:
 def write(instance: Path, ports: BrokerPorts, passwords: Mapping[str, str]) -> None:
     """`passwords` by user name; a user's role has the user's name."""
     etc = instance / "etc"
-    secret_files.write(etc / "broker.xml", broker_xml(ports, _measured_timeout(instance), secrets.token_urlsafe(32)))
+    secret_files.write(
+        etc / "broker.xml", broker_xml(ports, _measured_timeout(instance), secrets.token_urlsafe(32))
+    )
     secret_files.write(etc / "artemis-users.properties", users_file(passwords))
     secret_files.write(etc / "artemis-roles.properties", "".join(f"{user} = {user}\n" for user in passwords))
     secret_files.write(etc / "log4j2.properties", (TEMPLATES / "log4j2.properties").read_text("utf-8"))

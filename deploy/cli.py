@@ -27,7 +27,8 @@ DELEGATED: dict[str, Callable[[Config, Sequence[str]], int]] = {
     "test": test.run,
 }
 
-# These begin something of their own; the others are about what was started. `up` is asked where the two differ.
+# These begin something of their own; the others are about what was started. `up` is asked where the two
+# differ.
 OF_THIS_SHELL = ("test", "bench")
 
 
@@ -42,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except PermissionError as error:
         what = f"{error.filename or 'a file'}: {error.strerror}"
-        print(f"ma: {what}. Run ma as the user who owns the data folder, or name another in MA_DATA.", file=sys.stderr)
+        print(
+            f"ma: {what}. Run ma as the user who owns the data folder, or name another in MA_DATA.",
+            file=sys.stderr,
+        )
         return 1
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -95,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     starting = commands.add_parser("up", help="install what is missing and start everything")
     starting.add_argument("--detach", action="store_true", help="return once everything is ready")
-    starting.add_argument("--no-demo", dest="demo", action="store_false", help="without demo settings and orders")
+    starting.add_argument(
+        "--no-demo", dest="demo", action="store_false", help="without demo settings and orders"
+    )
     _add_choice(starting)
     starting.add_argument(
         "--adopt-broker", action="store_true", help="take the broker over from another site, on purpose"
@@ -106,14 +112,19 @@ def _parser() -> argparse.ArgumentParser:
     reading.add_argument("name", nargs="?")
     reading.add_argument("-f", "--follow", action="store_true")
     reading.add_argument("-n", "--lines", type=int, default=100)
-    commands.add_parser("env", help="what a script needs to connect").add_argument("--json", action="store_true")
+    commands.add_parser("env", help="what a script needs to connect").add_argument(
+        "--json", action="store_true"
+    )
     commands.add_parser("demo", help="publish demo orders").add_argument("--stop", action="store_true")
     # Only for the list of commands: they are dispatched before.
     commands.add_parser("doctor", help="check everything and say what to do")
     commands.add_parser("reindex", help="build the index of words of dead letters again")
-    commands.add_parser("manage", help="manage.py with this installation's environment: ./ma manage COMMAND …")
     commands.add_parser(
-        "test", help="install what tests need and run them: ./ma test [--changed] [--night] [--long] [ARGUMENTS]"
+        "manage", help="manage.py with this installation's environment: ./ma manage COMMAND …"
+    )
+    commands.add_parser(
+        "test",
+        help="install what tests need and run them: ./ma test [--changed] [--night] [--long] [ARGUMENTS]",
     )
     commands.add_parser("bench", help="measure the product beside a bare reference: ./ma bench NAME [--json]")
     return parser
@@ -123,8 +134,14 @@ def _add_choice(starting: argparse.ArgumentParser) -> None:
     """What to do where the shell has another database, port or archive than the last start."""
     group = starting.add_mutually_exclusive_group()
     options = (
-        (Choice.REMEMBERED, "go on with database, ports and archive of the last start, whatever this shell sets"),
-        (Choice.CHANGED, "start with this shell's database, ports and archive although the last start had others"),
+        (
+            Choice.REMEMBERED,
+            "go on with database, ports and archive of the last start, whatever this shell sets",
+        ),
+        (
+            Choice.CHANGED,
+            "start with this shell's database, ports and archive although the last start had others",
+        ),
     )
     for choice, text in options:
         group.add_argument(f"--{choice.value}", dest="choice", action="store_const", const=choice, help=text)

@@ -25,7 +25,12 @@ def account_in(said: str) -> Account:
 def block(config: Config, administrator: Account | None) -> str:
     """Without a demo there is no administrator that anybody here knows of."""
     return "\n".join(
-        ("", "MA is ready.", "", *(f"  {name + ':':<9} {text}" for name, text in _lines(config, administrator)))
+        (
+            "",
+            "MA is ready.",
+            "",
+            *(f"  {name + ':':<9} {text}" for name, text in _lines(config, administrator)),
+        )
     )
 
 

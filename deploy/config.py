@@ -9,11 +9,12 @@ from deploy.problem import Problem
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
-# Where the services of this machine listen and are reached; only the site itself may listen elsewhere (MA_HOST).
+# Where the services of this machine listen and are reached; only the site itself may listen elsewhere
+# (MA_HOST).
 LOOPBACK = "127.0.0.1"
 
-# What KMAs offer while the demo runs. Without it, and without KMA_AGENTS, they offer nothing: these agents do what a
-# message or a parameter says, and whoever may edit a setting chooses both.
+# What KMAs offer while the demo runs. Without it, and without KMA_AGENTS, they offer nothing: these agents do
+# what a message or a parameter says, and whoever may edit a setting chooses both.
 DEMO_AGENTS = "kma.samples.orders,kma.samples.scripted,kma.samples.standalone"
 NO_AGENTS = "none"
 
@@ -145,7 +146,9 @@ def _refuse_shared_ports(ports: Mapping[str, int]) -> None:
 def _refuse_unknown_pipeline(text: str) -> None:
     """The other codes of the site are said by `ma` itself, never by a person."""
     if text not in ("", "off"):
-        raise Problem(f"MA_PIPELINE={text!r}: off, or not set (then it is on where the machine is large enough)")
+        raise Problem(
+            f"MA_PIPELINE={text!r}: off, or not set (then it is on where the machine is large enough)"
+        )
 
 
 def _folder(text: str) -> Path:
@@ -164,7 +167,9 @@ def _servers(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not SERVER_NAME.fullmatch(name):
-            raise Problem(f"MA_SERVERS: {name!r} is not a server name: small letters, digits and -, at most 61")
+            raise Problem(
+                f"MA_SERVERS: {name!r} is not a server name: small letters, digits and -, at most 61"
+            )
     if not names or len(set(names)) < len(names):
         raise Problem(f"MA_SERVERS={text!r} must name at least one server, each once")
     return names

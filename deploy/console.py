@@ -10,7 +10,8 @@ def say(text: str) -> None:
 
 
 def say_if_heard(text: str) -> None:
-    """For what has to go on where nobody listens any more: a closed terminal, a pipe whose reader has ended."""
+    """For what has to go on where nobody listens any more: a closed terminal, a pipe whose reader has
+    ended."""
     try:
         say(text)
     except OSError:
@@ -27,7 +28,9 @@ def discard_output() -> None:
 
 def table(rows: list[tuple[str, ...]]) -> str:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
     return "\n".join(lines)
 
 

@@ -1,6 +1,7 @@
 """The file systems that this installation writes to: which of them is full, and what a person does then.
 
-The site's doctor says the same with its own means (`ma_site/checks/disk.py`): the deployment imports none of ours.
+The site's doctor says the same with its own means (`ma_site/checks/disk.py`): the deployment imports none of
+ours.
 """
 
 import os
@@ -12,7 +13,8 @@ from pathlib import Path
 from deploy.layout import Layout
 
 MB = 1024 * 1024
-# Below it SQLite, the journal of the broker and the spools of KMAs cannot grow by what one busy minute brings.
+# Below it SQLite, the journal of the broker and the spools of KMAs cannot grow by what one busy minute
+# brings.
 LEAST_FREE_MB = 100
 # Above it the broker takes no messages (max-disk-usage of broker.xml).
 MOST_USED_PERCENT = 95
@@ -20,7 +22,8 @@ MOST_USED_PERCENT = 95
 
 @dataclass(frozen=True)
 class FileSystem:
-    """`mounted_at`: where it begins. `holds`: folders of this installation on it. `free`: bytes for this user."""
+    """`mounted_at`: where it begins. `holds`: folders of this installation on it. `free`: bytes for this
+    user."""
 
     mounted_at: str
     holds: tuple[str, ...]
@@ -68,7 +71,8 @@ def lines(layout: Layout, systems: Iterable[FileSystem]) -> list[str]:
         *told,
         f"  what takes the room:  du -xsh {data}/* | sort -h",
         f"  may be deleted:       rm -f {data}/log/*.log.[0-9]*    (old logs)",
-        f"  never delete:         {data}/kma (spools: failures that are not reported yet), {data}/broker (journal:",
+        f"  never delete:         {data}/kma (spools: failures that are not reported yet), {data}/broker "
+        f"(journal:",
         f"                        messages), {data}/db.sqlite3* (database), {data}/archive, {data}/secrets",
         "  then:                 ./ma doctor; what does not run by itself again: ./ma down, ./ma up",
     ]

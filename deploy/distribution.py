@@ -56,7 +56,9 @@ def _verify(path: Path) -> None:
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha512").hexdigest()
     if found != SHA512:
-        raise Problem(f"{path} is not Artemis {VERSION} as published: SHA-512 {found[:16]}…; delete it and try again")
+        raise Problem(
+            f"{path} is not Artemis {VERSION} as published: SHA-512 {found[:16]}…; delete it and try again"
+        )
 
 
 def _unpack(path: Path, target: Path) -> None:

@@ -1,4 +1,5 @@
-"""JDBC drivers from Maven Central, by which the pipeline reads the MA's database; checked against pinned checksums."""
+"""JDBC drivers from Maven Central, by which the pipeline reads the MA's database; checked against pinned
+checksums."""
 
 import hashlib
 from dataclasses import dataclass
@@ -61,7 +62,9 @@ def ensure(log: Path) -> tuple[Path, ...]:
 def _download(driver: Driver, log: Path) -> None:
     command = ["mvn", "-B", "-q", f"-Dmaven.repo.local={local_repository()}", "dependency:get"]
     command += [f"-Dartifact={driver.group}:{driver.artifact}:{driver.version}", "-Dtransitive=false"]
-    run_logged(command, what=f"The download of {driver.artifact} {driver.version} from Maven Central", log=log)
+    run_logged(
+        command, what=f"The download of {driver.artifact} {driver.version} from Maven Central", log=log
+    )
 
 
 def _verify(driver: Driver) -> None:
@@ -69,4 +72,6 @@ def _verify(driver: Driver) -> None:
         found = hashlib.file_digest(file, "sha512").hexdigest()
     if found != driver.sha512:
         name = f"{driver.artifact} {driver.version}"
-        raise Problem(f"{driver.jar} is not {name} as published: SHA-512 {found[:16]}…; delete it and try again")
+        raise Problem(
+            f"{driver.jar} is not {name} as published: SHA-512 {found[:16]}…; delete it and try again"
+        )

@@ -39,7 +39,8 @@ def of_process(process: Process, config: Config, layout: Layout, *, demo: bool =
 
 
 def site(config: Config, layout: Layout) -> dict[str, str]:
-    """With secrets named by file, those of a person's shell too: `secret_files.keep_from_shell` makes the files."""
+    """With secrets named by file, those of a person's shell too: `secret_files.keep_from_shell` makes the
+    files."""
     values = _site(config, layout)
     for name in FROM_SHELL:
         if value := config.handed_on.get(name):

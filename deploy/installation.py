@@ -1,8 +1,17 @@
-"""Everything that must be there before the first process starts; repeatable, and quick where nothing is missing."""
+"""Everything that must be there before the first process starts; repeatable, and quick where nothing is
+missing."""
 
 from collections.abc import Callable
 
-from deploy import artemis, distribution, pipeline_default, python_packages, redis, secret_files, system_packages
+from deploy import (
+    artemis,
+    distribution,
+    pipeline_default,
+    python_packages,
+    redis,
+    secret_files,
+    system_packages,
+)
 from deploy.broker_files import BrokerPorts
 from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
@@ -22,7 +31,9 @@ def install(layout: Layout, say: Say) -> None:
     lines = python_packages.for_start()
     wanting = not python_packages.installed(lines, "start")
     unpacked = distribution.unpacked_in(layout.data).exists()
-    system_packages.ensure(system_packages.for_start(broker=not unpacked, virtual_environment=wanting), log, say)
+    system_packages.ensure(
+        system_packages.for_start(broker=not unpacked, virtual_environment=wanting), log, say
+    )
     if wanting:
         say("installing the Python packages into .venv (once, some minutes)")
         python_packages.install(lines, "start", log)

@@ -1,4 +1,5 @@
-"""Processes of this installation that run although their runner is dead (it was killed): found by a mark, ended."""
+"""Processes of this installation that run although their runner is dead (it was killed): found by a mark,
+ended."""
 
 import os
 import signal
@@ -23,7 +24,9 @@ def marked(layout: Layout) -> dict[str, str]:
 def find(layout: Layout) -> list[int]:
     mark = os.fsencode(f"{MARK}={layout.run}")
     folder = os.path.realpath(layout.redis)
-    return [pid for pid in _pids() if pid != os.getpid() and (mark in _environment(pid) or _is_redis(pid, folder))]
+    return [
+        pid for pid in _pids() if pid != os.getpid() and (mark in _environment(pid) or _is_redis(pid, folder))
+    ]
 
 
 def name(pid: int) -> str:

@@ -53,7 +53,8 @@ def quietly(config: Config, layout: Layout, *arguments: str | Path) -> None:
 
 
 def prepare_content(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) -> str:
-    """What a person has to read. Raises ForeignBroker with what the site says of it, Problem for everything else."""
+    """What a person has to read. Raises ForeignBroker with what the site says of it, Problem for everything
+    else."""
     arguments = ["prepare", "content"]
     if adopt_broker:
         arguments += ["--adopt-broker", "--reason", "./ma up --adopt-broker"]
@@ -78,7 +79,9 @@ def shown(config: Config, layout: Layout, *arguments: str) -> int:
     """Its output is the person's; the exit code is returned."""
     refuse_before_first_start(layout)
     command = [str(python_packages.PYTHON), "manage.py", *arguments]
-    return subprocess.run(command, env=site_environment(config, layout), cwd=REPOSITORY, check=False).returncode
+    return subprocess.run(
+        command, env=site_environment(config, layout), cwd=REPOSITORY, check=False
+    ).returncode
 
 
 def printed(config: Config, layout: Layout, *arguments: str) -> str:

@@ -1,6 +1,8 @@
-"""The archive that a site has though nobody named one: under its data folder, where the machine is large enough.
+"""The archive that a site has though nobody named one: under its data folder, where the machine is large
+enough.
 
-It is decided once, by `./ma up`; the folder is the decision. A machine that gets small later keeps its archive.
+It is decided once, by `./ma up`; the folder is the decision. A machine that gets small later keeps its
+archive.
 """
 
 import os

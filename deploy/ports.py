@@ -46,10 +46,14 @@ def _problem(wanted: Wanted) -> str | None:
     try:
         _try_to_bind(wanted.host, wanted.port)
     except PermissionError:
-        return f"Port {wanted.port} ({wanted.purpose}) needs root: choose one above 1023 with {wanted.variable}"
+        return (
+            f"Port {wanted.port} ({wanted.purpose}) needs root: choose one above 1023 with {wanted.variable}"
+        )
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            return f"Port {wanted.port} ({wanted.purpose}) is in use: end what uses it or set {wanted.variable}"
+            return (
+                f"Port {wanted.port} ({wanted.purpose}) is in use: end what uses it or set {wanted.variable}"
+            )
         return f"Cannot listen on {wanted.host}:{wanted.port} ({wanted.purpose}): {error.strerror or error}"
     return None
 
@@ -63,7 +67,8 @@ def _try_to_bind(host: str, port: int) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports for throw-away services: nothing listens there, and no other process that asks here gets one of them."""
+    """Ports for throw-away services: nothing listens there, and no other process that asks here gets one of
+    them."""
     found: list[int] = []
     while len(found) < count:
         port = next(_ours())
@@ -74,12 +79,16 @@ def free_ports(count: int) -> list[int]:
 
 @cache
 def _ours() -> Iterator[int]:
-    """The ports of this process, round and round. A lock that ends with the process keeps other processes from them.
+    """The ports of this process, round and round. A lock that ends with the process keeps other processes
+    from them.
 
-    All lie below those that the kernel gives to outgoing connections: none is taken between the question and its use.
+    All lie below those that the kernel gives to outgoing connections: none is taken between the question and
+    its use.
     """
     for first in range(FIRST_PORT, _first_of_the_kernel() - BLOCK, BLOCK):
-        lock = os.open(Path(tempfile.gettempdir()) / f"ma-ports-{os.getuid()}-{first}", os.O_CREAT | os.O_RDWR, 0o600)
+        lock = os.open(
+            Path(tempfile.gettempdir()) / f"ma-ports-{os.getuid()}-{first}", os.O_CREAT | os.O_RDWR, 0o600
+        )
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,4 +1,5 @@
-"""A throw-away PostgreSQL cluster for tests: made in a temporary folder, run as its own user, ended by its pid."""
+"""A throw-away PostgreSQL cluster for tests: made in a temporary folder, run as its own user, ended by its
+pid."""
 
 import os
 import pwd
@@ -123,7 +124,16 @@ def _initialise(binaries: Path, folder: Path, password: str) -> None:
     if owner is not None:
         for path in (folder, password_file):
             os.chown(path, owner.pw_uid, owner.pw_gid)
-    command = [*_as_owner(), str(binaries / "initdb"), "-D", str(folder / "data"), "-U", USER, "-A", "scram-sha-256"]
+    command = [
+        *_as_owner(),
+        str(binaries / "initdb"),
+        "-D",
+        str(folder / "data"),
+        "-U",
+        USER,
+        "-A",
+        "scram-sha-256",
+    ]
     command += ["--pwfile", str(password_file), "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
     run_logged(command, what="initdb", log=folder / "initdb.log", cwd=folder)
 
@@ -138,7 +148,12 @@ def _run(binaries: Path, folder: Path, port: int, settings: Mapping[str, str]) -
     command += [f"--{name}={value}" for name, value in settings.items()]
     with (folder / "postgres.log").open("ab") as log:
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=folder, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            start_new_session=True,
         )
 
 

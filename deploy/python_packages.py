@@ -16,7 +16,8 @@ VENV = REPOSITORY / ".venv"
 PYTHON = VENV / "bin" / "python"
 CONSTRAINTS = REPOSITORY / "constraints.txt"
 
-# Hundreds of megabytes that the first page does not need: installed in the background, and so what only serves them.
+# Hundreds of megabytes that the first page does not need: installed in the background, and so what only
+# serves them.
 LARGE = "pyspark"
 LATER = (LARGE, "pyarrow")
 

@@ -54,7 +54,9 @@ def answers(url: str, timeout: float = 2.0) -> bool:
     """Whether a Redis that knows this password is there."""
     parts = urlsplit(url)
     try:
-        with socket.create_connection((parts.hostname or LOOPBACK, parts.port or 6379), timeout) as connection:
+        with socket.create_connection(
+            (parts.hostname or LOOPBACK, parts.port or 6379), timeout
+        ) as connection:
             connection.settimeout(timeout)
             connection.sendall(f"AUTH {parts.password}\r\nPING\r\n".encode())
             return _read_lines(connection, 2) == [b"+OK", b"+PONG"]

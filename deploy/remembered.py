@@ -1,5 +1,6 @@
-"""What the last `./ma up` was started with: the other commands mean that installation also from a shell that does not
-set it again. A command that knew of no archive would erase nothing there, and retention would wait for nothing."""
+"""What the last `./ma up` was started with: the other commands mean that installation also from a shell that
+does not set it again. A command that knew of no archive would erase nothing there, and retention would wait
+for nothing."""
 
 import json
 from collections.abc import Mapping
@@ -15,8 +16,8 @@ from deploy.config import Config
 from deploy.layout import Layout
 from deploy.problem import Problem
 
-# What makes an installation this one: with another of these the site would begin empty, or beside its data. The address
-# of the dead letters and the archive belong to it, because rows of the database point there.
+# What makes an installation this one: with another of these the site would begin empty, or beside its data.
+# The address of the dead letters and the archive belong to it, because rows of the database point there.
 IDENTITY = (
     "MA_DATABASE_URL",
     "MA_DATABASE_URL_FILE",
@@ -71,8 +72,8 @@ def read(environ: Mapping[str, str]) -> Config:
 
 
 def for_start(environ: Mapping[str, str], choice: Choice) -> Config:
-    """The configuration of `./ma up`. Raises Problem where the shell means another installation than the one that this
-    data folder has, unless a person chose between the two."""
+    """The configuration of `./ma up`. Raises Problem where the shell means another installation than the one
+    that this data folder has, unless a person chose between the two."""
     now = configuration.read(environ)
     known = _known(Layout(now.data))
     found = differences(configuration.read({"MA_DATA": str(now.data), **known}), now) if known else []
@@ -114,8 +115,8 @@ def _values(config: Config) -> dict[str, str]:
 
 
 def _identity(config: Config) -> dict[str, str]:
-    """The same database is the same, whether its URL stands in a variable or in a file. An archive that is there
-    is one, also where nobody named it."""
+    """The same database is the same, whether its URL stands in a variable or in a file. An archive that is
+    there is one, also where nobody named it."""
     values = _values(config)
     if path := values.get("MA_DATABASE_URL_FILE"):
         with suppress(OSError, UnicodeDecodeError):
@@ -128,7 +129,8 @@ def _identity(config: Config) -> dict[str, str]:
 
 
 def _merged(known: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The shell counts: what it says by a file replaces what was known by a variable, and the other way round."""
+    """The shell counts: what it says by a file replaces what was known by a variable, and the other way
+    round."""
     told = {name for name in secret_files.FROM_SHELL if name in environ or f"{name}_FILE" in environ}
     rest = {name: value for name, value in known.items() if name.removesuffix("_FILE") not in told}
     return {**rest, **environ}

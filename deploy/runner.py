@@ -132,7 +132,8 @@ def _state(info: dict[str, Any]) -> ProcessState:
 
 
 def _exists(pid: int) -> bool:
-    """One that has ended and was not waited for is gone, too: in a container the first process may wait for nobody."""
+    """One that has ended and was not waited for is gone, too: in a container the first process may wait for
+    nobody."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

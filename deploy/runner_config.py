@@ -1,4 +1,5 @@
-"""What the process runner (supervisor) is told: one script per process that can also be run by hand, one config."""
+"""What the process runner (supervisor) is told: one script per process that can also be run by hand, one
+config."""
 
 import os
 import shlex
@@ -10,7 +11,8 @@ from deploy.config import REPOSITORY, Config
 from deploy.layout import Layout
 from deploy.procfile import Process
 
-# Seconds that a process has to end by itself: a KMA finishes what its agents have at hand, the broker its journal.
+# Seconds that a process has to end by itself: a KMA finishes what its agents have at hand, the broker its
+# journal.
 STOP_SECONDS = {"kma": 40, "artemis": 40, "worker": 30, "web": 30}
 DEFAULT_STOP_SECONDS = 15
 
@@ -44,7 +46,11 @@ def script(process: Process, settings: dict[str, str]) -> str:
     lines = ["#!/bin/sh", "# Written anew by every ./ma up.", f"cd {shlex.quote(str(REPOSITORY))} || exit 1"]
     lines += [f"unset {' '.join(environment.UNSET)}"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in settings.items()]
-    lines += [f'export PATH={shlex.quote(str(REPOSITORY / ".venv" / "bin"))}:"$PATH"', f"exec {process.command}", ""]
+    lines += [
+        f'export PATH={shlex.quote(str(REPOSITORY / ".venv" / "bin"))}:"$PATH"',
+        f"exec {process.command}",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -81,7 +87,8 @@ supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 
 
 def _program(process: Process, layout: Layout) -> str:
-    # Started by name once what it needs is there; from then on started again whenever it ends, with growing pauses.
+    # Started by name once what it needs is there; from then on started again whenever it ends, with growing
+    # pauses.
     return f"""\
 [program:{process.name}]
 command = /bin/sh {_escaped(shlex.quote(str(script_path(layout, process.name))))}

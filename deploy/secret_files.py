@@ -38,7 +38,9 @@ def read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except PermissionError:
-        raise Problem(f"{path} can only be read by its owner: run ma as the user who started it first") from None
+        raise Problem(
+            f"{path} can only be read by its owner: run ma as the user who started it first"
+        ) from None
     except (FileNotFoundError, NotADirectoryError):
         raise Problem(f"{path} is missing: ./ma up makes it") from None
 
@@ -58,7 +60,8 @@ def shell_file(layout: Layout, name: str, value: str) -> Path:
 
 
 def refuse_unreadable(config: Config) -> None:
-    """Raises Problem where a file that the shell names for such a value tells nothing: before anything starts."""
+    """Raises Problem where a file that the shell names for such a value tells nothing: before anything
+    starts."""
     for name in (f"{name}_FILE" for name in FROM_SHELL):
         if not (path := config.handed_on.get(name)):
             continue
@@ -67,7 +70,9 @@ def refuse_unreadable(config: Config) -> None:
         except (OSError, UnicodeDecodeError) as error:
             wrong = getattr(error, "strerror", None) or str(error)
         if wrong:
-            raise Problem(f"{name}={path} cannot be used: {wrong}. Name one that this user can read, or unset it.")
+            raise Problem(
+                f"{name}={path} cannot be used: {wrong}. Name one that this user can read, or unset it."
+            )
 
 
 def keep_from_shell(config: Config, layout: Layout) -> None:

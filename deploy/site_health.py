@@ -28,7 +28,8 @@ def ask(config: Config, timeout: float = 5.0) -> dict[str, Any] | None:
 
 
 def _question(config: Config) -> urllib.request.Request:
-    """Whoever may read the key of the site is told of its servers too; see `ma_site.health.installation_token`."""
+    """Whoever may read the key of the site is told of its servers too; see
+    `ma_site.health.installation_token`."""
     question = urllib.request.Request(f"{config.local_url}/healthz/")
     try:
         key = (Layout(config.data).secrets / "django_key").read_text("utf-8").strip()

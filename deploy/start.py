@@ -11,8 +11,8 @@ from deploy.layout import Layout
 from deploy.procfile import Process
 from deploy.runner import Runner
 
-# The site gets ready while the broker is filled. All else starts together once the broker has its queues, which keep
-# what the demo publishes. A KMA that finds no site yet asks again.
+# The site gets ready while the broker is filled. All else starts together once the broker has its queues,
+# which keep what the demo publishes. A KMA that finds no site yet asks again.
 FIRST = ("artemis", "redis")
 SITE = ("web",)
 OTHERS = ("worker", "beat", "feed", "kma")
@@ -49,7 +49,8 @@ class Start:
     def offer_demo_agents(self) -> None:
         """Restarts the KMAs that do not offer the demo's agents yet: a KMA reads what it offers once.
 
-        Whoever is killed here leaves a KMA stopped, or stopped with its new script; the next `./ma demo` starts it.
+        Whoever is killed here leaves a KMA stopped, or stopped with its new script; the next `./ma demo`
+        starts it.
         """
         for process in self._of(KMA):
             if not runner_config.is_written(process, self.config, self.layout, demo=True):
@@ -78,7 +79,8 @@ class Start:
     def _until_ready(self, kinds: Iterable[str]) -> None:
         health = site_health.Latest(self.config)
         pending = [
-            (each, readiness.probe(each, self.config, self.layout, self.runner, health)) for each in self._of(kinds)
+            (each, readiness.probe(each, self.config, self.layout, self.runner, health))
+            for each in self._of(kinds)
         ]
         while pending:
             for process, probe in list(pending):
@@ -95,8 +97,13 @@ def offered_agents(config: Config, *, demo: bool) -> str:
     if named := config.handed_on.get("KMA_AGENTS"):
         return f"{agents}: those of {named}"
     if demo:
-        return f"{agents}: the samples of the demo, which do what a message or a parameter says (without: --no-demo)"
-    return f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo (docs/agents.md)"
+        return (
+            f"{agents}: the samples of the demo, which do what a message or a parameter says "
+            f"(without: --no-demo)"
+        )
+    return (
+        f"{agents}: none. Name your modules in KMA_AGENTS, then ./ma down, ./ma up --no-demo (docs/agents.md)"
+    )
 
 
 def prepare_demo(config: Config, layout: Layout) -> Account:

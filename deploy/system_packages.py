@@ -29,7 +29,9 @@ class Need:
 def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
     """Whether the broker has still to be unpacked, and Python packages to be installed."""
     needs = [
-        Need(f"a Java {OLDEST_JAVA} runtime", ("openjdk-17-jre-headless", "default-jre-headless"), _java_found),
+        Need(
+            f"a Java {OLDEST_JAVA} runtime", ("openjdk-17-jre-headless", "default-jre-headless"), _java_found
+        ),
         Need("Redis server", ("redis-server",), lambda: _program("redis-server")),
     ]
     if broker and not distribution.archive().exists():
@@ -50,7 +52,9 @@ def for_start(*, broker: bool, virtual_environment: bool) -> tuple[Need, ...]:
 def for_tests() -> tuple[Need, ...]:
     return (
         Need("PostgreSQL", ("postgresql",), lambda: postgres.programs() is not None),
-        Need("a Java compiler", ("openjdk-17-jdk-headless", "default-jdk-headless"), lambda: _program("javac")),
+        Need(
+            "a Java compiler", ("openjdk-17-jdk-headless", "default-jdk-headless"), lambda: _program("javac")
+        ),
         Need("openssl", ("openssl",), lambda: _program("openssl")),
         Need("gettext", ("gettext",), lambda: _program("msgfmt")),
         Need("Chromium", ("chromium", "chromium-browser"), _chromium_found),
@@ -84,7 +88,10 @@ def _as_root() -> list[str] | None:
         return None
     if os.getuid() == 0:
         return []
-    if _program("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0:
+    if (
+        _program("sudo")
+        and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+    ):
         return ["sudo", "-n"]
     return None
 
@@ -92,7 +99,9 @@ def _as_root() -> list[str] | None:
 def _package(need: Need) -> str:
     if len(need.packages) > 1 and _program("apt-cache"):
         for package in need.packages:
-            shown = subprocess.run(["apt-cache", "policy", package], capture_output=True, text=True, check=False)
+            shown = subprocess.run(
+                ["apt-cache", "policy", package], capture_output=True, text=True, check=False
+            )
             if re.search(r"Candidate: \d", shown.stdout):
                 return package
     return need.packages[0]

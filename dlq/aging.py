@@ -1,7 +1,8 @@
-"""Finished replay jobs and the audit, kept for a time of their own; and which activations letters still tell of.
+"""Finished replay jobs and the audit, kept for a time of their own; and which activations letters still tell
+of.
 
-The audit is only ever added to: nothing here or elsewhere changes an entry, and by its age alone, where the site has
-chosen an age, `forget_old_audit` deletes it. There is no other way.
+The audit is only ever added to: nothing here or elsewhere changes an entry, and by its age alone, where the
+site has chosen an age, `forget_old_audit` deletes it. There is no other way.
 """
 
 from collections.abc import Collection, Sequence
@@ -40,7 +41,9 @@ JOBS_AT_ONCE = 100
 def referred_activations(setting_key: str, activations: Collection[UUID]) -> Collection[UUID]:
     """Of which letters that are dead now tell."""
     queues = [dead_letter_queue(setting_key), dead_letter_queue(UNKNOWN), BIN_QUEUE]
-    dead = DeadLetter.objects.filter(queue__in=queues, state=LetterState.DEAD, activation_uuid__in=activations)
+    dead = DeadLetter.objects.filter(
+        queue__in=queues, state=LetterState.DEAD, activation_uuid__in=activations
+    )
     found = dead.order_by().values_list("activation_uuid", flat=True).distinct()
     return {pk for pk in found if pk is not None}
 
@@ -56,8 +59,8 @@ def referred_fingerprints(fingerprints: Collection[str]) -> Collection[str]:
 
 
 def forget_old_replays(now: datetime, chunks: Chunks) -> None:
-    """Job by job: its items with their edits, a chunk at a time, its slices, then the job. Killed in between, the job
-    is still there and old. Raises TurnOver."""
+    """Job by job: its items with their edits, a chunk at a time, its slices, then the job. Killed in between,
+    the job is still there and old. Raises TurnOver."""
     if (older := before(now, settings.MA_KEEP_REPLAYS_DAYS)) is None:
         return
     older = min(older, safe_before("replays", now) or older)
@@ -80,8 +83,8 @@ def forget_old_audit(now: datetime, chunks: Chunks) -> None:
 
 
 def _over(older: datetime) -> QuerySet[ReplayJob]:
-    """Finished before, and of which nothing is awaited: a letter that left still waits for what becomes of it, or for
-    the end of the hour after which that is unknown."""
+    """Finished before, and of which nothing is awaited: a letter that left still waits for what becomes of
+    it, or for the end of the hour after which that is unknown."""
     waiting = ReplayItem.objects.filter(
         Q(released_as="", state=ItemState.GIVEN_BACK) | Q(released_as=ItemState.UNCONFIRMED),
         job=OuterRef("pk"),
@@ -92,7 +95,8 @@ def _over(older: datetime) -> QuerySet[ReplayJob]:
 
 
 def _oldest_entries(older: datetime, n: int) -> list[int]:
-    """The first ones, as long as they are old: one of a clock that ran ahead holds those behind it for a while."""
+    """The first ones, as long as they are old: one of a clock that ran ahead holds those behind it for a
+    while."""
     first = AuditEntry.objects.order_by("pk").values_list("pk", "at")[:n]
     keys = []
     for pk, at in first:
@@ -102,7 +106,9 @@ def _oldest_entries(older: datetime, n: int) -> list[int]:
     return keys
 
 
-def _keys(rows: QuerySet[ReplayItem] | QuerySet[ReplaySlice] | QuerySet[ReplayJob], n: int) -> list[int | UUID]:
+def _keys(
+    rows: QuerySet[ReplayItem] | QuerySet[ReplaySlice] | QuerySet[ReplayJob], n: int
+) -> list[int | UUID]:
     return list(rows.order_by().values_list("pk", flat=True)[:n])
 
 

@@ -1,4 +1,5 @@
-"""What is watched of dead letters: queues where more die than before, letters that nobody looks after, the feed."""
+"""What is watched of dead letters: queues where more die than before, letters that nobody looks after, the
+feed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,8 +34,8 @@ def register_kinds() -> None:
 
 
 def growing(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Deaths of the last hour against those of the hour before. Not of a queue that is followed for less than that:
-    the letters that it brought seem to have died when they were first seen."""
+    """Deaths of the last hour against those of the hour before. Not of a queue that is followed for less than
+    that: the letters that it brought seem to have died when they were first seen."""
     queues = [row.queue for row in _holding() if row.added_at <= now - HOUR]
     last = tallies([Tally(queue, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
     before = tallies([Tally(queue, now - 2 * HOUR, now - HOUR, ever=True) for queue in queues], MOST_COUNTED)
@@ -62,7 +63,9 @@ def old(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 def behind(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     """Unknown while nobody counts: that the feed stands still is another cause."""
     lag = feed_lag(now)
-    yield Observation("feed", None if lag is None else float(lag), facts={} if lag is None else {"waiting": lag})
+    yield Observation(
+        "feed", None if lag is None else float(lag), facts={} if lag is None else {"waiting": lag}
+    )
 
 
 def standing_still(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -73,7 +76,8 @@ def standing_still(now: datetime, live: frozenset[str]) -> Iterator[Observation]
 
 
 def _holding() -> Sequence[LetterQueue]:
-    """Queues with letters, as the process of the feed counted them last; not the bin, whose letters expire."""
+    """Queues with letters, as the process of the feed counted them last; not the bin, whose letters
+    expire."""
     rows = LetterQueue.objects.filter(broker_count__gt=0).exclude(queue__in=(FEED_QUEUE, BIN_QUEUE))
     return list(rows.order_by("-broker_count")[:MOST_QUEUES])
 
@@ -85,7 +89,9 @@ def _settings_of(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
     return {queue: (pk, pool) for key, pk, pool in rows if (queue := dead_letter_queue(key)) in wanted}
 
 
-def _of_queue(queue: str, value: float, facts: Mapping[str, Any], whose: Mapping[str, tuple[int, int]]) -> Observation:
+def _of_queue(
+    queue: str, value: float, facts: Mapping[str, Any], whose: Mapping[str, tuple[int, int]]
+) -> Observation:
     setting, pool = whose.get(queue, (None, None))
     pools = frozenset() if pool is None else frozenset([pool])
     return Observation(queue, value, setting=setting, pools=pools, facts=facts)
@@ -106,7 +112,12 @@ def _grew(facts: Mapping[str, Any], value: float) -> str:
         count,
     )
     more = "+" if facts.get("capped") else ""
-    return text % {"n": number(count), "more": more, "queue": facts["queue"], "before": number(facts["before"])}
+    return text % {
+        "n": number(count),
+        "more": more,
+        "queue": facts["queue"],
+        "before": number(facts["before"]),
+    }
 
 
 def _lies(facts: Mapping[str, Any], value: float) -> str:
@@ -133,7 +144,8 @@ GROWING = Kind(
     says=_grew,
     measure=_times,
     what_to_do=gettext_lazy(
-        "See in the groups of dead letters what most of them died of, and mend that first; then give them back."
+        "See in the groups of dead letters what most of them died of, and mend that first; then give them "
+        "back."
     ),
     url=_queue_url,
     observe=growing,
@@ -142,7 +154,9 @@ OLD = Kind(
     name="dead_letters_old",
     label=gettext_lazy("Old dead letters"),
     severity=Severity.WARNING,
-    limits=Thresholds(86_400.0, 86_400.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=60)),
+    limits=Thresholds(
+        86_400.0, 86_400.0, open_after=timedelta(seconds=60), close_after=timedelta(seconds=60)
+    ),
     unit=gettext_lazy("seconds since the oldest died"),
     says=_lies,
     measure=lambda value: duration(round(value)),
@@ -159,7 +173,8 @@ BEHIND = Kind(
     says=_waits,
     measure=number,
     what_to_do=gettext_lazy(
-        "It catches up by itself while the feed runs; the letters are safe on the broker. If it grows, look at "
+        "It catches up by itself while the feed runs; the letters are safe on the broker. If it grows, look "
+        "at "
         "./ma logs feed and at the database."
     ),
     url=lambda facts: reverse("admin:health"),

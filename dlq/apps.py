@@ -14,7 +14,12 @@ class DlqConfig(AppConfig):
         from dlq.editing import steps as editing
         from dlq.endings import deaths
         from dlq.foreign.naming import key_problem
-        from dlq.keeping import before_the_index, dead_letters_keep_nothing_before, indexed_before, of_dead_letters
+        from dlq.keeping import (
+            before_the_index,
+            dead_letters_keep_nothing_before,
+            indexed_before,
+            of_dead_letters,
+        )
         from dlq.replay.joining import outcomes_arrived, reports_of
         from dlq.returned import handled_well
         from dlq.waiting import alerting

@@ -1,6 +1,7 @@
 """What a person asks for, from the first look to the job: the same for pages, REST and the command line.
 
-Who may, what would happen, what has to be acknowledged first; then `dlq.replay.jobs.create_job` writes it down.
+Who may, what would happen, what has to be acknowledged first; then `dlq.replay.jobs.create_job` writes it
+down.
 """
 
 from collections.abc import Sequence
@@ -54,7 +55,8 @@ class Wish:
     acknowledged: Sequence[str] = ()
 
     def rows(self, by: Person) -> QuerySet[DeadLetter]:
-        """The letters of the scope, as the job would take them. Raises ReplayRefused for a filter that is wrong."""
+        """The letters of the scope, as the job would take them. Raises ReplayRefused for a filter that is
+        wrong."""
         if self.scope in LISTED:
             return place(self.action, self.setting.key).filter(pk__in=self.letters)
         return matching(self.action, self.setting.key, self.scope, self.query, by)
@@ -104,8 +106,8 @@ def look(wish: Wish, *, by: Person, now: datetime) -> Flight:
 
 
 def foresee(wish: Wish, *, by: Person, now: datetime) -> Flight:
-    """As `look`, for a question that is put as a whole: it refuses letters of other settings too, which a page leaves
-    out and shows. Raises NotAllowed, ReplayRefused."""
+    """As `look`, for a question that is put as a whole: it refuses letters of other settings too, which a
+    page leaves out and shows. Raises NotAllowed, ReplayRefused."""
     flight = look(wish, by=by, now=now)
     _check_whose(wish)
     return flight
@@ -118,13 +120,17 @@ def second_above(wish: Wish, flight: Flight) -> int:
 
 
 def begin(wish: Wish, *, by: Person, now: datetime) -> ReplayJob:
-    """The job. Raises ReplayRefused, after it left an entry in the audit: NotAllowed, `reason_needed`, `unacknowledged`
-    (`warnings`: their codes), and what `create_job` refuses."""
+    """The job. Raises ReplayRefused, after it left an entry in the audit: NotAllowed, `reason_needed`,
+    `unacknowledged` (`warnings`: their codes), and what `create_job` refuses."""
     only = wish.letters[0] if wish.scope == Scope.ONE and wish.letters else None
-    with attempt(wish.action, by=by, target=f"setting:{wish.setting.key}", setting_key=wish.setting.key, letter=only):
+    with attempt(
+        wish.action, by=by, target=f"setting:{wish.setting.key}", setting_key=wish.setting.key, letter=only
+    ):
         flight = foresee(wish, by=by, now=now)
         if wish.action == Action.DISCARD and not wish.reason.strip():
-            raise ReplayRefused("reason_needed", _("Say why: discarded letters are removed for good one day."))
+            raise ReplayRefused(
+                "reason_needed", _("Say why: discarded letters are removed for good one day.")
+            )
         _check_going(wish, flight)
         if warnings := flight.missing(wish.acknowledged):
             raise ReplayRefused(
@@ -167,7 +173,9 @@ def _check_going(wish: Wish, flight: Flight) -> None:
     if flight.going:
         return
     if not flight.seen:
-        raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting that could go."))
+        raise ReplayRefused(
+            "nothing_to_give_back", _("There is no dead letter of this setting that could go.")
+        )
     taken = flight.skipped.keys() & {skipping.OUTSTANDING, skipping.GONE}
     why = "; ".join(f"{reason(code)}: {number(count)}" for code, count in flight.skipped.items())
     raise ReplayRefused(
@@ -181,5 +189,7 @@ def _check_going(wish: Wish, flight: Flight) -> None:
 def _check_size(wish: Wish) -> None:
     if len(wish.letters) > LARGEST_SELECTION:
         raise ReplayRefused(
-            "too_many", _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION}, limit=LARGEST_SELECTION
+            "too_many",
+            _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION},
+            limit=LARGEST_SELECTION,
         )

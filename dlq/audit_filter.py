@@ -1,4 +1,5 @@
-"""Searching the audit: one filter for the page and the REST interface. Every question is answered by an index."""
+"""Searching the audit: one filter for the page and the REST interface. Every question is answered by an
+index."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ from agents.pages.lists import SpanFilter
 from dlq.models import AuditEntry, AuditResult, ReplayItem
 from dlq.pages.audit_words import ACTIONS, codes_of, listed_actions
 
-# Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled before.
+# Jobs that one letter can have been in: it is given back once, and may have been left out or cancelled
+# before.
 JOBS_OF_LETTER = 200
 BIGGEST = 2**63 - 1
 

@@ -38,8 +38,8 @@ def record(
     result: AuditResult = AuditResult.DONE,
     detail: Mapping[str, Any] | None = None,
 ) -> AuditEntry:
-    """One row, in the transaction of what it tells: both are there, or neither. `target` is `kind:id`, such as
-    `replay:5b0c…`, `letter:7`, `queue:DLQ.orders`. `detail` is JSON without bodies and masked values."""
+    """One row, in the transaction of what it tells: both are there, or neither. `target` is `kind:id`, such
+    as `replay:5b0c…`, `letter:7`, `queue:DLQ.orders`. `detail` is JSON without bodies and masked values."""
     person = by if isinstance(by, User) else None
     return AuditEntry.objects.create(
         by=person,
@@ -85,18 +85,22 @@ def record_refused(
 def attempt(
     action: str, *, by: Person, target: str, setting_key: str = "", letter: int | None = None
 ) -> Iterator[None]:
-    """Outside of every transaction around an action: one that is refused leaves an entry, once, and is refused on."""
+    """Outside of every transaction around an action: one that is refused leaves an entry, once, and is
+    refused on."""
     try:
         yield
     except Exception as error:
         if refuses(error) and not is_kept(error):
-            record_refused(action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error))
+            record_refused(
+                action, by=by, target=target, setting_key=setting_key, letter=letter, why=words_of(error)
+            )
             mark_kept(error)
         raise
 
 
 def letter_in(path: str, named: Mapping[str, Any]) -> int | None:
-    """The letter that an address names by `pk`: a number there may be one of anything else, or none that there is."""
+    """The letter that an address names by `pk`: a number there may be one of anything else, or none that
+    there is."""
     pk = named.get("pk")
     return pk if isinstance(pk, int) and pk < 2**63 and f"letters/{pk}/" in path else None
 
@@ -116,8 +120,8 @@ def mark_kept(refusal: Exception | HttpResponseBase) -> None:
 
 
 def refuses(error: Exception) -> bool:
-    """Whether it says: not allowed, or not now; the refusals of services say what to do instead. What is only wrongly
-    asked is no attempt."""
+    """Whether it says: not allowed, or not now; the refusals of services say what to do instead. What is only
+    wrongly asked is no attempt."""
     if isinstance(error, APIException):
         return error.status_code in REFUSALS
     return isinstance(error, PermissionDenied) or hasattr(error, "what_to_do")

@@ -1,7 +1,8 @@
 """Why letters died: the last protocol with their key and setting, whichever of the two came first.
 
-A message that was given back reports the id of the letter it was (`letter_id`). Ids of one broker grow: what failed
-between two deaths carries an id below that of the second, so protocols of one chapter explain no other.
+A message that was given back reports the id of the letter it was (`letter_id`). Ids of one broker grow: what
+failed between two deaths carries an id below that of the second, so protocols of one chapter explain no
+other.
 """
 
 from collections import defaultdict
@@ -22,7 +23,15 @@ Case = tuple[str, str]
 MOST = 1000
 LONGEST_TEXT = 2000
 # What a letter takes over from its protocol: all that is left to explain it when retention has deleted that.
-TAKEN = ("exception_type", "exception_text", "fingerprint", "place", "server_name", "activation_uuid", "agent_version")
+TAKEN = (
+    "exception_type",
+    "exception_text",
+    "fingerprint",
+    "place",
+    "server_name",
+    "activation_uuid",
+    "agent_version",
+)
 USED = ("setting_key", "message_key", "letter_id", "occurred_at", "attempt", "outcome", *TAKEN)
 
 
@@ -41,7 +50,8 @@ def explain(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
 
 
 def explain_stored(letters: Iterable[DeadLetter]) -> None:
-    """Once more after the commit: a protocol whose transaction ended meanwhile saw no letter, nor the letter it."""
+    """Once more after the commit: a protocol whose transaction ended meanwhile saw no letter, nor the letter
+    it."""
     _save(explain(letters))
 
 
@@ -56,7 +66,8 @@ def _latest(cases: Collection[Case]) -> list[FailureProtocol]:
 
 
 def protocols_arrived(protocols: Sequence[FailureProtocol], now: datetime) -> None:
-    """The sink for protocols; called inside the intake's transaction. Looks again after it, as `explain_stored`."""
+    """The sink for protocols; called inside the intake's transaction. Looks again after it, as
+    `explain_stored`."""
     _explain_by(protocols)
     transaction.on_commit(lambda: _explain_by(protocols), robust=True)
 
@@ -73,7 +84,10 @@ def _explain_by(protocols: Sequence[FailureProtocol]) -> None:
     fields = ("setting_key", "message_key", "orig_message_id", "protocol_at", "delivery_count")
     changed = []
     for letter in letters.only(*fields, *TAKEN).order_by("-pk")[:MOST]:
-        found = [_explain(letter, protocol) for protocol in by_case.get((letter.setting_key, letter.message_key), ())]
+        found = [
+            _explain(letter, protocol)
+            for protocol in by_case.get((letter.setting_key, letter.message_key), ())
+        ]
         if any(found):
             changed.append(letter)
     _save(changed)

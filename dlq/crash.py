@@ -1,4 +1,5 @@
-"""Places where a test ends this process as `kill -9` would: nothing is flushed, no connection says goodbye."""
+"""Places where a test ends this process as `kill -9` would: nothing is flushed, no connection says
+goodbye."""
 
 import os
 
@@ -7,7 +8,7 @@ EXIT_CODE = 77
 
 
 def point(name: str) -> None:
-    """Ends the process when `MA_CRASH_AT` names this place and `MA_TEST_CRASHES` is 1, as tests set both for their own
-    processes only; else it is nothing."""
+    """Ends the process when `MA_CRASH_AT` names this place and `MA_TEST_CRASHES` is 1, as tests set both for
+    their own processes only; else it is nothing."""
     if os.environ.get(ASKED) == name and os.environ.get(ALLOWED) == "1":
         os._exit(EXIT_CODE)

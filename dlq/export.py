@@ -1,6 +1,7 @@
 """Dead letters as CSV or JSON lines, row by row: what a file of them holds, and how. Pure.
 
-Who may see what of them was decided before (`dlq.exporting`). Properties are in JSON lines of whole letters only.
+Who may see what of them was decided before (`dlq.exporting`). Properties are in JSON lines of whole letters
+only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,8 @@ from agents.sheets import Row, cell, csv_line, json_line
 
 # What lists show of a letter; short, and nothing of its content.
 LISTED = (
-    "id", "setting_key", "queue", "state", "seen_at", "chapter", "delivery_count", "exception_type", "fingerprint",
+    "id", "setting_key", "queue", "state", "seen_at", "chapter", "delivery_count", "exception_type",
+    "fingerprint",
     "message_key", "message_key_weak", "size", "problem",
 )  # fmt: skip
 EXPORTED = (
@@ -27,7 +29,8 @@ def with_head(row: Row) -> dict[str, Any]:
 
 
 def lines(rows: Iterable[Row], form: str) -> Iterator[str]:
-    """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory at a time.
+    """The file in pieces, each ends with its line end; of CSV the first names the columns. One row in memory
+    at a time.
 
     Rows are those of `dlq.exporting`, all of the same kind.
     """
@@ -51,4 +54,7 @@ def _flat(row: Row) -> dict[str, Any]:
     if "body" not in row:
         return dict(row)
     ((form, text),) = (row["body"] or {"": ""}).items()
-    return {name: value for name, value in row.items() if name != "message"} | {"body_form": form, "body": text}
+    return {name: value for name, value in row.items() if name != "message"} | {
+        "body_form": form,
+        "body": text,
+    }

@@ -1,4 +1,5 @@
-"""What an export over the web is allowed to take: letters, time, threads. The command line has none of these limits."""
+"""What an export over the web is allowed to take: letters, time, threads. The command line has none of these
+limits."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -36,7 +37,9 @@ def checked_count(letters: QuerySet[DeadLetter], *, bodies: bool) -> int:
     with quick():
         count = letters.order_by()[: limit + 1].count()
     if count > limit:
-        text = _("More than %(n)s letters: narrow the filter, or let the command line write the file: %(command)s")
+        text = _(
+            "More than %(n)s letters: narrow the filter, or let the command line write the file: %(command)s"
+        )
         raise NotExported("too_many", text % {"n": number(limit), "command": "./ma manage dlq export"})
     return count
 
@@ -45,7 +48,9 @@ def stream_of(texts: Iterable[str], *, by: Person, about: dict[str, Any], begin:
     """Told in the audit. Raises NotExported where all places are taken."""
     done, failed = AuditResult.DONE, AuditResult.FAILED
     try:
-        return Stream(texts, told=lambda whole: tell(by, **about, result=done if whole else failed), begin=begin)
+        return Stream(
+            texts, told=lambda whole: tell(by, **about, result=done if whole else failed), begin=begin
+        )
     except AllPlacesTaken as error:
         raise NotExported("busy", _("Other exports are running: try again when they are done.")) from error
 
@@ -60,10 +65,11 @@ def tell(
     count: int | None = None,
     result: AuditResult = AuditResult.DONE,
 ) -> None:
-    """In the audit, before anything is sent; once more where it was not sent to its end. `count`: how many letters it
-    will be, where somebody counted."""
+    """In the audit, before anything is sent; once more where it was not sent to its end. `count`: how many
+    letters it will be, where somebody counted."""
     record(
-        "export", by=by, now=timezone.now(), target=f"setting:{key}" if key else "letters:all", setting_key=key,
+        "export", by=by, now=timezone.now(), target=f"setting:{key}" if key else "letters:all",
+        setting_key=key,
         counts=None if count is None else {"letters": count}, result=result,
         detail={"file": file, "bodies": bodies, "query": query_for_all(query, key)},
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """Letters for an export, newest first: what a filter finds for a person, in pieces, masked for that person.
 
-However many there are, memory holds one piece, and no statement and no transaction is longer than one piece takes.
+However many there are, memory holds one piece, and no statement and no transaction is longer than one piece
+takes.
 """
 
 import base64
@@ -49,8 +50,8 @@ def of_rows(letters: QuerySet[DeadLetter]) -> Step:
 
 
 def rows(step: Step, masks: Masks, *, bodies: bool) -> Iterator[Row]:
-    """For `dlq.export.lines`: heads of bodies, or (`bodies`) whole letters with `body`, and with `message`, from which
-    an import makes the message again."""
+    """For `dlq.export.lines`: heads of bodies, or (`bodies`) whole letters with `body`, and with `message`,
+    from which an import makes the message again."""
     size = WHOLE_PIECE if bodies else PIECE
     before: int | None = None
     while True:
@@ -88,8 +89,8 @@ def _columns(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _whole(letter: DeadLetter, masks: Masks) -> Row:
-    """Of bytes that are no message nothing is told: properties may be anywhere in them. Nor is there anything to make a
-    message of where the body was deleted: `body_deleted_at` says when."""
+    """Of bytes that are no message nothing is told: properties may be anywhere in them. Nor is there anything
+    to make a message of where the body was deleted: `body_deleted_at` says when."""
     try:
         message = decode(bytes(letter.encoded))
     except MessageUndecodable:
@@ -107,8 +108,8 @@ def _body(text: str | None, raw: bytes) -> dict[str, str]:
 
 
 def _message(letter: DeadLetter, message: Message, masks: Masks, *, hidden: bool) -> dict[str, Any]:
-    """`body_type` says what `body` is the text of; another body than text and bytes is here as a whole. `masked`: some
-    of it is not told."""
+    """`body_type` says what `body` is the text of; another body than text and bytes is here as a whole.
+    `masked`: some of it is not told."""
     properties = masks.items(letter, typed_list(message.properties))
     annotations = masks.items(letter, typed_list(message.annotations))
     plain = message.body.type in ("string", "binary", "null")

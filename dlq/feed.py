@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 # Letters and bytes of one transaction: large ones cost less each, until they take memory and lock others out.
 BATCH, BATCH_BYTES = 1000, 16 * 1024 * 1024
-# Deliveries outstanding at a time: bounds memory, and what is delivered again after a crash. Few as long as nobody
-# knows how large they are; then as many as take WINDOW_BYTES by the average of the last batch.
+# Deliveries outstanding at a time: bounds memory, and what is delivered again after a crash. Few as long as
+# nobody knows how large they are; then as many as take WINDOW_BYTES by the average of the last batch.
 FIRST_WINDOW, WINDOW, WINDOW_BYTES = 100, 2000, 32 * 1024 * 1024
 # Letters in the feed above which it is only drained: see `Feed._lies_where_a_walk_finds_it`.
 MOST_UNREAD = 200_000
@@ -39,7 +39,8 @@ FEED_QUEUE, UNKNOWN_QUEUE = dead_letter_queue(FEED), dead_letter_queue(UNKNOWN)
 
 
 class Inbox:
-    """The consumer's events, taken at once. Deliveries of a lost link stay: handling one twice changes nothing."""
+    """The consumer's events, taken at once. Deliveries of a lost link stay: handling one twice changes
+    nothing."""
 
     def __init__(self) -> None:
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
@@ -65,8 +66,8 @@ class Inbox:
 class Feed:
     """Turns deliveries into rows. `step` is one batch; a batch that failed is tried again by the next step.
 
-    `require_own(now, at_once=…)` raises where the broker is not ours any more; then nothing of a batch is stored, and
-    what was delivered goes back with the link."""
+    `require_own(now, at_once=…)` raises where the broker is not ours any more; then nothing of a batch is
+    stored, and what was delivered goes back with the link."""
 
     def __init__(
         self,
@@ -105,8 +106,8 @@ class Feed:
         self._publisher.close()
 
     def step(self, timeout: float = 1.0) -> bool:
-        """Whether letters were stored. Never raises for the broker or the database: it says so and waits a moment.
-        Raises what `require_own` raises."""
+        """Whether letters were stored. Never raises for the broker or the database: it says so and waits a
+        moment. Raises what `require_own` raises."""
         self._pending = self._pending or self._take(timeout)
         try:
             self._give_sign()
@@ -129,7 +130,9 @@ class Feed:
         found: list[Delivery] = []
         with suppress(queue.Empty):
             found.append(
-                self._inbox.deliveries.get(timeout=timeout) if timeout else self._inbox.deliveries.get_nowait()
+                self._inbox.deliveries.get(timeout=timeout)
+                if timeout
+                else self._inbox.deliveries.get_nowait()
             )
             taken = len(found[0].encoded)
             while len(found) < BATCH and taken < BATCH_BYTES:
@@ -164,7 +167,8 @@ class Feed:
             log.info("undeliverable messages stay in their queues for now", reason=str(error))
 
     def _look_at_backlog(self, now: datetime) -> None:
-        """Too many: that all queues are to be walked is written down before the first letter is passed over."""
+        """Too many: that all queues are to be walked is written down before the first letter is passed
+        over."""
         opening = self._inbox.openings
         try:
             figures = self._management.attributes(f"queue.{FEED_QUEUE}", "MessageCount", "ConsumerCount")
@@ -181,8 +185,9 @@ class Feed:
         self._draining = backlog > (MOST_UNREAD // 10 if self._draining else MOST_UNREAD)
 
     def _begin_again(self, now: datetime) -> None:
-        """The broker has dropped this consumer over the letter at the head, and tells it nothing: docs/broker.md. A
-        head that stops a second link is stored without its body, or it would hide all behind it for ever."""
+        """The broker has dropped this consumer over the letter at the head, and tells it nothing:
+        docs/broker.md. A head that stops a second link is stored without its body, or it would hide all
+        behind it for ever."""
         head = undelivered.clear_head_of_feed(self._management, self._know_node())
         if head is not None and head.letter_id == self._stopped_at:
             self._store_without_body(head, now)
@@ -197,7 +202,11 @@ class Feed:
             undelivered.keep_one_letter(self._management, [death], now)
         crash.point("feed: head stored")
         undelivered.drop_head_of_feed(self._management, head)
-        log.warning("letter stored without its body: the broker cannot read it", queue=row.queue, letter=head.letter_id)
+        log.warning(
+            "letter stored without its body: the broker cannot read it",
+            queue=row.queue,
+            letter=head.letter_id,
+        )
 
     def _know_node(self) -> str:
         """Another broker may have taken over: its ids name other messages."""
@@ -214,10 +223,16 @@ class Feed:
         rows = [row for delivery in deliveries if (row := self._row(delivery.encoded, now)) is not None]
         new = index.store_safely(rows, now)
         undelivered.keep_one_letter(self._management, self._deaths, now)
-        log.info("letters stored", new=len(new), known=len(rows) - len(new), passed_over=len(deliveries) - len(rows))
+        log.info(
+            "letters stored",
+            new=len(new),
+            known=len(rows) - len(new),
+            passed_over=len(deliveries) - len(rows),
+        )
 
     def _row(self, delivered: bytes, now: datetime) -> DeadLetter | None:
-        """None: it is not to be stored from here. Here alone a body is inflated: of all that waits it would be much."""
+        """None: it is not to be stored from here. Here alone a body is inflated: of all that waits it would
+        be much."""
         encoded = from_core(delivered)
         if self._draining and self._lies_where_a_walk_finds_it(encoded):
             return None
@@ -229,8 +244,9 @@ class Feed:
         return row
 
     def _lies_where_a_walk_finds_it(self, encoded: bytes) -> bool:
-        """Of a long backlog most letters have left their queues long ago, and a walk finds those that have not. Only
-        one that no queue took has to be read here: the feed is all that has it, so it is never purged unread."""
+        """Of a long backlog most letters have left their queues long ago, and a walk finds those that have
+        not. Only one that no queue took has to be read here: the feed is all that has it, so it is never
+        purged unread."""
         try:
             message = decode(encoded)
         except MessageUndecodable:
@@ -241,7 +257,8 @@ class Feed:
     def _queue_of(self, row: DeadLetter, message: Message | None) -> str:
         """Where the letter lies. One that no queue took is sent where it can be found, typed as it was.
 
-        Killed after the sending and before the row: the letter comes again, and its copy has the same duplicate id.
+        Killed after the sending and before the row: the letter comes again, and its copy has the same
+        duplicate id.
         """
         if not row.orig_queue or message is None:
             return UNKNOWN_QUEUE

@@ -1,5 +1,5 @@
-"""Rows of ours within a statement: one parameter, or one for each column, where thousands of them would take longer to
-put into the statement than the database takes to answer it."""
+"""Rows of ours within a statement: one parameter, or one for each column, where thousands of them would take
+longer to put into the statement than the database takes to answer it."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -20,8 +20,8 @@ def type_of(column: str) -> str:
 
 
 def given_rows(name: str, columns: dict[str, str], rows: Iterable[Sequence[Any]]) -> tuple[str, list[Any]]:
-    """`name(column, …) AS (…)` for a WITH, and its parameters. `columns`: the type of each; values as the database has
-    them."""
+    """`name(column, …) AS (…)` for a WITH, and its parameters. `columns`: the type of each; values as the
+    database has them."""
     table = list(rows)
     parameters: list[Any]
     if connection.vendor == "sqlite":

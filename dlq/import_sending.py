@@ -1,6 +1,8 @@
-"""Sending an import: into the subscription of one setting and no other one, each message once, whatever is killed.
+"""Sending an import: into the subscription of one setting and no other one, each message once, whatever is
+killed.
 
-import_begun  in the audit: it is about to be sent. A worker that dies anywhere after it is followed by a person
+import_begun  in the audit: it is about to be sent. A worker that dies anywhere after it is followed by a
+person
               who sends the same file again: it has the same ids, so the broker drops what it has already.
 import        in the audit: all of it is at the broker. The same file again is refused, unless it is wished.
 """
@@ -29,7 +31,8 @@ MOST_TIMES = 100
 
 
 class ImportRefused(Exception):
-    """In the audit already; nothing was sent, or (`broker_away`) perhaps some: sending again sends the rest only."""
+    """In the audit already; nothing was sent, or (`broker_away`) perhaps some: sending again sends the rest
+    only."""
 
     def __init__(self, code: str, reason: str, what_to_do: str = "") -> None:
         super().__init__(reason)
@@ -59,7 +62,9 @@ def plan(setting: LaunchSetting, parcel: Parcel) -> Plan:
     done: AuditEntry | None = None
     for again in range(MOST_TIMES):
         operation = import_id(setting.key, parcel.digest, again)
-        entry = AuditEntry.objects.filter(operation=operation, action="import", result=AuditResult.DONE).first()
+        entry = AuditEntry.objects.filter(
+            operation=operation, action="import", result=AuditResult.DONE
+        ).first()
         if entry is None:
             break
         done = entry
@@ -87,7 +92,8 @@ def send(
             told = {"at": f"{wanted.done.at:%Y-%m-%d %H:%M} UTC", "by": wanted.done.by_name or "?"}
             raise ImportRefused("imported_already", text % told, _("Say so if they shall be sent once more."))
         about: dict[str, Any] = {
-            "by": by, "target": f"setting:{setting.key}", "operation": wanted.operation, "setting_key": setting.key,
+            "by": by, "target": f"setting:{setting.key}", "operation": wanted.operation,
+            "setting_key": setting.key,
             "reason": reason, "detail": {"lines": wanted.parcel.digest},
         }  # fmt: skip
         number = len(wanted.parcel.messages)

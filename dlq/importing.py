@@ -1,8 +1,8 @@
 """JSON lines -> messages for a test of one setting. All lines are understood before anything is sent. Pure.
 
-A line is one of an export of whole letters (`body`, `message`), or written by hand: `{"body": {"text": "…"}}`, with
-`"message": {"properties": [{"name", "type", "value"}], …}` where they are wanted. What told of the letter's death, and
-its message id, does not come along: these are new messages.
+A line is one of an export of whole letters (`body`, `message`), or written by hand: `{"body": {"text":
+"…"}}`, with `"message": {"properties": [{"name", "type", "value"}], …}` where they are wanted. What told of
+the letter's death, and its message id, does not come along: these are new messages.
 """
 
 import base64
@@ -82,21 +82,25 @@ def parcel_of(content: bytes) -> Parcel:
 
 
 def import_id(setting_key: str, digest: str, again: int) -> UUID:
-    """Of the same lines for the same setting it is the same; `again`: how often they were sent before on purpose."""
+    """Of the same lines for the same setting it is the same; `again`: how often they were sent before on
+    purpose."""
     return uuid5(_SPACE, f"{setting_key}:{digest}:{again}")
 
 
 def stamped(parcel: Parcel, operation: UUID) -> list[Message]:
-    """As they are sent: the broker drops a second one with the same duplicate id, and none is the message of a case."""
+    """As they are sent: the broker drops a second one with the same duplicate id, and none is the message of
+    a case."""
     stamped_ones = []
     for number, message in enumerate(parcel.messages):
         id_ = str(uuid5(operation, str(number)))
         properties = {**message.properties, DUPLICATE_ID: Typed("string", id_)}
-        stamped_ones.append(replace(message, properties=properties, message_id=Typed("string", f"import-{id_}")))
+        stamped_ones.append(
+            replace(message, properties=properties, message_id=Typed("string", f"import-{id_}"))
+        )
     return stamped_ones
 
 
-# -- one line -------------------------------------------------------------------------------------------------------
+# -- one line ------------------------------------------------------------------------------------------------
 
 
 class _Wrong(Exception):
@@ -112,13 +116,17 @@ def message_of(data: Any) -> Message:
         raise _Wrong(_("there is no body"))
     value = _body(body or {}, said)
     kind = BodyKind(said.get("body_kind", "data" if value.type == "binary" else "value"))
-    if (kind is BodyKind.DATA and value.type != "binary") or (kind is BodyKind.SEQUENCE and value.type != "list"):
+    if (kind is BodyKind.DATA and value.type != "binary") or (
+        kind is BodyKind.SEQUENCE and value.type != "list"
+    ):
         raise _Wrong(_("the body does not fit its kind"))
     message = Message(
         body=value,
         body_kind=kind,
         properties=kept_properties(_items(said.get("properties") or [])),
-        annotations={name: item for name, item in _items(said.get("annotations") or []).items() if name == JMS_KIND},
+        annotations={
+            name: item for name, item in _items(said.get("annotations") or []).items() if name == JMS_KIND
+        },
         correlation_id=from_json(said["correlation_id"]) if said.get("correlation_id") else None,
         durable=said.get("durable", True) is True,
         priority=_priority(said.get("priority", 4)),

@@ -35,7 +35,8 @@ def store(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
 
 
 def store_safely(rows: Sequence[DeadLetter], now: datetime) -> list[DeadLetter]:
-    """As `store`; of letters that the database refuses the bytes are kept, for they must not stop the others."""
+    """As `store`; of letters that the database refuses the bytes are kept, for they must not stop the
+    others."""
     try:
         return store(rows, now)
     except (OperationalError, InterfaceError):
@@ -95,8 +96,8 @@ def _new(rows: Iterable[DeadLetter]) -> list[DeadLetter]:
 
 
 def _number_chapters(new: Sequence[DeadLetter]) -> None:
-    """By the deaths of the same key before. A weak key tells nothing: the replay that it came back from does. What was
-    moved from one dead-letter queue to another did not die again."""
+    """By the deaths of the same key before. A weak key tells nothing: the replay that it came back from does.
+    What was moved from one dead-letter queue to another did not die again."""
     strong = [row for row in new if row.message_key and not row.message_key_weak]
     before: dict[Case, int] = defaultdict(int)
     keys = {row.message_key for row in strong}

@@ -1,4 +1,5 @@
-"""Writing many new letters at once: three times as fast as the ORM's own way, which asks every field of every row."""
+"""Writing many new letters at once: three times as fast as the ORM's own way, which asks every field of every
+row."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,8 +55,8 @@ _LETTERS, _CONTENTS = _Table(DeadLetter), _Table(LetterContent)
 def insert(rows: Sequence[DeadLetter]) -> None:
     """Stores unsaved rows and gives each its pk, growing in their order. Call it in a transaction.
 
-    Raises IntegrityError when one of them is stored already, DataError for a value that its column does not take; then
-    nothing of them is stored once the transaction ends.
+    Raises IntegrityError when one of them is stored already, DataError for a value that its column does not
+    take; then nothing of them is stored once the transaction ends.
     """
     if not rows:
         return

@@ -28,10 +28,16 @@ WITH_REASON = ("cancel", "refuse")
 
 
 def act(
-    what: str, job: ReplayJob, *, by: Person, now: datetime, reason: str = "", acknowledged: Collection[str] = ()
+    what: str,
+    job: ReplayJob,
+    *,
+    by: Person,
+    now: datetime,
+    reason: str = "",
+    acknowledged: Collection[str] = (),
 ) -> None:
-    """`what`: one of ACTS; `acknowledged` is for resume. Raises ReplayRefused (NotAllowed without the right), after an
-    entry in the audit."""
+    """`what`: one of ACTS; `acknowledged` is for resume. Raises ReplayRefused (NotAllowed without the right),
+    after an entry in the audit."""
     with attempt(f"replay_{what}", by=by, target=f"replay:{job.pk}", setting_key=job.setting_key):
         if why := why_may_not(by, what, job):
             raise NotAllowed("permission_denied", why, _("Ask an administrator for the permission."))

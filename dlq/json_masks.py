@@ -1,7 +1,7 @@
 """Masked fields of JSON bodies, at any depth, without a change of anything else in the text. Pure.
 
-A text that should be JSON and is not cannot be taken apart, so nothing of it is told. What is no JSON at all has no
-fields: it is told whole, unless a masked name stands in it like one of JSON.
+A text that should be JSON and is not cannot be taken apart, so nothing of it is told. What is no JSON at all
+has no fields: it is told whole, unless a masked name stands in it like one of JSON.
 """
 
 import json
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Set
 
 HIDDEN = "•••"
 _MASKED = json.dumps(HIDDEN, ensure_ascii=False)
-# A string, a mark, or anything else that is no space. Possessive: a string without its end is given up at once.
+# A string, a mark, or anything else that is no space. Possessive: a string without its end is given up at
+# once.
 _TOKEN = re.compile(r'\s*+("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++)', re.DOTALL)
 _BARE = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity")
 _BEGUN = re.compile(r"-?\d*\.?\d*(?:[eE][+-]?\d*)?")
@@ -18,7 +19,8 @@ _NAMES = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _BEFORE = "\ufeff \t\r\n"
 
 
-# How lists and maps with types are written down (contract.typed): not as fields, so they are told whole or not at all.
+# How lists and maps with types are written down (contract.typed): not as fields, so they are told whole or
+# not at all.
 _TYPED = re.compile(r'(?:\[\[?)?\{"type": "[a-z0-9]+", "value": ')
 
 
@@ -27,7 +29,8 @@ def looks_like_json(text: str) -> bool:
 
 
 def masked_body(text: str, names: Set[str], *, cut: bool = False) -> str | None:
-    """`text` with the values of the fields `names` replaced; None: nothing of it may be told. `cut`: there was more."""
+    """`text` with the values of the fields `names` replaced; None: nothing of it may be told. `cut`: there
+    was more."""
     if not names:
         return text
     if _TYPED.match(text):
@@ -45,7 +48,8 @@ def masked_body(text: str, names: Set[str], *, cut: bool = False) -> str | None:
 
 
 def masked_head(text: str, names: Set[str]) -> str:
-    """The begin of a body, of which nobody knows whether it goes on as it begins: told as far as it is JSON."""
+    """The begin of a body, of which nobody knows whether it goes on as it begins: told as far as it is
+    JSON."""
     if not names:
         return text
     if _TYPED.match(text):

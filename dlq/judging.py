@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# Every queue is walked whole once in this time, whatever the counts say: equal counts may be of unequal letters.
+# Every queue is walked whole once in this time, whatever the counts say: equal counts may be of unequal
+# letters.
 WALK_EVERY = timedelta(days=1)
 
 
@@ -25,11 +26,12 @@ class Judged:
 
 
 def judge(known: Known, broker: int, indexed: int, *, feed_empty: bool, now: datetime) -> Judged:
-    """A difference means something only while nothing waits in the feed, and when it is seen twice the same: a letter
-    that died between the two counts is none. Of a queue that is empty at the broker and in the index nothing could be
-    seen: it counts as walked."""
+    """A difference means something only while nothing waits in the feed, and when it is seen twice the same:
+    a letter that died between the two counts is none. Of a queue that is empty at the broker and in the index
+    nothing could be seen: it counts as walked."""
     if broker == indexed == 0:
-        # Written down now and then only: most queues are empty, and the sweep looks at all of them all the time.
+        # Written down now and then only: most queues are empty, and the sweep looks at all of them all the
+        # time.
         lately = known.walked_at is not None and now - known.walked_at < WALK_EVERY / 2
         return Judged(None, known.walked_at if lately else now, walk=False)
     if not feed_empty:

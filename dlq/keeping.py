@@ -15,8 +15,8 @@ ON_ITS_WAY = timedelta(minutes=5)
 
 
 def of_dead_letters(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
-    """Where the site has chosen so: those of messages that are still dead letters, until they are given back, handled
-    or discarded."""
+    """Where the site has chosen so: those of messages that are still dead letters, until they are given back,
+    handled or discarded."""
     if not settings.MA_RETENTION_KEEP_DEAD:
         return ()
     keys = {each.message_key for each in picked if each.message_key}
@@ -36,8 +36,8 @@ def indexed_before(now: datetime) -> datetime | None:
 
 
 def before_the_index(picked: Sequence[Picked], now: datetime) -> Collection[UUID]:
-    """The last attempts of messages whose letters the feed cannot have stored yet: its rows take their copy of the last
-    failure from them."""
+    """The last attempts of messages whose letters the feed cannot have stored yet: its rows take their copy
+    of the last failure from them."""
     last = [each for each in picked if each.last_attempt]
     if not last:
         return ()

@@ -1,14 +1,15 @@
 """Dead letters that have left their queues: the body goes some days after that, the row more days after it.
 
-What is still dead is kept whole, however old it is. `state_at` of any other state is when the letter left; every way
-out of a queue writes it. With the body go the head of it, its words in the index, and what was fetched of it; the
-properties stay with the row, and so do their words. Copies that edits made go as long after the end of their job; what
-was discarded has a row of its own in the bin, which is dead until it leaves that.
+What is still dead is kept whole, however old it is. `state_at` of any other state is when the letter left;
+every way out of a queue writes it. With the body go the head of it, its words in the index, and what was
+fetched of it; the properties stay with the row, and so do their words. Copies that edits made go as long
+after the end of their job; what was discarded has a row of its own in the bin, which is dead until it leaves
+that.
 
 Each chunk is one transaction. Killed before its commit all of the chunk is there, after it none; the marks
-(`body_deleted_at`) and the rows that are left say where to go on. A letter that comes back meanwhile has its row locked
-by either side: it is dead when the chunk looks again and stays whole, or the walk that brings it back sees the mark and
-brings the body too (`bring_back`).
+(`body_deleted_at`) and the rows that are left say where to go on. A letter that comes back meanwhile has its
+row locked by either side: it is dead when the chunk looks again and stays whole, or the walk that brings it
+back sees the mark and brings the body too (`bring_back`).
 """
 
 from collections import Counter
@@ -66,7 +67,7 @@ class Old(NamedTuple):
 Reasons = dict[Any, str]
 
 
-# -- which ------------------------------------------------------------------------------------------------------------
+# -- which ---------------------------------------------------------------------------------------------------
 
 
 def rows_before(now: datetime) -> datetime | None:
@@ -87,7 +88,9 @@ def with_bodies_before(older: datetime) -> QuerySet[DeadLetter]:
 
 def copies_before(older: datetime) -> QuerySet[LetterEdit]:
     """Of jobs that ended before, and of which nothing is awaited."""
-    rows = LetterEdit.objects.filter(body_deleted_at=None, planned_at__lt=older, item__job__finished_at__lt=older)
+    rows = LetterEdit.objects.filter(
+        body_deleted_at=None, planned_at__lt=older, item__job__finished_at__lt=older
+    )
     awaited = Q(item__state=ItemState.GIVEN_BACK, item__outcome=Outcome.WAITING)
     return rows.exclude(item__job__state__in=UNFINISHED_JOBS).exclude(awaited)
 
@@ -124,7 +127,8 @@ def _copies(rows: QuerySet[LetterEdit]) -> Iterator[list[Old]]:
 
 
 def held(letters: Sequence[Old], now: datetime) -> Reasons:
-    """{letter: why it stays}: a job has it, what becomes of it is not known yet, or the archive does not have it."""
+    """{letter: why it stays}: a job has it, what becomes of it is not known yet, or the archive does not have
+    it."""
     numbers = [each.id for each in letters]
     found: Reasons = {}
     for reason, which in ((OUTCOME, _awaited()), (JOB, _unfinished())):
@@ -159,7 +163,7 @@ def _items(which: Q) -> QuerySet[ReplayItem]:
     return ReplayItem.objects.filter(which).order_by()
 
 
-# -- deleting ---------------------------------------------------------------------------------------------------------
+# -- deleting ------------------------------------------------------------------------------------------------
 
 
 def delete_old_rows(now: datetime, chunks: Chunks) -> None:
@@ -198,7 +202,9 @@ def _each(
         for part in some_at_a_time(going, chunks):
             for begin in range(0, len(part), MOST_AT_ONCE):
                 few = part[begin : begin + MOST_AT_ONCE]
-                chunks.delete_of_many(what, partial(delete, few), {_key(each): (_key(each), None) for each in few})
+                chunks.delete_of_many(
+                    what, partial(delete, few), {_key(each): (_key(each), None) for each in few}
+                )
 
 
 def _key(old: Old) -> str:
@@ -211,10 +217,18 @@ def _counted(olds: Sequence[Old], deleted: Collection[Any]) -> Counter[str]:
 
 
 def _locked(olds: Sequence[Old], older: datetime, **also: Any) -> list[DeadLetter]:
-    """What still has left of these, with its content; nobody else changes them before the end of the transaction."""
+    """What still has left of these, with its content; nobody else changes them before the end of the
+    transaction."""
     items = ReplayItem.objects.filter(_unfinished() | _awaited(), letter=OuterRef("pk"))
-    rows = DeadLetter.objects.filter(~Exists(items), pk__in=[each.id for each in olds], state_at__lt=older, **also)
-    letters = rows.exclude(state=LetterState.DEAD).select_related("content").defer("content__encoded").order_by("pk")
+    rows = DeadLetter.objects.filter(
+        ~Exists(items), pk__in=[each.id for each in olds], state_at__lt=older, **also
+    )
+    letters = (
+        rows.exclude(state=LetterState.DEAD)
+        .select_related("content")
+        .defer("content__encoded")
+        .order_by("pk")
+    )
     if connection.vendor != "sqlite":
         # Only SQLite's index has to be told the words that it shall forget.
         letters = letters.defer("content__encoded", "content__body_text")
@@ -240,13 +254,16 @@ def _delete_bodies(older: datetime, now: datetime, olds: Sequence[Old]) -> Count
 
 def _empty_contents(letters: Sequence[DeadLetter]) -> None:
     contents = LetterContent.objects.filter(pk__in=[letter.pk for letter in letters])
-    known = [LetterContent(letter_id=x.pk, properties=x.properties, annotations=x.annotations) for x in letters]
+    known = [
+        LetterContent(letter_id=x.pk, properties=x.properties, annotations=x.annotations) for x in letters
+    ]
     _empty(contents, known, encoded=b"", body_text="")
 
 
 def _empty(rows: QuerySet[Any], known: Sequence[Any], **values: Any) -> None:
-    """`known`: what the same rows hold besides. SQLite joins the pages of rows that are deleted; one that an UPDATE has
-    made smaller keeps its page for itself: what is stored later does not fit in. So there they are written anew."""
+    """`known`: what the same rows hold besides. SQLite joins the pages of rows that are deleted; one that an
+    UPDATE has made smaller keeps its page for itself: what is stored later does not fit in. So there they are
+    written anew."""
     rewritten = connection.vendor == "sqlite"
     if rewritten:
         _raw_delete(rows)
@@ -260,7 +277,8 @@ def _empty(rows: QuerySet[Any], known: Sequence[Any], **values: Any) -> None:
 
 
 def _put_words(letters: Sequence[DeadLetter]) -> None:
-    """Of those whose words were taken out. Of what is not in the index yet `catch_up` or a rebuild puts them in."""
+    """Of those whose words were taken out. Of what is not in the index yet `catch_up` or a rebuild puts them
+    in."""
     waiting = pending(letters)
     put([letter for letter in letters if letter.words_without and letter.pk not in waiting])
 
@@ -293,16 +311,21 @@ def _raw_delete(rows: QuerySet[Any]) -> None:
     rows.order_by()._raw_delete(rows.db)
 
 
-# -- foreseeing -------------------------------------------------------------------------------------------------------
+# -- foreseeing ----------------------------------------------------------------------------------------------
 
 
 def foresee(now: datetime, most: int) -> Iterator[Going]:
     """What would go of each setting, and what would be held; looked at up to `most` letters of each kind."""
     going_rows: set[Any] = set()
     if (older := rows_before(now)) is not None:
-        yield from _foreseen(ROWS, older, _letters(left_before(older)), partial(held_rows, now=now), going_rows, most)
+        yield from _foreseen(
+            ROWS, older, _letters(left_before(older)), partial(held_rows, now=now), going_rows, most
+        )
     if (older := bodies_before(now)) is not None:
-        bodies = ([each for each in some if each.id not in going_rows] for some in _letters(with_bodies_before(older)))
+        bodies = (
+            [each for each in some if each.id not in going_rows]
+            for some in _letters(with_bodies_before(older))
+        )
         yield from _foreseen(BODIES, older, bodies, partial(held, now=now), set(), most)
         yield from _foreseen(EDITS, older, _copies(copies_before(older)), lambda _copies: {}, set(), most)
 
@@ -334,12 +357,13 @@ def _foreseen(
         yield Going(what, older, counts[key], cut, key, dict(kept.get(key, {})))
 
 
-# -- coming back ------------------------------------------------------------------------------------------------------
+# -- coming back ---------------------------------------------------------------------------------------------
 
 
 def bring_back(letters: Sequence[DeadLetter], fresh: Mapping[int, DeadLetter]) -> None:
-    """Bodies of letters that lie in their queue all the same; `letters` are locked and with their content, `fresh` are
-    their rows as they were just read, by their keys. In the transaction that says that they are dead."""
+    """Bodies of letters that lie in their queue all the same; `letters` are locked and with their content,
+    `fresh` are their rows as they were just read, by their keys. In the transaction that says that they are
+    dead."""
     forgetting.forget(letters)
     for letter in letters:
         read = fresh[letter.pk]

@@ -30,7 +30,8 @@ class LetterQueues:
         return str(self.management.attribute("broker", "NodeID"))
 
     def count(self, key: str) -> int:
-        """The broker's exact count of the setting's dead letters. Raises AddressUnknown: there is no such queue."""
+        """The broker's exact count of the setting's dead letters. Raises AddressUnknown: there is no such
+        queue."""
         return self._number(dead_letter_queue(key), "MessageCount")
 
     def figures(self, queue: str) -> Figures:
@@ -55,11 +56,13 @@ class LetterQueues:
             raise
 
     def walk(self, key: str) -> frozenset[int]:
-        """The ids of all letters in the dead-letter queue of a setting. Raises WalkIncomplete, BrokerError."""
+        """The ids of all letters in the dead-letter queue of a setting. Raises WalkIncomplete,
+        BrokerError."""
         return frozenset(self.numbers(dead_letter_queue(key)))
 
     def numbers(self, queue: str) -> Iterator[int]:
-        """The ids of all letters of a queue, one after the other. Raises WalkIncomplete at the end, BrokerError."""
+        """The ids of all letters of a queue, one after the other. Raises WalkIncomplete at the end,
+        BrokerError."""
 
         before, seen = self._number(queue, "MessageCount"), 0
         for piece in self.browser.walk(self.dla, queue):
@@ -70,15 +73,16 @@ class LetterQueues:
             raise WalkIncomplete(f"a walk of {queue} saw {seen} of {counted} letters", seen, counted)
 
     def in_delivery(self, queue: str) -> frozenset[int]:
-        """The ids of letters that consumers hold unsettled; none where these are too many to be listed. Raises
-        BrokerError."""
+        """The ids of letters that consumers hold unsettled; none where these are too many to be listed.
+        Raises BrokerError."""
         return numbers_in_delivery(self.management, queue)
 
     def move_ids(self, source: str, numbers: Sequence[int], target: str) -> int:
         """Moves these letters, and no other one, to a queue that alone gets them; how many, says the broker.
 
-        Never `retryMessages`: that sends an AMQP letter to every subscription of its address. Never with a count of
-        0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout (perhaps moved).
+        Never `retryMessages`: that sends an AMQP letter to every subscription of its address. Never with a
+        count of 0, which means all. Raises ManagementFailed (no such queue, nothing moved), BrokerTimeout
+        (perhaps moved).
         """
         if not 0 < len(numbers) <= NAMED or min(numbers) < 0:
             raise ValueError(f"a move names 1 to {NAMED} letters by their ids")

@@ -1,5 +1,5 @@
-"""Which dead letters somebody may see, and which of them a filter finds: the one way to letters for pages, REST, export
-and jobs. No request is needed: a worker asks with the rights of who began the job.
+"""Which dead letters somebody may see, and which of them a filter finds: the one way to letters for pages,
+REST, export and jobs. No request is needed: a worker asks with the rights of who began the job.
 """
 
 from dataclasses import replace
@@ -25,8 +25,8 @@ def sees_all(user: Any) -> bool:
 
 
 def letters_for(user: Any) -> QuerySet[DeadLetter]:
-    """Every letter with the permission; else those in the queues of settings in pools where the person may see them,
-    and what of these was discarded. Whose a letter is says its queue, never the letter itself."""
+    """Every letter with the permission; else those in the queues of settings in pools where the person may
+    see them, and what of these was discarded. Whose a letter is says its queue, never the letter itself."""
     if sees_all(user):
         return DeadLetter.objects.all()
     mine = settings_for(user, SEE).order_by()
@@ -44,8 +44,8 @@ def queues_for(user: Any) -> tuple[str, ...] | None:
 
 
 def dead_queues_for(user: Any) -> list[str]:
-    """Names of the queues that ever held a letter and in which this person may see all of them. Without the bin: what
-    lies there is another matter."""
+    """Names of the queues that ever held a letter and in which this person may see all of them. Without the
+    bin: what lies there is another matter."""
     mine = queues_for(user)
     there = loose.queues() if mine is None else mine
     return [queue for queue in there if queue != dead_letter_queue(BIN)]
@@ -57,7 +57,9 @@ def newest_found(filters: LetterFilter, user: Any, *, before: int | None = None,
     rows = DeadLetter.objects.all()
     if mine is not None:
         # By names of queues, which indexes have; of the bin, by what else is known of each letter.
-        asked = replace(asked, queues=tuple(sorted({*mine} & {*(mine if asked.queues is None else asked.queues)})))
+        asked = replace(
+            asked, queues=tuple(sorted({*mine} & {*(mine if asked.queues is None else asked.queues)}))
+        )
         if dead_letter_queue(BIN) in (asked.queues or ()):
             rows = letters_for(user)
     return newest(rows, asked, before=before, size=size)
@@ -76,9 +78,9 @@ def found(
     request: HttpRequest | None = None,
     at: datetime | None = None,
 ) -> tuple[LetterFilter, QuerySet[DeadLetter]]:
-    """The filter and the letters it finds, unordered; nothing at all where the filter is not valid (`.problem` says
-    why, in words). `rows` narrows it further, `queue` to one. `at`: when it was asked, None: now.
-    Without a state it asks for what is dead."""
+    """The filter and the letters it finds, unordered; nothing at all where the filter is not valid
+    (`.problem` says why, in words). `rows` narrows it further, `queue` to one. `at`: when it was asked, None:
+    now. Without a state it asks for what is dead."""
     data = (QueryDict(query) if isinstance(query, str) else query).copy()
     if not data.get("state"):
         data["state"] = "dead"

@@ -1,4 +1,5 @@
-"""Distinct values of what is dead, by a loose index scan: one step into the index per value, however many letters."""
+"""Distinct values of what is dead, by a loose index scan: one step into the index per value, however many
+letters."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,8 +22,8 @@ AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The letters of one queue with one value. `count` up to the bound that was asked for; `first` and `last` are the
-    lowest and the highest of their numbers."""
+    """The letters of one queue with one value. `count` up to the bound that was asked for; `first` and `last`
+    are the lowest and the highest of their numbers."""
 
     queue: str
     value: Any
@@ -66,11 +67,13 @@ def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> li
     sql = (
         f"WITH RECURSIVE {places}, "
         f"step(q, v) AS ("
-        f"SELECT q, (SELECT {column} FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND {column} IS NOT NULL "
+        f"SELECT q, (SELECT {column} FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND {column} IS NOT "
+        f"NULL "
         f"ORDER BY {column} LIMIT 1) FROM places UNION ALL "
         f"SELECT q, (SELECT {column} {here} AND {column} > step.v ORDER BY {column} LIMIT 1) "
         f"FROM step WHERE v IS NOT NULL) "
-        f"SELECT q, v, {_looked('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT %s"
+        f"SELECT q, v, {_looked('step.q', f'{column} = step.v', column)} FROM step WHERE v IS NOT NULL LIMIT "
+        f"%s"
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, [*given, up_to, most])
@@ -79,13 +82,17 @@ def counted(queues_: Sequence[str], column: str, *, most: int, up_to: int) -> li
     return [*found, *(_without(queues_, column, up_to) if DeadLetter._meta.get_field(column).null else [])]
 
 
-def counted_values(queues_: Sequence[str], column: str, values: Sequence[Any], *, up_to: int) -> list[Counted]:
+def counted_values(
+    queues_: Sequence[str], column: str, values: Sequence[Any], *, up_to: int
+) -> list[Counted]:
     """The same of these values only, none of which is None."""
     _check(column)
     if not queues_ or not values:
         return []
     places, queues_given = given_queues("places", queues_)
-    wanted, given = given_rows("wanted", {"v": type_of(column)}, [(_adapted(column, value),) for value in values])
+    wanted, given = given_rows(
+        "wanted", {"v": type_of(column)}, [(_adapted(column, value),) for value in values]
+    )
     sql = (
         f"WITH {places}, {wanted} "
         f"SELECT q, v, {_looked('places.q', f'{column} = wanted.v', column)} FROM places CROSS JOIN wanted"
@@ -107,7 +114,11 @@ def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> l
     _check(column)
     answers: list[Any] = [None] * len(wanted)
     for known in (True, False):
-        some = [(place, queue, value) for place, (queue, value) in enumerate(wanted) if (value is not None) is known]
+        some = [
+            (place, queue, value)
+            for place, (queue, value) in enumerate(wanted)
+            if (value is not None) is known
+        ]
         if not some:
             continue
         which = f"{column} = wanted.v" if known else f"{column} IS NULL"
@@ -115,7 +126,9 @@ def _of_each(wanted: Sequence[tuple[str, Any]], column: str, question: str) -> l
         rows = [(place, queue, _adapted(column, value)) for place, queue, value in some]
         given, parameters = given_rows("wanted", {"place": WHOLE, "q": QUEUE, "v": type_of(column)}, rows)
         with connection.cursor() as cursor:
-            cursor.execute(f"WITH {given} SELECT place, ({question.format(here=here)}) FROM wanted", parameters)
+            cursor.execute(
+                f"WITH {given} SELECT place, ({question.format(here=here)}) FROM wanted", parameters
+            )
             for place, answer in cursor.fetchall():
                 answers[place] = answer
     return answers
@@ -132,7 +145,9 @@ def of_latest(queues_: Sequence[str], column: str, *, each: int) -> Counter[Any]
     for begin in range(0, len(queues_), AT_ONCE):
         some = queues_[begin : begin + AT_ONCE]
         with connection.cursor() as cursor:
-            cursor.execute(" UNION ALL ".join([one] * len(some)), [value for queue in some for value in (queue, each)])
+            cursor.execute(
+                " UNION ALL ".join([one] * len(some)), [value for queue in some for value in (queue, each)]
+            )
             for value, count in cursor.fetchall():
                 found[value] += count
     return found
@@ -148,10 +163,11 @@ def _without(queues_: Sequence[str], column: str, up_to: int) -> list[Counted]:
 
 
 def _looked(queue: str, which: str, column: str) -> str:
-    """How many letters there are, and the lowest and highest number of those that were counted, as one text: one look
-    into the index instead of three. Value: bound."""
+    """How many letters there are, and the lowest and highest number of those that were counted, as one text:
+    one look into the index instead of three. Value: bound."""
     return (
-        f"(SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM (SELECT id FROM {TABLE} WHERE queue = {queue} "
+        f"(SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM (SELECT id FROM {TABLE} WHERE queue = "
+        f"{queue} "
         f"AND {IS_DEAD} AND {which} ORDER BY {column}, id LIMIT %s) AS few)"
     )
 

@@ -1,4 +1,5 @@
-"""Which properties of a dead letter are masked, and what is shown in their place. Pure; the stored row stays whole."""
+"""Which properties of a dead letter are masked, and what is shown in their place. Pure; the stored row stays
+whole."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +18,15 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """What one person may not see: `lists` are the masked names by setting key, of every setting that exists, also of
-    those that mask nothing. Without any list (who may see everything) nothing is masked."""
+    """What one person may not see: `lists` are the masked names by setting key, of every setting that exists,
+    also of those that mask nothing. Without any list (who may see everything) nothing is masked."""
 
     lists: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def names(self, letter: DeadLetter) -> frozenset[str]:
-        """Both by the queue that it lies in and by the setting that it says it is of: whoever sends to a dead-letter
-        queue chooses what the letter says. Of no setting that exists: whatever any setting masks."""
+        """Both by the queue that it lies in and by the setting that it says it is of: whoever sends to a
+        dead-letter queue chooses what the letter says. Of no setting that exists: whatever any setting
+        masks."""
         return self.names_of((letter.setting_key, letter.queue.removeprefix(DEAD_LETTER_PREFIX)))
 
     def names_of(self, keys: Iterable[str]) -> frozenset[str]:
@@ -37,7 +39,8 @@ class Masks:
         return any(self.lists.values())
 
     def items(self, letter: DeadLetter, items: Sequence[Item]) -> list[Item]:
-        """Properties or annotations in their stored form (`typed_list`), masked ones without type and value."""
+        """Properties or annotations in their stored form (`typed_list`), masked ones without type and
+        value."""
         names = self.names(letter)
         return [masked(item) if str(item.get("name")) in names else item for item in items]
 
@@ -61,7 +64,8 @@ class Masks:
         return masked_body(text, self.names(letter), cut=letter.truncated)
 
     def refusal(self, name: str, keys: Iterable[str] = ()) -> str:
-        """Why letters of these settings (none: of every one) may not be searched by this property; empty: they may.
+        """Why letters of these settings (none: of every one) may not be searched by this property; empty:
+        they may.
 
         An answer to "which letters have card = 4111…" tells the value as well as a look at it.
         """
@@ -69,7 +73,9 @@ class Masks:
         masked_names = self.names_of(wanted) if wanted else frozenset().union(*self.lists.values())
         if name not in masked_names:
             return ""
-        return _("The property “%(name)s” is masked: you may neither see it nor search by it.") % {"name": name}
+        return _("The property “%(name)s” is masked: you may neither see it nor search by it.") % {
+            "name": name
+        }
 
 
 def masked(item: Item) -> Item:

@@ -1,4 +1,5 @@
-"""Whose masks: everybody's but those who have the right to see what settings mask, everywhere or in a pool."""
+"""Whose masks: everybody's but those who have the right to see what settings mask, everywhere or in a
+pool."""
 
 from collections.abc import Collection
 from typing import Any
@@ -24,7 +25,8 @@ def everybodys_masks() -> Masks:
 
 
 def _masks(seen: Collection[str]) -> Masks:
-    """`seen`: keys of settings whose masks do not hold. Lists in the database are older than what checks them now."""
+    """`seen`: keys of settings whose masks do not hold. Lists in the database are older than what checks them
+    now."""
     stored = LaunchSetting.objects.order_by().values_list("key", "masked_properties")
     return Masks({key: _names(names) if key not in seen else frozenset() for key, names in stored})
 

@@ -10,8 +10,8 @@ from dlq.models import DeadLetter
 def letters_numbered(node_id: str, queue: str, numbers: Iterable[int]) -> QuerySet[DeadLetter]:
     """Those of the broker's numbers that the index has of this queue, in any state.
 
-    They lie side by side mostly. Their ends are asked for too: for a list alone PostgreSQL reads all letters of the
-    queue while nobody has analysed the table, as an index is that was just rebuilt."""
+    They lie side by side mostly. Their ends are asked for too: for a list alone PostgreSQL reads all letters
+    of the queue while nobody has analysed the table, as an index is that was just rebuilt."""
     wanted = list(numbers)
     if not wanted:
         return DeadLetter.objects.none()

@@ -1,7 +1,9 @@
-"""What is known of each dead-letter queue as a whole: how many letters the broker counts and how many the index knows.
+"""What is known of each dead-letter queue as a whole: how many letters the broker counts and how many the
+index knows.
 
-Counting a million rows takes a tenth of a second or more, so pages do not do it: the process that follows the feed
-counts, at most so often that it costs two per cent of its time (`dlq.sweep`), and writes both figures down together.
+Counting a million rows takes a tenth of a second or more, so pages do not do it: the process that follows the
+feed counts, at most so often that it costs two per cent of its time (`dlq.sweep`), and writes both figures
+down together.
 """
 
 from collections.abc import Iterable
@@ -20,7 +22,8 @@ FRESH = timedelta(seconds=120)
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """`broker` and `indexed` are of the moment `at`; None: nobody counted yet. `seen` letters of a walk at hand."""
+    """`broker` and `indexed` are of the moment `at`; None: nobody counted yet. `seen` letters of a walk at
+    hand."""
 
     queue: str
     broker: int | None = None
@@ -75,15 +78,18 @@ def state(row: LetterQueue) -> QueueState:
 
 
 def is_looked_after(queue: str, foreign: Iterable[str]) -> bool:
-    """Whether the index holds letters of this queue: the settings', of nobody, the bin, and the foreign ones."""
+    """Whether the index holds letters of this queue: the settings', of nobody, the bin, and the foreign
+    ones."""
     return (queue.startswith(DEAD_LETTER_PREFIX) and queue != FEED_QUEUE) or queue in foreign
 
 
-# -- written by the process that follows the feed --------------------------------------------------------------------
+# -- written by the process that follows the feed ------------------------------------------------------------
 
 
 def feed_counted(backlog: int, now: datetime) -> None:
-    LetterQueue.objects.update_or_create(queue=FEED_QUEUE, defaults={"broker_count": backlog, "counted_at": now})
+    LetterQueue.objects.update_or_create(
+        queue=FEED_QUEUE, defaults={"broker_count": backlog, "counted_at": now}
+    )
 
 
 def feed_lag(now: datetime) -> int | None:

@@ -1,4 +1,5 @@
-"""A letter as the feed brings it -> the row of the index. No database; whatever the bytes are, there is a row."""
+"""A letter as the feed brings it -> the row of the index. No database; whatever the bytes are, there is a
+row."""
 
 import hashlib
 from collections.abc import Mapping
@@ -49,7 +50,8 @@ class Origin:
 
 
 def read_letter(encoded: bytes, node_id: str, now: datetime) -> tuple[DeadLetter, Message | None]:
-    """An unsaved row; `queue` and `setting` are left to who knows the queues. And the message, None: it is none."""
+    """An unsaved row; `queue` and `setting` are left to who knows the queues. And the message, None: it is
+    none."""
     try:
         message = decode(encoded)
     except MessageUndecodable as error:
@@ -124,9 +126,12 @@ def _row(encoded: bytes, message: Message, node_id: str, now: datetime) -> DeadL
 
 
 def _made(**values: Any) -> DeadLetter:
-    """An unsaved row, as `DeadLetter(**values)` gives it, at a fifth of its cost: there are thousands in a second."""
+    """An unsaved row, as `DeadLetter(**values)` gives it, at a fifth of its cost: there are thousands in a
+    second."""
     content = LetterContent.__new__(LetterContent)
-    content.__dict__.update(_state=ModelState(), letter_id=None, **{name: values.pop(name) for name in _OF_CONTENT})
+    content.__dict__.update(
+        _state=ModelState(), letter_id=None, **{name: values.pop(name) for name in _OF_CONTENT}
+    )
     row = DeadLetter.__new__(DeadLetter)
     row.__dict__.update(_state=ModelState(), **_DEFAULTS)
     row.__dict__.update(values)
@@ -150,8 +155,8 @@ def origin_of(message: Message) -> Origin:
 
 
 def expiry_of(message: Message, now: datetime) -> datetime | None:
-    """When the broker drops it: the producer's word, an instant or a time to live (from when it was made, as far as it
-    says so). Messages without either stay for ever."""
+    """When the broker drops it: the producer's word, an instant or a time to live (from when it was made, as
+    far as it says so). Messages without either stay for ever."""
     if message.expires_at is not None or not message.ttl_ms:
         return message.expires_at
     try:

@@ -1,7 +1,8 @@
 """Letters that no queue but the feed took: copies for the queue of the unknown. Pure.
 
-A filter of the broker reads every property of a letter, and matches nothing where one is no good Unicode. Such a letter
-reaches the feed alone; its copy has the bad characters replaced, or it could not be sent at all.
+A filter of the broker reads every property of a letter, and matches nothing where one is no good Unicode.
+Such a letter reaches the feed alone; its copy has the bad characters replaced, or it could not be sent at
+all.
 """
 
 from dataclasses import replace
@@ -50,8 +51,8 @@ def has_bad_text(message: Message) -> bool:
 def copy_of(message: Message, unique: str) -> Message:
     """What is sent. The broker drops a second one with the same `unique`: it may be sent again after a crash.
 
-    Where a Core client's letter died stands in its properties, and the queue of the unknown takes no message that has
-    them: in the copy it stands in annotations, as an AMQP client's letter has it.
+    Where a Core client's letter died stands in its properties, and the queue of the unknown takes no message
+    that has them: in the copy it stands in annotations, as an AMQP client's letter has it.
     """
     copy = mended(message)
     said = {_ANNOTATIONS[name]: item for name, item in copy.properties.items() if name in _ANNOTATIONS}

@@ -20,10 +20,14 @@ ERASE = "dlq.erase_personal"
 
 def register() -> None:
     add_action(SEE, "dlq.view_deadletter", "may_see_letters", _("Can view dead letter"))
-    add_action(SEE_MASKED, "dlq.can_see_masked", "may_see_masked", _("Can see masked properties of dead letters"))
+    add_action(
+        SEE_MASKED, "dlq.can_see_masked", "may_see_masked", _("Can see masked properties of dead letters")
+    )
     add_action(GIVE_BACK, "dlq.give_back", "may_give_back", _("Can give dead letters back to their setting"))
     add_action(EDIT, "dlq.edit_letters", "may_edit_letters", _("Can edit dead letters and give them back"))
     add_action(REDIRECT, "dlq.redirect", "may_redirect", _("Can redirect dead letters to another setting"))
     add_action(DISCARD, "dlq.discard", "may_discard", _("Can discard dead letters"))
     add_action(WAITING, "dlq.handle_waiting", "may_handle_waiting", _("Can handle waiting messages"))
-    add_action(IMPORT, "dlq.import_letters", "may_import_letters", _("Can send imported messages to a setting"))
+    add_action(
+        IMPORT, "dlq.import_letters", "may_import_letters", _("Can send imported messages to a setting")
+    )

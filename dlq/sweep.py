@@ -1,10 +1,10 @@
-"""The sweep: does the index hold what the queues hold? It compares counts, and walks where they differ, and every queue
-once a day.
+"""The sweep: does the index hold what the queues hold? It compares counts, and walks where they differ, and
+every queue once a day.
 
-It is done by the process that follows the feed, between two batches, in steps of some hundred letters: that process
-alone knows that the feed is empty and that it holds no letter itself; it is the one that writes letters, so a walk
-never meets another writer's batch; and no worker is held for the minutes that a walk of a million letters takes. Were
-there two such processes, both would do the same twice and come to the same.
+It is done by the process that follows the feed, between two batches, in steps of some hundred letters: that
+process alone knows that the feed is empty and that it holds no letter itself; it is the one that writes
+letters, so a walk never meets another writer's batch; and no worker is held for the minutes that a walk of a
+million letters takes. Were there two such processes, both would do the same twice and come to the same.
 """
 
 import time
@@ -28,13 +28,14 @@ from dlq.walking import Gone, Walk
 
 log = structlog.get_logger(__name__)
 
-# Seconds: between two looks at the counts; between two notes of how far a walk is; after which a walk that could not go
-# on (the feed had letters) is given up, for the broker ends a link that takes nothing; and before a walk that changed
-# nothing, or failed, is begun again.
+# Seconds: between two looks at the counts; between two notes of how far a walk is; after which a walk that
+# could not go on (the feed had letters) is given up, for the broker ends a link that takes nothing; and
+# before a walk that changed nothing, or failed, is begun again.
 LOOK_EVERY, NOTE_EVERY, STALLED, AGAIN = 10.0, 2.0, 5.0, 60.0
 # … and between two notes that the counts still hold.
 STILL_EVERY = 60.0
-# Counting rows may take this part of the time: a count that took 0.2 s is done again after 10 s at the earliest.
+# Counting rows may take this part of the time: a count that took 0.2 s is done again after 10 s at the
+# earliest.
 SHARE = 50.0
 STILL_DIFFERS = gettext_noop("the counts differ though the queue was walked whole")
 NO_QUEUE = gettext_noop("the broker has no such queue")
@@ -69,8 +70,8 @@ class Sweep:
         self._walk: Walk | Gone | None = None
 
     def step(self, now: datetime, idle: bool) -> bool:
-        """A bounded piece of work; whether more is to be done at once. `idle`: the feed brought nothing just now. Never
-        raises for the broker or the database: what was begun is begun anew later."""
+        """A bounded piece of work; whether more is to be done at once. `idle`: the feed brought nothing just
+        now. Never raises for the broker or the database: what was begun is begun anew later."""
         try:
             if self._walk is not None:
                 return self._go_on(self._walk, now, idle)
@@ -87,7 +88,7 @@ class Sweep:
         if self._walk is not None:
             self._walk.close()
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- looking ---------------------------------------------------------------------------------------------
 
     def _look(self, now: datetime, idle: bool) -> bool:
         rows = {row.queue: row for row in LetterQueue.objects.exclude(queue=FEED_QUEUE)}
@@ -100,8 +101,11 @@ class Sweep:
             if is_looked_after(name, foreign) and (row["address"] == self._dla or name in foreign)
         ]
         there = {queue.name for queue in queues}
-        # Destroyed at the broker, or a foreign one that is not followed any more: nothing of it is in the index.
-        queues += [Queue(name, row.address or self._dla, 0, 0) for name, row in rows.items() if name not in there]
+        # Destroyed at the broker, or a foreign one that is not followed any more: nothing of it is in the
+        # index.
+        queues += [
+            Queue(name, row.address or self._dla, 0, 0) for name, row in rows.items() if name not in there
+        ]
         due = [queue for queue in queues if self._judged(queue, rows.get(queue.name), feed_empty, now)]
         self._note_still(now)
         self._forget(row for name, row in rows.items() if name not in there and not row.foreign)
@@ -150,11 +154,17 @@ class Sweep:
         return judged.walk
 
     def _count(self, queue: Queue, known: Known) -> int | None:
-        """The dead letters that the index has of it; None: counted too lately. They are counted anew only when the
-        broker's figures changed or the last counts differed, and a walk at least once a day counts as well."""
+        """The dead letters that the index has of it; None: counted too lately. They are counted anew only
+        when the broker's figures changed or the last counts differed, and a walk at least once a day counts
+        as well."""
         last = self._counted.get(queue.name)
         figures = queue.messages, queue.added
-        if last is not None and last.of == figures and known.indexed is not None and known.indexed == known.broker:
+        if (
+            last is not None
+            and last.of == figures
+            and known.indexed is not None
+            and known.indexed == known.broker
+        ):
             return known.indexed
         began = time.monotonic()
         if last is not None and began < last.not_before:
@@ -170,7 +180,7 @@ class Sweep:
         free = [queue for queue in due if time.monotonic() >= self._not_before.get(queue.name, 0.0)]
         return sorted((queue for queue in free if queue.name not in moving), key=lambda queue: queue.messages)
 
-    # -- walking ------------------------------------------------------------------------------------------------------
+    # -- walking ---------------------------------------------------------------------------------------------
 
     def _begin(self, queue: Queue, now: datetime, *, there: bool) -> None:
         self._began = self._stepped = time.monotonic()

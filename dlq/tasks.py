@@ -66,7 +66,8 @@ def run_replay(job_id: str) -> None:
         steps.release(job, until=timezone.now() + PAUSE, problem=str(error))
         return
     except Exception as error:
-        # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a letter.
+        # Another try follows: the rows hold what was done. What it says is not shown, for it may quote a
+        # letter.
         problem = f"{type(error).__name__}; the log of the worker has the rest"
         steps.release(job, until=timezone.now() + LONG_PAUSE, problem=problem)
         raise
@@ -101,8 +102,8 @@ def end_overdue_outcomes() -> None:
 
 @shared_task(name="dlq.put_words")
 def put_words() -> None:
-    """Words of letters that were stored before there was an index of them, or that a rebuild has not reached; a while
-    at a time."""
+    """Words of letters that were stored before there was an index of them, or that a rebuild has not reached;
+    a while at a time."""
     end = time.monotonic() + WORDS_TURN
     while (step(timezone.now()) or catch_up()) and time.monotonic() < end:
         pass
@@ -110,7 +111,8 @@ def put_words() -> None:
 
 @shared_task(name="dlq.empty_bin")
 def empty_bin() -> None:
-    """Removes for good what lay in the bin long enough; a while at a time, and as long again others have the broker."""
+    """Removes for good what lay in the bin long enough; a while at a time, and as long again others have the
+    broker."""
     queues, end = letter_queues(), time.monotonic() + BIN_TURN
     try:
         began = time.monotonic()

@@ -1,6 +1,7 @@
 """Dead letters and replays as text for a terminal. Pure.
 
-Every text of a message is hostile: nothing in it may move the cursor, colour the screen or turn the direction around.
+Every text of a message is hostile: nothing in it may move the cursor, colour the screen or turn the direction
+around.
 """
 
 import unicodedata
@@ -24,7 +25,8 @@ Row = Mapping[str, Any]
 
 
 def safe(text: str, limit: int, *, several: bool = False) -> str:
-    """At most `limit` characters; what is invisible is spelled out, of `several` lines not their ends and tabs."""
+    """At most `limit` characters; what is invisible is spelled out, of `several` lines not their ends and
+    tabs."""
     shown = "".join(_spelled(character, several) for character in text[:limit])
     return f"{shown} … +{len(text) - limit}" if len(text) > limit else shown
 
@@ -58,7 +60,9 @@ def whole(letter: Row) -> Iterator[str]:
     if letter["problem"]:
         yield f"problem    {safe(letter['problem'], SENTENCE_SHOWN)}"
     yield from (f"protocol   {protocol(each)}" for each in letter["protocols"])
-    deleted = f", deleted by retention {instant(letter['body_deleted_at'])}" if letter["body_deleted_at"] else ""
+    deleted = (
+        f", deleted by retention {instant(letter['body_deleted_at'])}" if letter["body_deleted_at"] else ""
+    )
     yield f"body       {letter['size']} bytes{deleted}"
     if not letter["body_kind"]:
         yield "These bytes are no message; they are not shown here, properties may be in them."
@@ -68,7 +72,10 @@ def whole(letter: Row) -> Iterator[str]:
 def protocol(row: Row) -> str:
     text = safe(" ".join(row["exception_text"].split()), SENTENCE_SHOWN)
     kind, place = safe(row["exception_type"], SENTENCE_SHOWN), safe(row["place"] or "?", SENTENCE_SHOWN)
-    return f"{instant(row['occurred_at'])}  {row['server_name']}  attempt {row['attempt']}  {kind}: {text}  at {place}"
+    return (
+        f"{instant(row['occurred_at'])}  {row['server_name']}  attempt {row['attempt']}  "
+        f"{kind}: {text}  at {place}"
+    )
 
 
 def progress(job: Row) -> str:
@@ -91,13 +98,19 @@ def seconds(count: float) -> str:
 def job(row: Row) -> str:
     """One job in one line."""
     by = safe(row["by"] or "-", KEY_SHOWN)
-    return f"{row['id']}  {row['created_at'][:19]}  {row['action']}  {safe(row['setting'], 61)}  {by}  {progress(row)}"
+    return (
+        f"{row['id']}  {row['created_at'][:19]}  {row['action']}  "
+        f"{safe(row['setting'], 61)}  {by}  {progress(row)}"
+    )
 
 
 def whole_job(told: Row) -> Iterator[str]:
     """`told` as in the REST interface."""
     yield f"job        {told['id']}, {told['action']}, {told['scope']} of {safe(told['setting'], 61)}"
-    yield f"from, to   {safe(told['source_queue'], SENTENCE_SHOWN)}, {safe(told['target_queue'], SENTENCE_SHOWN)}"
+    yield (
+        f"from, to   {safe(told['source_queue'], SENTENCE_SHOWN)}, "
+        f"{safe(told['target_queue'], SENTENCE_SHOWN)}"
+    )
     yield f"by         {safe(told['by'] or '-', KEY_SHOWN)}, {told['created_at']}"
     if told["query"]:
         yield f"filter     {safe(told['query'], HEAD_SHOWN)}"
@@ -136,7 +149,10 @@ def group(row: Row) -> str:
     what = safe(row["value"] or "not known", SENTENCE_SHOWN)
     kind = safe(" ".join(filter(None, [row["exception_type"], row["place"]])), SENTENCE_SHOWN)
     about = "~" if row["about"] else ""
-    return f"{about + str(row['count']):>8}  {what}  {kind}\n          --query '{safe(row['query'], HEAD_SHOWN)}'"
+    return (
+        f"{about + str(row['count']):>8}  {what}  {kind}\n          --query "
+        f"'{safe(row['query'], HEAD_SHOWN)}'"
+    )
 
 
 def _counted(counts: Iterable[tuple[str, int]]) -> list[str]:

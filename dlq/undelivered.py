@@ -1,11 +1,13 @@
 """Messages that the broker cannot turn into AMQP: each ends as one dead letter, however often it comes back.
 
-The broker sends such a message to the dead letters and yet leaves it with the link that should have had it. When that
-link ends it is in the subscription again, and dies again with the next one: a further letter of the same death. Here
-those further letters are removed, and the message itself as soon as no consumer is there to take it (docs/broker.md).
+The broker sends such a message to the dead letters and yet leaves it with the link that should have had it.
+When that link ends it is in the subscription again, and dies again with the next one: a further letter of the
+same death. Here those further letters are removed, and the message itself as soon as no consumer is there to
+take it (docs/broker.md).
 
-Killed before a row is written: the letter comes again, as it is not accepted. Killed between the row and the removal:
-the same, and the row says which letter stays. A removal names one message of one queue, so it may be repeated.
+Killed before a row is written: the letter comes again, as it is not accepted. Killed between the row and the
+removal: the same, and the row says which letter stays. A removal names one message of one queue, so it may be
+repeated.
 """
 
 import json
@@ -67,7 +69,9 @@ class Head:
 
     def letter(self) -> bytes:
         """The message without its body, marked as one that the broker could not deliver."""
-        properties = {name: typed for name, value in self.facts.items() if (typed := _typed(name, value)) is not None}
+        properties = {
+            name: typed for name, value in self.facts.items() if (typed := _typed(name, value)) is not None
+        }
         annotations = {
             NOT_CONVERTIBLE: Typed("string", MALFORMED_BODY),
             BROKER_ID: Typed("long", self.letter_id),
@@ -87,7 +91,17 @@ class Head:
 
 # What the broker's management says of each message beside its properties.
 _OF_THE_MESSAGE = frozenset(
-    {"address", "messageID", "type", "priority", "userID", "durable", "expiration", "timestamp", "largeMessage"}
+    {
+        "address",
+        "messageID",
+        "type",
+        "priority",
+        "userID",
+        "durable",
+        "expiration",
+        "timestamp",
+        "largeMessage",
+    }
 )
 
 
@@ -118,7 +132,11 @@ def death_of(row: DeadLetter, message: Message | None) -> FurtherDeath | None:
     if not row.orig_queue or row.orig_message_id < 0:
         return None
     reason, letter_id = message.annotations[NOT_CONVERTIBLE].value, message.annotations[BROKER_ID].value
-    if reason not in (BYTES_IN_STREAM, MALFORMED_BODY) or type(letter_id) is not int or not 0 <= letter_id < 2**63:
+    if (
+        reason not in (BYTES_IN_STREAM, MALFORMED_BODY)
+        or type(letter_id) is not int
+        or not 0 <= letter_id < 2**63
+    ):
         return None
     return FurtherDeath(row.node_id, row.orig_queue, row.orig_message_id, row.queue, letter_id, reason)
 
@@ -141,8 +159,8 @@ def keep_one_letter(management: Management, deaths: Iterable[FurtherDeath], now:
 
 
 def clear_head_of_feed(management: Management, node_id: str) -> Head | None:
-    """Takes further letters of known messages from the head of the feed, which has no consumer. A large one has lost
-    its body: the broker drops whoever should get it, without a word, and keeps it at the head.
+    """Takes further letters of known messages from the head of the feed, which has no consumer. A large one
+    has lost its body: the broker drops whoever should get it, without a word, and keeps it at the head.
 
     Answers with the head where it is of a message that is not known. Raises BrokerError.
     """
@@ -150,11 +168,15 @@ def clear_head_of_feed(management: Management, node_id: str) -> Head | None:
         head = _head_of_feed(management)
         if head is None:
             return None
-        known = UndeliveredMessage.objects.filter(node_id=node_id, queue=head.queue, message_id=head.message_id).first()
+        known = UndeliveredMessage.objects.filter(
+            node_id=node_id, queue=head.queue, message_id=head.message_id
+        ).first()
         if known is None:
             return head
         # First where it lies, then in the feed: killed in between, it is found here again.
-        if head.letter_id != known.letter_id and _remove(management, dead_letter_queue(head.queue), head.letter_id):
+        if head.letter_id != known.letter_id and _remove(
+            management, dead_letter_queue(head.queue), head.letter_id
+        ):
             rows = UndeliveredMessage.objects.filter(pk=known.pk)
             rows.update(deaths=F("deaths") + 1, last_at=timezone.now(), taken_out_at=None)
         crash.point("undelivered: head removed where it lies")
@@ -183,7 +205,11 @@ def _head_of_feed(management: Management) -> Head | None:
 def take_out(management: Management) -> Sequence[UndeliveredMessage]:
     """Those that wait in a subscription without a consumer, for good. Raises BrokerError."""
     waiting = UndeliveredMessage.objects.filter(taken_out_at=None)
-    return [row for queue in _queues(waiting.values_list("queue", flat=True)) for row in _take_out(management, queue)]
+    return [
+        row
+        for queue in _queues(waiting.values_list("queue", flat=True))
+        for row in _take_out(management, queue)
+    ]
 
 
 def _queues(names: Iterable[str]) -> list[str]:
@@ -222,7 +248,10 @@ def forget_before_restart(management: Management, now: datetime) -> None:
 def by_queue() -> list[tuple[str, int, int]]:
     """Of each subscription: messages, and how many of them the broker counted down too often."""
     rows = UndeliveredMessage.objects.values("queue").annotate(number=Count("id"), deaths=Sum("deaths"))
-    return [(row["queue"], row["number"], row["deaths"] - row["number"]) for row in rows.order_by("queue")[:MOST_TOLD]]
+    return [
+        (row["queue"], row["number"], row["deaths"] - row["number"])
+        for row in rows.order_by("queue")[:MOST_TOLD]
+    ]
 
 
 def _remove(management: Management, queue: str, message_id: int) -> bool:

@@ -1,8 +1,9 @@
 """Which letters a walk sees: each by one number that is its own in its queue.
 
-Mostly that is the broker's id of the message before it died. But one message that dies in two subscriptions has the
-same id twice in a queue that takes the letters of both (foreign ones, those of nobody, the bin); and a letter that
-somebody sent there has none. Such letters get a negative number from what else tells them apart.
+Mostly that is the broker's id of the message before it died. But one message that dies in two subscriptions
+has the same id twice in a queue that takes the letters of both (foreign ones, those of nobody, the bin); and
+a letter that somebody sent there has none. Such letters get a negative number from what else tells them
+apart.
 """
 
 from array import array
@@ -23,8 +24,8 @@ ID = (ORIG_MESSAGE_ID,), (ANNOTATED_ORIG_MESSAGE_ID,)
 
 
 class Numbers:
-    """The ids that a walk saw, 8 bytes each: 8 MB for a million letters, where a set of them takes 60 MB. Queues are
-    mostly in the order of ids, so it is mostly sorted already."""
+    """The ids that a walk saw, 8 bytes each: 8 MB for a million letters, where a set of them takes 60 MB.
+    Queues are mostly in the order of ids, so it is mostly sorted already."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -79,8 +80,8 @@ class Seen:
 
 
 class Telling:
-    """Tells the letters of one walk apart. `mixed`: the queue takes letters of several queues. `read` makes the row of
-    a letter, `known` asks the index."""
+    """Tells the letters of one walk apart. `mixed`: the queue takes letters of several queues. `read` makes
+    the row of a letter, `known` asks the index."""
 
     def __init__(
         self,
@@ -110,7 +111,11 @@ class Telling:
                 letters[number], origins[number] = Seen(encoded), origin
         known = dict(self._known(letters))
         if self._mixed:
-            others = [number for number in origins if number in known and known[number].orig_queue != origins[number]]
+            others = [
+                number
+                for number in origins
+                if number in known and known[number].orig_queue != origins[number]
+            ]
             for number in others:
                 apart[_number_apart(number, origins[number])] = letters.pop(number)
                 del known[number]

@@ -1,8 +1,8 @@
 """Walking over a dead-letter queue: the index is brought to what lies there.
 
-A walk reads the queue from its head over AMQP without taking anything. Of each letter only its id is read; one whose id
-the index does not know is read whole and stored. What the index knows of the queue, is older than the walk and was not
-seen is gone, once the walk was whole.
+A walk reads the queue from its head over AMQP without taking anything. Of each letter only its id is read;
+one whose id the index does not know is read whole and stored. What the index knows of the queue, is older
+than the walk and was not seen is gone, once the walk was whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +30,17 @@ from dlq.reading import letter_row
 from dlq.uncollected import uncollected
 from dlq.walk_ids import Known, Numbers, Seen, Telling, number_of
 
-__all__ = ["Gone", "Numbers", "Walk", "WalkIncomplete", "Walked", "index_queue", "message_count", "number_of", "walk"]
+__all__ = [
+    "Gone",
+    "Numbers",
+    "Walk",
+    "WalkIncomplete",
+    "Walked",
+    "index_queue",
+    "message_count",
+    "number_of",
+    "walk",
+]
 
 # Rows that are compared with what was seen at a time.
 PAGE = 2000
@@ -39,7 +49,8 @@ Row = tuple[int, str, int]
 
 
 class WalkIncomplete(BrokerUnavailable):
-    """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk again."""
+    """A walk saw fewer letters than the broker counts: what it did not see may be there. Temporary: walk
+    again."""
 
     def __init__(self, reason: str, seen: int = 0, counted: int = 0) -> None:
         super().__init__(reason)
@@ -57,8 +68,8 @@ class Walked:
 
 
 class Walk:
-    """One walk; `step` until it is False. Every step may be the last one of this process: what it stored stays true,
-    and nothing is marked gone before the end. Close it where it is left early."""
+    """One walk; `step` until it is False. Every step may be the last one of this process: what it stored
+    stays true, and nothing is marked gone before the end. Close it where it is left early."""
 
     def __init__(self, queue: str, address: str, asked: Management, browser: Browser, now: datetime) -> None:
         self.queue = queue
@@ -103,23 +114,29 @@ class Walk:
         self._seen += len(piece)
         letters, known = self._telling.of(piece)
         self._numbers.add(letters)
-        unknown = [self._unknown(number, seen, now) for number, seen in letters.items() if number not in known]
+        unknown = [
+            self._unknown(number, seen, now) for number, seen in letters.items() if number not in known
+        ]
         self._added += len(index.store_safely(unknown, now))
         # One that is dead without its body: whoever deleted that saw it gone a moment before.
-        there = [number for number, found in known.items() if found.state == LetterState.GONE or found.body_deleted]
+        there = [
+            number for number, found in known.items() if found.state == LetterState.GONE or found.body_deleted
+        ]
         if there:
             self._return({number: letters[number] for number in there}, now)
 
     @transaction.atomic
     def _return(self, letters: dict[int, Seen], now: datetime) -> None:
-        """They lie here: those that were thought gone are dead again, each with its body. Rows are locked before it is
-        looked which have none: retention has deleted it by then, or sees that they are dead."""
+        """They lie here: those that were thought gone are dead again, each with its body. Rows are locked
+        before it is looked which have none: retention has deleted it by then, or sees that they are dead."""
         rows = self._rows(letters).filter(state__in=(LetterState.GONE, LetterState.DEAD))
         locked = list(rows.order_by("pk").select_for_update().values_list("pk", "orig_message_id"))
         numbers = [pk for pk, _number in locked]
         gone = DeadLetter.objects.filter(pk__in=numbers, state=LetterState.GONE)
         self._returned += gone.update(state=LetterState.DEAD, state_at=now)
-        bodyless = DeadLetter.objects.filter(pk__in=numbers, body_deleted_at__isnull=False).exclude(problem="erased")
+        bodyless = DeadLetter.objects.filter(pk__in=numbers, body_deleted_at__isnull=False).exclude(
+            problem="erased"
+        )
         if found := list(bodyless.select_related("content")):
             by_pk = dict(locked)
             letter_ages.bring_back(found, {row.pk: self._read(letters[by_pk[row.pk]]) for row in found})
@@ -153,7 +170,9 @@ class Walk:
         page = next(pages, None)
         if page is None:
             return False
-        missing = [pk for pk, node_id, number in page if node_id != self._node_id or number not in self._numbers]
+        missing = [
+            pk for pk, node_id, number in page if node_id != self._node_id or number not in self._numbers
+        ]
         self._gone += mark_gone(missing, now)
         crash.point("walk: marked a page")
         return True
@@ -175,7 +194,9 @@ def telling_of(queue: str, address: str, node_id: str, read: Callable[[bytes], D
         columns = "orig_message_id", "state", "orig_queue", "body_deleted_at"
         rows = letters_numbered(node_id, queue, numbers).values_list(*columns)
         return {
-            number: Known(state, origin, deleted is not None and state in (LetterState.DEAD, LetterState.GONE))
+            number: Known(
+                state, origin, deleted is not None and state in (LetterState.DEAD, LetterState.GONE)
+            )
             for number, state, origin, deleted in rows
         }
 
@@ -214,7 +235,8 @@ def older_rows(queue: str, than: datetime) -> Iterator[Sequence[Row]]:
 
 
 def mark_gone(letters: Sequence[int], now: datetime) -> int:
-    """Those that are dead and that no replay is about to move: of these the replay says what became of them."""
+    """Those that are dead and that no replay is about to move: of these the replay says what became of
+    them."""
     if not letters:
         return 0
     planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
@@ -223,8 +245,8 @@ def mark_gone(letters: Sequence[int], now: datetime) -> int:
 
 
 def key_in(queue: str, orig_queue: str) -> str:
-    """The key of the setting whose letter it is, by where it lies. In the bin, in a foreign queue and among the letters
-    of nobody: by where it was before, which after a move is a dead-letter queue."""
+    """The key of the setting whose letter it is, by where it lies. In the bin, in a foreign queue and among
+    the letters of nobody: by where it was before, which after a move is a dead-letter queue."""
     if queue.startswith(DEAD_LETTER_PREFIX) and queue not in (BIN_QUEUE, UNKNOWN_QUEUE):
         return queue.removeprefix(DEAD_LETTER_PREFIX)
     return orig_queue.removeprefix(DEAD_LETTER_PREFIX)
@@ -247,7 +269,8 @@ def walk(queue: str, address: str = "") -> Walk:
 
 
 def index_queue(queue: str, address: str = "") -> Walked:
-    """Brings the index to what lies in the queue, however long that takes. Raises WalkIncomplete, BrokerError."""
+    """Brings the index to what lies in the queue, however long that takes. Raises WalkIncomplete,
+    BrokerError."""
     one = walk(queue, address)
     try:
         while one.step(timezone.now()):

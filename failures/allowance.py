@@ -1,7 +1,8 @@
-"""How much a token may send: rows and bytes per minute, as a debt that is worked off at the rate of the limits.
+"""How much a token may send: rows and bytes per minute, as a debt that is worked off at the rate of the
+limits.
 
-A batch is taken while less than a minute's worth is owed, however large it is: no limit blocks a spool for good. In any
-minute at most two minutes' worth and one batch come through.
+A batch is taken while less than a minute's worth is owed, however large it is: no limit blocks a spool for
+good. In any minute at most two minutes' worth and one batch come through.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ from agents.models import ServerToken
 from failures.models import IntakeDebt
 
 MINUTE = timedelta(minutes=1)
-# Nobody waits longer than this after the batch that was too much: a clock that was set back must not shut a KMA out.
+# Nobody waits longer than this after the batch that was too much: a clock that was set back must not shut a
+# KMA out.
 MOST = timedelta(minutes=5)
 
 
@@ -19,7 +21,9 @@ class TooFast(Exception):
     """The token has sent more than it may: refuse it whole, it comes again. `wait`: after so long."""
 
     def __init__(self, wait: timedelta) -> None:
-        super().__init__(f"This token has sent more than it may in a minute; again in {wait.total_seconds():.1f} s.")
+        super().__init__(
+            f"This token has sent more than it may in a minute; again in {wait.total_seconds():.1f} s."
+        )
         self.wait = wait
 
 

@@ -1,13 +1,14 @@
 """Whose run a record speaks of. A token proves the server, not that this server ever had the run.
 
-Three answers. *Verified*: this server has a row of that run. *Set aside*: the row of that run is another server's, or
-the outcome of a replay comes from a server that never ran its setting. It is kept as refused with a code, and the spool
-goes on. *Unverified*: nobody here can tell, as after a database was put back from a copy. It is stored and marked, and
-settles no replay.
+Three answers. *Verified*: this server has a row of that run. *Set aside*: the row of that run is another
+server's, or the outcome of a replay comes from a server that never ran its setting. It is kept as refused
+with a code, and the spool goes on. *Unverified*: nobody here can tell, as after a database was put back from
+a copy. It is stored and marked, and settles no replay.
 
-A run moves between servers by a row of its own for each: what a server that lost it reports late is verified. Epochs
-begin again after a database was put back, so the row of a lost run may be another server's by now: of a spool that has
-lost something nothing is set aside. A hostile server may claim that, and gains a mark of doubt by it.
+A run moves between servers by a row of its own for each: what a server that lost it reports late is verified.
+Epochs begin again after a database was put back, so the row of a lost run may be another server's by now: of
+a spool that has lost something nothing is set aside. A hostile server may claim that, and gains a mark of
+doubt by it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,8 +23,8 @@ from failures.records import Known, ReadRecord, RunKey, RunRecord, run_key
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What was looked up of records that are not verified. `runs`: other servers have them. `ran`: keys of settings
-    of which this server ever had a run; `settings`: keys of those that exist."""
+    """What was looked up of records that are not verified. `runs`: other servers have them. `ran`: keys of
+    settings of which this server ever had a run; `settings`: keys of those that exist."""
 
     runs: Collection[RunKey] = frozenset()
     ran: Collection[str] = frozenset()
@@ -62,7 +63,9 @@ def to_set_aside(
     return {pk: why for pk, why in found.items() if why is not None}
 
 
-def _others(contents: Iterable[RunRecord], known: Mapping[UUID, str], server: Server, *, has_lost: bool) -> Others:
+def _others(
+    contents: Iterable[RunRecord], known: Mapping[UUID, str], server: Server, *, has_lost: bool
+) -> Others:
     contents = list(contents)
     activations = {content.run.activation for content in contents if content.run.activation in known}
     runs = Run.objects.filter(activation__in=activations).exclude(server=server).order_by()

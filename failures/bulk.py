@@ -1,5 +1,6 @@
-"""Many new rows of one table at once, as fast as the database takes them: COPY on PostgreSQL, one prepared INSERT on
-SQLite. The rows are made by us, so each value has the type of its field already; nothing is read back."""
+"""Many new rows of one table at once, as fast as the database takes them: COPY on PostgreSQL, one prepared
+INSERT on SQLite. The rows are made by us, so each value has the type of its field already; nothing is read
+back."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -42,7 +43,9 @@ def _values(model: type[models.Model]) -> Callable[[Any], list[Any]]:
     prepared = [
         (index, field)
         for index, field in enumerate(fields)
-        if isinstance(field.target_field if field.is_relation else field, models.JSONField if native else _PREPARED)
+        if isinstance(
+            field.target_field if field.is_relation else field, models.JSONField if native else _PREPARED
+        )
     ]
 
     def values(row: Any) -> list[Any]:

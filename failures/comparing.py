@@ -32,13 +32,16 @@ def compare(
 ) -> list[Difference]:
     """Failures by fingerprint, and how many attempts there were in all (0: not known, then as many).
 
-    More or fewer only where it is hardly chance: two counts of rare events with the same rate differ by no more than
-    two standard deviations, sqrt(before * k**2 + after) with k = attempts after / before, 19 times out of 20.
+    More or fewer only where it is hardly chance: two counts of rare events with the same rate differ by no
+    more than two standard deviations, sqrt(before * k**2 + after) with k = attempts after / before, 19 times
+    out of 20.
     """
     scale = attempts_after / attempts_before if attempts_before > 0 and attempts_after > 0 else 1.0
     found = [_difference(each, before.get(each, 0), after.get(each, 0), scale) for each in {*before, *after}]
     order = list(Change)
-    return sorted(found, key=lambda one: (order.index(one.change), -max(one.before, one.after), one.fingerprint))
+    return sorted(
+        found, key=lambda one: (order.index(one.change), -max(one.before, one.after), one.fingerprint)
+    )
 
 
 def _difference(fingerprint: str, before: int, after: int, scale: float) -> Difference:

@@ -1,4 +1,5 @@
-"""Records that came again: the same content is only known, other content under the same id or number is kept."""
+"""Records that came again: the same content is only known, other content under the same id or number is
+kept."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ KEPT_HERE = (FailureProtocol, RecoveredMessage, InterruptionRow)
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Rows that have the ids of the records, the ids of protocols that have their numbers, and the runs that they
-    close."""
+    """Rows that have the ids of the records, the ids of protocols that have their numbers, and the runs that
+    they close."""
 
     protocols: Mapping[UUID, FailureProtocol]
     recoveries: Mapping[UUID, RecoveredMessage]
@@ -39,8 +40,8 @@ class _Stored:
 
 
 def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: datetime) -> list[Record]:
-    """Those of `again`, records that are not stored because they are known, that say something else than what is
-    stored; each is kept once. What retention has deleted meanwhile cannot be compared: it is known."""
+    """Those of `again`, records that are not stored because they are known, that say something else than what
+    is stored; each is kept once. What retention has deleted meanwhile cannot be compared: it is known."""
     if not again:
         return []
     stored = _look_up(server, spool, again)
@@ -49,7 +50,9 @@ def keep_conflicts(server: Server, spool: UUID, again: Sequence[Record], now: da
         [_row(server, spool, record, stored_id, now) for record, stored_id in found], ignore_conflicts=True
     )
     for record, stored_id in found:
-        log.warning("record conflicts", server=server.name, spool=str(spool), number=record.number, id=str(stored_id))
+        log.warning(
+            "record conflicts", server=server.name, spool=str(spool), number=record.number, id=str(stored_id)
+        )
     return [record for record, _ in found]
 
 
@@ -77,7 +80,12 @@ def _closed(server: Server, again: Sequence[Record]) -> dict[records.RunKey, Run
 
 def _differs(record: Record, stored: _Stored) -> UUID | None:
     """The id of what is stored in its place and says something else."""
-    kinds: tuple[Mapping[UUID, Any], ...] = (stored.protocols, stored.recoveries, stored.interruptions, stored.outcomes)
+    kinds: tuple[Mapping[UUID, Any], ...] = (
+        stored.protocols,
+        stored.recoveries,
+        stored.interruptions,
+        stored.outcomes,
+    )
     row = next((rows[record.id] for rows in kinds if record.id in rows), None)
     if row is not None:
         return None if _erased(row) or _same(record, row) else record.id
@@ -93,7 +101,9 @@ def _closed_otherwise(record: Record, closed: Mapping[records.RunKey, Run]) -> U
     except ContractError:
         return None
     run = closed.get(records.run_key(content))
-    return run.activation_id if run and isinstance(content, Closing) and closings.differs(content, run) else None
+    return (
+        run.activation_id if run and isinstance(content, Closing) and closings.differs(content, run) else None
+    )
 
 
 def _erased(row: Any) -> bool:

@@ -23,7 +23,8 @@ class _Counts:
 
 
 def count(known: Known, stored: Sequence[ReadRecord], refused: Sequence[Record], now: datetime) -> None:
-    """A refused record counts among a run's stored ones: its closing record counts it too, and it will never come."""
+    """A refused record counts among a run's stored ones: its closing record counts it too, and it will never
+    come."""
     counts: dict[RunKey, _Counts] = defaultdict(_Counts)
     for _, content in stored:
         _add(content, counts[records.run_key(content)])

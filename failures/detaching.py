@@ -1,8 +1,8 @@
-"""Protocols of a setting or of runs that are being removed: they stay, by the names that they hold, a few let go at a
-time, each few found by an index.
+"""Protocols of a setting or of runs that are being removed: they stay, by the names that they hold, a few let
+go at a time, each few found by an index.
 
-Each loses setting, activation and run at once: what an intake stores meanwhile of an activation that goes still names
-the setting, and is found by it.
+Each loses setting, activation and run at once: what an intake stores meanwhile of an activation that goes
+still names the setting, and is found by it.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,8 +15,8 @@ from failures.models import FailureProtocol
 
 
 def of_setting(setting: LaunchSetting) -> Iterator[int]:
-    """The oldest first, and never back: what was let go would be passed over again and again where the index of a
-    database still holds it."""
+    """The oldest first, and never back: what was let go would be passed over again and again where the index
+    of a database still holds it."""
     rows = FailureProtocol.objects.filter(setting=setting).order_by("occurred_at")
     since: datetime | None = None
     while True:

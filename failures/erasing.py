@@ -1,9 +1,10 @@
 """Personal data out of what failures left: of messages with a key, or with a property of a value.
 
-A protocol stays, as evidence that something failed: its text, traceback, properties, digest of the body and trace are
-gone, and its message key is another one, the same for all that is known of the message. So counts, retention and the
-high-water marks stay true, and what failed and recovered is still one message. What cannot be found by itself goes
-first (`dlq.erasing` has the order): whoever is killed leaves something by which the next one finds the rest.
+A protocol stays, as evidence that something failed: its text, traceback, properties, digest of the body and
+trace are gone, and its message key is another one, the same for all that is known of the message. So counts,
+retention and the high-water marks stay true, and what failed and recovered is still one message. What cannot
+be found by itself goes first (`dlq.erasing` has the order): whoever is killed leaves something by which the
+next one finds the rest.
 """
 
 import json
@@ -56,7 +57,11 @@ class Wanted:
 
     def has(self, properties: Any) -> bool:
         """Whether these properties of a message, {name: value}, have the wanted one."""
-        return isinstance(properties, Mapping) and self.name in properties and told(properties[self.name]) == self.value
+        return (
+            isinstance(properties, Mapping)
+            and self.name in properties
+            and told(properties[self.name]) == self.value
+        )
 
 
 def digest_of(text: str) -> str:
@@ -64,7 +69,8 @@ def digest_of(text: str) -> str:
 
 
 def substitute(message_key: str) -> str:
-    """What stands for a message key that is erased: the same for the same key; nothing tells the key from it."""
+    """What stands for a message key that is erased: the same for the same key; nothing tells the key from
+    it."""
     return f"{ERASED}{digest_of(message_key)}"
 
 
@@ -73,7 +79,8 @@ def told(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# Part of an archive: takes what is wanted out of it; how much by kind. `dry`: only says how much. Raises NotInArchive.
+# Part of an archive: takes what is wanted out of it; how much by kind. `dry`: only says how much. Raises
+# NotInArchive.
 Archive = Callable[[Wanted, bool], Mapping[str, int]]
 _archives: list[Archive] = []
 
@@ -84,15 +91,16 @@ def register_archive(archive: Archive) -> None:
 
 
 class NotInArchive(Exception):
-    """It could not be taken out of an archive, or not out of all of it: run it again. The text says why; `counts`: what
-    was taken out nevertheless."""
+    """It could not be taken out of an archive, or not out of all of it: run it again. The text says why;
+    `counts`: what was taken out nevertheless."""
 
     def __init__(self, text: str, counts: Mapping[str, int] | None = None) -> None:
         super().__init__(text)
         self.counts: Mapping[str, int] = counts or {}
 
 
-# Told of cases before anything of them goes: what finds them in an archive is known only as long as they are here.
+# Told of cases before anything of them goes: what finds them in an archive is known only as long as they are
+# here.
 Remember = Callable[[Wanted, Collection[Case]], None]
 _remembering: list[Remember] = []
 
@@ -111,11 +119,12 @@ def in_archives(wanted: Wanted, *, dry: bool) -> Iterator[Mapping[str, int]]:
     return (archive(wanted, dry) for archive in _archives)
 
 
-# -- finding ---------------------------------------------------------------------------------------------------------
+# -- finding -------------------------------------------------------------------------------------------------
 
 
 def cases_by_property(wanted: Wanted, seen: Callable[[int], object]) -> Iterator[set[Case]]:
-    """The cases of protocols that have it, piece by piece of the whole table; `seen(n)` after so many more rows."""
+    """The cases of protocols that have it, piece by piece of the whole table; `seen(n)` after so many more
+    rows."""
     last: UUID | None = None
     while True:
         rows = FailureProtocol.objects.order_by("pk").exclude(message_key="")
@@ -146,7 +155,7 @@ def of_cases(rows: QuerySet[Any], cases: Collection[Case]) -> QuerySet[Any]:
     return rows.filter(where).order_by()
 
 
-# -- erasing ---------------------------------------------------------------------------------------------------------
+# -- erasing -------------------------------------------------------------------------------------------------
 
 
 def erase_recovered(cases: Collection[Case], *, dry: bool) -> int:
@@ -193,7 +202,8 @@ def _erase_headlines(fingerprints: Collection[str], secret: str) -> int:
 
 
 def erase_records(wanted: Wanted, *, dry: bool) -> Mapping[str, int]:
-    """Records that were refused, or came with other content: their texts, looked through one after the other."""
+    """Records that were refused, or came with other content: their texts, looked through one after the
+    other."""
     return {
         "refused records": _erase_texts(RefusedRecord, wanted, {"content": "", "reason": "erased"}, dry=dry),
         "conflicts": _erase_texts(RecordConflict, wanted, {"content": ""}, dry=dry),
@@ -216,8 +226,8 @@ def _erase_texts(model: Any, wanted: Wanted, values: Mapping[str, str], *, dry: 
 
 
 def in_record(content: str, wanted: Wanted) -> bool:
-    """Whether the text of a record speaks of it; one that is cut off is searched as it is, rather too much than too
-    little."""
+    """Whether the text of a record speaks of it; one that is cut off is searched as it is, rather too much
+    than too little."""
     try:
         record = json.loads(content)
     except ValueError:

@@ -1,5 +1,5 @@
-"""Protocols as a file, newest first: what a filter finds, in pieces. However many there are, memory holds one piece,
-and no statement and no transaction is longer than one piece takes.
+"""Protocols as a file, newest first: what a filter finds, in pieces. However many there are, memory holds one
+piece, and no statement and no transaction is longer than one piece takes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,8 @@ MOST = 100_000
 PIECE = 500
 HEAD = (
     "id", "occurred_at", "received_at", "setting_key", "server_name", "activation_uuid", "epoch", "agent",
-    "agent_version", "outcome", "exception_type", "exception_text", "fingerprint", "place", "temporary", "counted",
+    "agent_version", "outcome", "exception_type", "exception_text", "fingerprint", "place", "temporary",
+    "counted",
     "last_attempt", "successes_before", "message_key", "message_key_weak", "queue", "destination", "attempt",
     "delivery_count", "body_digest", "body_size", "given_back", "process_id", "duration_seconds",
     "memory_peak_bytes", "clock_skew_seconds", "traceparent", "disposition",
@@ -62,11 +63,17 @@ def stream_of(filters: ProtocolFilter, form: str, by: Any) -> Stream:
     counted = count(filters.asked, most=MOST)
     if counted.count >= MOST and counted.more:
         raise NotExported("too_many", _too_many())
-    facts = {"file": form, "setting": filters.form.cleaned_data.get("setting") or "", "query": _told_query(filters)}
+    facts = {
+        "file": form,
+        "setting": filters.form.cleaned_data.get("setting") or "",
+        "query": _told_query(filters),
+    }
     if not counted.more:
         facts["count"] = counted.count
     try:
-        return Stream(lines(filters.asked, form), told=lambda whole: _tell(by, facts, whole), begin=begin_of(form))
+        return Stream(
+            lines(filters.asked, form), told=lambda whole: _tell(by, facts, whole), begin=begin_of(form)
+        )
     except AllPlacesTaken as error:
         raise NotExported("busy", _("Other exports are running: try again when they are done.")) from error
 
@@ -110,7 +117,9 @@ def _rows(asked: Asked, columns: Iterable[str]) -> Iterator[Row]:
     while True:
         found = older_than(asked, before, PIECE)
         keys = [place.key for place in found.places]
-        rows = {row["id"]: row for row in FailureProtocol.objects.filter(pk__in=keys).order_by().values(*names)}
+        rows = {
+            row["id"]: row for row in FailureProtocol.objects.filter(pk__in=keys).order_by().values(*names)
+        }
         for key in keys:
             if key in rows:
                 sent += 1

@@ -32,8 +32,8 @@ def whole(value: int, path: str, *, least: int = 0, most: int = BIGGEST) -> int:
 
 
 def plain(value: Any, levels: int = DEEPEST) -> Any:
-    """A JSON value that JSON columns take: texts and keys storable, numbers neither huge nor NaN. Raises ContractError
-    for one that is nested too deep."""
+    """A JSON value that JSON columns take: texts and keys storable, numbers neither huge nor NaN. Raises
+    ContractError for one that is nested too deep."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, (dict, list, tuple)) and not levels:

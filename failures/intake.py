@@ -1,4 +1,5 @@
-"""Taking the records of a KMA's spool: each is stored exactly once, whatever is sent again, and by whom at once."""
+"""Taking the records of a KMA's spool: each is stored exactly once, whatever is sent again, and by whom at
+once."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,8 @@ class TooManyRecords(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What became of records that the mark does not know; `again`: known by their ids; `set_aside`: with the code."""
+    """What became of records that the mark does not know; `again`: known by their ids; `set_aside`: with the
+    code."""
 
     new: Sequence[ReadRecord] = ()
     refused: Refused = field(default_factory=list)
@@ -67,13 +69,19 @@ class _Taken:
 
 
 def accept_batch(
-    server: Server, batch: RecordBatch, now: datetime, *, charge: Charge | None = None, unknown: Sequence[str] = ()
+    server: Server,
+    batch: RecordBatch,
+    now: datetime,
+    *,
+    charge: Charge | None = None,
+    unknown: Sequence[str] = (),
 ) -> RecordReceipt:
-    """Stores what is new of a batch in one transaction. `unknown`: names of fields around the records that were not
-    understood. Raises ForeignReport, TooManyRecords, UnsupportedVersion, TooFast.
+    """Stores what is new of a batch in one transaction. `unknown`: names of fields around the records that
+    were not understood. Raises ForeignReport, TooManyRecords, UnsupportedVersion, TooFast.
 
-    The row of the spool is locked first: of two resends at the same time the second finds everything known. Where less
-    of the spool is stored than its KMA was told, nothing is stored: it goes back to what is missing.
+    The row of the spool is locked first: of two resends at the same time the second finds everything known.
+    Where less of the spool is stored than its KMA was told, nothing is stored: it goes back to what is
+    missing.
     """
     _check(server, batch)
     skew = None if batch.sent_at is None else round((batch.sent_at - now).total_seconds(), 3)
@@ -94,7 +102,9 @@ def accept_batch(
         stored_up_to=mark.stored_up_to,
         new=len(taken.new),
         known=len(again),
-        refused=tuple(Refusal(record.number, reason) for record, reason in [*taken.refused, *taken.set_aside]),
+        refused=tuple(
+            Refusal(record.number, reason) for record, reason in [*taken.refused, *taken.set_aside]
+        ),
         known_numbers=_numbers(again),
         conflicts=_numbers(conflicts),
         superseded=_numbers(taken.superseded),
@@ -105,12 +115,17 @@ def _numbers(of: Iterable[Record]) -> tuple[int, ...]:
     return tuple(sorted(record.number for record in of))
 
 
-def _move(mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime, set_aside: int) -> None:
+def _move(
+    mark: SpoolMark, fresh: Sequence[Record], unknown: Sequence[str], now: datetime, set_aside: int
+) -> None:
     """Notes how far the spool is stored, what of it never came and what was ignored, once per batch."""
     changed = []
     if passed := list(gaps.gaps(mark.stored_up_to, [record.number for record in fresh])):
         log.warning(
-            "records never came", server=mark.server.name, spool=str(mark.spool), numbers=passed[: gaps.MOST_GAPS]
+            "records never came",
+            server=mark.server.name,
+            spool=str(mark.spool),
+            numbers=passed[: gaps.MOST_GAPS],
         )
         mark.never_came, mark.gaps = mark.never_came + gaps.size(passed), gaps.newest(mark.gaps, passed)
         mark.passed_at = now
@@ -136,7 +151,9 @@ def _check(server: Server, batch: RecordBatch) -> None:
         raise TooManyRecords(f"{len(batch.records)} records in one batch; at most {MAX_RECORDS}.")
     named = {batch.server, *(name for record in batch.records if (name := _server_named(record)) is not None)}
     if foreign := sorted(named - {server.name}):
-        raise ForeignReport(f"The token is of server {server.name}, the report of {', '.join(foreign)[:200]}.")
+        raise ForeignReport(
+            f"The token is of server {server.name}, the report of {', '.join(foreign)[:200]}."
+        )
     if batch.after is not None and not 0 <= batch.after <= BIGGEST:
         raise ContractError("after", f"must be between 0 and {BIGGEST}")
     if not 0 < batch.first <= BIGGEST:
@@ -158,7 +175,9 @@ def _locked_mark(server: Server, batch: RecordBatch, now: datetime) -> SpoolMark
     fresh = {"server": server, "updated_at": now, "stored_up_to": batch.first - 1}
     mark, _ = marks.get_or_create(spool=batch.spool, defaults=fresh)
     if mark.server_id != server.pk:
-        raise ForeignReport(f"The spool {batch.spool} belongs to another server than the token's, {server.name}.")
+        raise ForeignReport(
+            f"The spool {batch.spool} belongs to another server than the token's, {server.name}."
+        )
     return mark
 
 
@@ -177,13 +196,17 @@ def _stale(batch: RecordBatch, fresh: Sequence[Record]) -> list[Record]:
     return [record for record in batch.records if id(record) not in taken]
 
 
-def _store(server: Server, mark: SpoolMark, fresh: Sequence[Record], now: datetime, skew: float | None) -> _Taken:
+def _store(
+    server: Server, mark: SpoolMark, fresh: Sequence[Record], now: datetime, skew: float | None
+) -> _Taken:
     """What became of records that the mark does not know."""
     spool = mark.spool
     readable, refused, again = _read(fresh)
     known = _look_up(server, [content for _, content in readable], refused)
     stored_before = _stored_ids(readable)
-    stored_before |= closings.repeated((pair for pair in readable if pair[0].id not in stored_before), known.runs)
+    stored_before |= closings.repeated(
+        (pair for pair in readable if pair[0].id not in stored_before), known.runs
+    )
     again += [record for record, _ in readable if record.id in stored_before]
     readable = [(record, content) for record, content in readable if record.id not in stored_before]
     foreign = attribution.to_set_aside(readable, known, server, has_lost=mark.lost_at is not None)
@@ -205,7 +228,11 @@ def _store(server: Server, mark: SpoolMark, fresh: Sequence[Record], now: dateti
         # A copy of the spool may have brought one at this instant: then it is known, not refused.
         meanwhile = _stored_ids(pair for pair in readable if pair[0].id in unstored)
         again += [record for record, _ in readable if record.id in meanwhile]
-        refused += [(record, unstored[record.id]) for record, _ in readable if record.id in unstored.keys() - meanwhile]
+        refused += [
+            (record, unstored[record.id])
+            for record, _ in readable
+            if record.id in unstored.keys() - meanwhile
+        ]
     writing.keep_refused(server, spool, refused, now)
     writing.keep_set_aside(server, spool, set_aside, now)
     note(row for row in protocols if row.pk not in unstored)
@@ -273,7 +300,9 @@ def _look_up(server: Server, contents: Sequence[records.RunRecord], refused: Ref
     runs = Run.objects.filter(server=server, activation__in=activations)
     return Known(
         server=server,
-        settings=LaunchSetting.objects.in_bulk({content.run.setting for content in contents}, field_name="key"),
+        settings=LaunchSetting.objects.in_bulk(
+            {content.run.setting for content in contents}, field_name="key"
+        ),
         activations=dict(Activation.objects.filter(pk__in=activations).values_list("pk", "setting__key")),
         runs={(run.activation_id, run.epoch): run for run in runs},
     )

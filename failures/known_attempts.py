@@ -28,13 +28,16 @@ def register_endings(endings: Endings) -> None:
 
 
 def known_attempts(settings: Collection[LaunchSetting]) -> dict[str, dict[str, int]]:
-    """{setting key: {message key: attempts made}} of messages that a KMA died with lately and that did not end since.
+    """{setting key: {message key: attempts made}} of messages that a KMA died with lately and that did not
+    end since.
 
-    Weak keys are left out: equal messages share one, and none may pay for another. The number is the largest of all
-    protocols of the message, not only of those: the broker's count stays behind by one for each death of a KMA, also
-    in every attempt that follows. Asked with every heartbeat: mostly one look at an index that is empty.
+    Weak keys are left out: equal messages share one, and none may pay for another. The number is the largest
+    of all protocols of the message, not only of those: the broker's count stays behind by one for each death
+    of a KMA, also in every attempt that follows. Asked with every heartbeat: mostly one look at an index that
+    is empty.
 
-    What is not verified counts no attempt and ends none: a server's token can make it up for a run that it never had.
+    What is not verified counts no attempt and ends none: a server's token can make it up for a run that it
+    never had.
     """
     since = timezone.now() - LOOK_BACK
     died = _believed().filter(outcome=Outcome.KMA_DIED.value, occurred_at__gte=since).exclude(message_key="")
@@ -51,10 +54,12 @@ def _believed() -> QuerySet[FailureProtocol]:
 
 
 def _attempts_in_order(setting_key: str) -> dict[str, int]:
-    """Of the message that blocks an ordered subscription: the broker counts none of its attempts, so each protocol
-    tells. It may block for long, and what failed before it has ended."""
+    """Of the message that blocks an ordered subscription: the broker counts none of its attempts, so each
+    protocol tells. It may block for long, and what failed before it has ended."""
     failed = _believed().filter(setting_key=setting_key).exclude(message_key="")
-    newest = failed.order_by("-occurred_at", "-id").values_list("message_key", "attempt", "occurred_at", "received_at")
+    newest = failed.order_by("-occurred_at", "-id").values_list(
+        "message_key", "attempt", "occurred_at", "received_at"
+    )
     most: dict[str, int] = {}
     latest: dict[str, datetime] = {}
     for key, attempt, occurred_at, received_at in newest[:NEWEST_IN_ORDER]:

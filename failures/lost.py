@@ -1,6 +1,6 @@
-"""Records that were stored and are not here any more: the database was put back from a copy, or another server of it
-took over that had not got the last commits. The mark of the spool went back with them, so the KMA's own is higher; what
-it still has it sends again (`kma.delivered`).
+"""Records that were stored and are not here any more: the database was put back from a copy, or another
+server of it took over that had not got the last commits. The mark of the spool went back with them, so the
+KMA's own is higher; what it still has it sends again (`kma.delivered`).
 """
 
 from datetime import datetime, timedelta

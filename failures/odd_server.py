@@ -18,7 +18,8 @@ class Where(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """`server`: the only one on which it fails; empty where it fails on all of `servers` that made enough attempts."""
+    """`server`: the only one on which it fails; empty where it fails on all of `servers` that made enough
+    attempts."""
 
     where: Where
     server: str
@@ -26,8 +27,8 @@ class Oddity:
 
 
 def alone(failed_here: int, failed_elsewhere: int, tried_elsewhere: int) -> bool:
-    """Whether a kind of failure occurs on one server only, by its failures there and on others and the attempts of the
-    others: none of these failed so, though they tried enough to tell."""
+    """Whether a kind of failure occurs on one server only, by its failures there and on others and the
+    attempts of the others: none of these failed so, though they tried enough to tell."""
     return failed_here >= ENOUGH_FAILURES and not failed_elsewhere and tried_elsewhere >= ENOUGH_ATTEMPTS
 
 

@@ -19,9 +19,9 @@ MOST_ACTIVATIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """Failures of one kind in one setting on the server; `latest`: the newest of them. `elsewhere`: the same kind in
-    that setting by server, without this one. `alone`: other servers made enough attempts in the same activations, and
-    none of them failed so."""
+    """Failures of one kind in one setting on the server; `latest`: the newest of them. `elsewhere`: the same
+    kind in that setting by server, without this one. `alone`: other servers made enough attempts in the same
+    activations, and none of them failed so."""
 
     latest: Alike
     count: int
@@ -41,8 +41,8 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class OnServer:
-    """`kinds`: the settings with the most failures first. `left_out`: how many kinds are not among them. `cut`: there
-    is more than was looked at."""
+    """`kinds`: the settings with the most failures first. `left_out`: how many kinds are not among them.
+    `cut`: there is more than was looked at."""
 
     kinds: list[Here]
     left_out: int
@@ -50,8 +50,8 @@ class OnServer:
 
 
 def failures_on(server: str, since: datetime, most: int) -> OnServer:
-    """Of activations in which it failed there since then, with all that they counted there. At most three queries,
-    each bounded."""
+    """Of activations in which it failed there since then, with all that they counted there. At most three
+    queries, each bounded."""
     found = of_server(server, since)
     together: dict[Pair, list[Alike]] = defaultdict(list)
     of_settings: dict[str, int] = defaultdict(int)

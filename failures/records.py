@@ -1,4 +1,5 @@
-"""Records of a spool, checked, and the rows that they become. Raises ContractError for what cannot be stored."""
+"""Records of a spool, checked, and the rows that they become. Raises ContractError for what cannot be
+stored."""
 
 import hashlib
 import math
@@ -45,13 +46,22 @@ COLUMNS = tuple(field.attname for field in FailureProtocol._meta.concrete_fields
 _PROTOCOL: Callable[..., FailureProtocol] = FailureProtocol
 
 RunKey = tuple[uuid.UUID, int]
-RunRecord = Protocol | Recovered | LetterOutcome | Closing | Interruption | AcknowledgementOpened | AcknowledgementEnded
+RunRecord = (
+    Protocol
+    | Recovered
+    | LetterOutcome
+    | Closing
+    | Interruption
+    | AcknowledgementOpened
+    | AcknowledgementEnded
+)
 ReadRecord = tuple[Record, RunRecord]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What of the records' names the MA knows, looked up once per batch. `activations`: {id: key of its setting}."""
+    """What of the records' names the MA knows, looked up once per batch. `activations`: {id: key of its
+    setting}."""
 
     server: Server
     settings: Mapping[str, LaunchSetting] = field(default_factory=dict)
@@ -151,11 +161,17 @@ def _check_interruption(interruption: Interruption) -> None:
 
 
 def protocol_row(
-    record: Record, spool: uuid.UUID, protocol: Protocol, known: Known, now: datetime, skew: float | None = None
+    record: Record,
+    spool: uuid.UUID,
+    protocol: Protocol,
+    known: Known,
+    now: datetime,
+    skew: float | None = None,
 ) -> FailureProtocol:
     """`skew`: seconds by which the KMA's clock was ahead of ours when it sent the record."""
     run = protocol.run
-    # An activation of another setting is none of this one: the protocol would still name it when it is removed.
+    # An activation of another setting is none of this one: the protocol would still name it when it is
+    # removed.
     is_known = known.activations.get(run.activation) == run.setting
     setting = known.settings.get(run.setting)
     of_run = known.runs.get((run.activation, run.epoch)) if is_known else None
@@ -207,8 +223,8 @@ def protocol_columns(protocol: Protocol) -> dict[str, Any]:
 
 
 def _fingerprint(protocol: Protocol) -> str:
-    """Never blank, which would be a kind of its own; of one that is too long a digest of the whole tells it from others
-    with its head."""
+    """Never blank, which would be a kind of its own; of one that is too long a digest of the whole tells it
+    from others with its head."""
     given = storable(protocol.fingerprint).strip()
     if not given:
         traceback = ends(protocol.traceback, MAX_TRACEBACK)
@@ -253,7 +269,9 @@ def outcome_columns(outcome: LetterOutcome) -> dict[str, Any]:
     }
 
 
-def recovered_row(record: Record, recovered: Recovered, now: datetime, *, verified: bool = True) -> RecoveredMessage:
+def recovered_row(
+    record: Record, recovered: Recovered, now: datetime, *, verified: bool = True
+) -> RecoveredMessage:
     return RecoveredMessage(id=record.id, received_at=now, verified=verified, **recovered_columns(recovered))
 
 

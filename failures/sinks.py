@@ -1,6 +1,7 @@
 """What the packages above want to hear of stored facts. They register when their app is ready.
 
-A sink is called inside the intake's transaction: it must be short, and what it raises rolls the whole batch back.
+A sink is called inside the intake's transaction: it must be short, and what it raises rolls the whole batch
+back.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,7 +16,8 @@ from failures.models import FailureProtocol
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """The outcome of a message that was given back, and the id of its record. Not `verified`: it settles no replay."""
+    """The outcome of a message that was given back, and the id of its record. Not `verified`: it settles no
+    replay."""
 
     id: UUID
     outcome: LetterOutcome

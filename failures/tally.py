@@ -1,4 +1,5 @@
-"""How stored protocols counted for the breaker, one by one: the rule of contract/breaker.py told again. Pure."""
+"""How stored protocols counted for the breaker, one by one: the rule of contract/breaker.py told again.
+Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,7 +50,8 @@ class Step:
 
 
 class Tally:
-    """The counts of one setting on one server, fed with its failures in the order in which they were counted."""
+    """The counts of one setting on one server, fed with its failures in the order in which they were
+    counted."""
 
     def __init__(self, m: int, *, count_once: bool = False, carried: Counts | None = None) -> None:
         self._m = m

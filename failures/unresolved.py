@@ -20,14 +20,15 @@ _returned: list[Returned] = []
 
 
 def register_returned(returned: Returned) -> None:
-    """`returned(activation, message keys)` says what was given back and handled well in this activation, as far as a
-    higher app knows."""
+    """`returned(activation, message keys)` says what was given back and handled well in this activation, as
+    far as a higher app knows."""
     if returned not in _returned:
         _returned.append(returned)
 
 
 def unresolved(activation: Activation) -> int:
-    """Temporary failures aside. What a standalone agent raised stays: there is no message that could come again."""
+    """Temporary failures aside. What a standalone agent raised stays: there is no message that could come
+    again."""
     failed = FailureProtocol.objects.filter(activation_uuid=activation.pk, temporary=False).order_by()
     return left_of(activation.pk, failed) if failed.exists() else 0
 
@@ -38,8 +39,8 @@ def left_of(activation: UUID, failed: QuerySet[FailureProtocol]) -> int:
 
 
 def still_failing(failed: Mapping[int, int], recovered: Mapping[int, int]) -> int:
-    """Of messages that share a weak key: how many failed last. {attempt: how often}. Each that failed in an attempt
-    either fails or is handled well in the next one, or stays failed. Pure."""
+    """Of messages that share a weak key: how many failed last. {attempt: how often}. Each that failed in an
+    attempt either fails or is handled well in the next one, or stays failed. Pure."""
     return sum(
         max(0, number - failed.get(attempt + 1, 0) - recovered.get(attempt + 1, 0))
         for attempt, number in failed.items()

@@ -48,12 +48,14 @@ class _Life:
 class Replay:
     """The breaker with one limit, fed with failures in the order in which they occurred.
 
-    `quorums`: by activation, how many servers must give the setting up (1 unless told). After a trip somebody is taken
-    to have enabled the setting at once: every count begins at 0. A server that gave it up alone counts no more in that
-    activation, as it would not have run.
+    `quorums`: by activation, how many servers must give the setting up (1 unless told). After a trip somebody
+    is taken to have enabled the setting at once: every count begins at 0. A server that gave it up alone
+    counts no more in that activation, as it would not have run.
     """
 
-    def __init__(self, m: int, *, count_once: bool = False, quorums: Mapping[UUID, int] | None = None) -> None:
+    def __init__(
+        self, m: int, *, count_once: bool = False, quorums: Mapping[UUID, int] | None = None
+    ) -> None:
         self._m, self._once, self._quorums = m, count_once, quorums or {}
         self._lives: dict[UUID, _Life] = {}
         self._trips: list[WouldTrip] = []

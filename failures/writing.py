@@ -46,9 +46,11 @@ def insert(rows: Sequence[Row]) -> dict[UUID, str]:
     return unstored
 
 
-def keep_set_aside(server: Server, spool: UUID, set_aside: Sequence[tuple[Record, str]], now: datetime) -> None:
-    """The first of them, up to a bound for each server; `SpoolMark.set_aside` counts all. Two spools of a server at
-    once may pass the bound by what they bring."""
+def keep_set_aside(
+    server: Server, spool: UUID, set_aside: Sequence[tuple[Record, str]], now: datetime
+) -> None:
+    """The first of them, up to a bound for each server; `SpoolMark.set_aside` counts all. Two spools of a
+    server at once may pass the bound by what they bring."""
     if not set_aside:
         return
     kept = RefusedRecord.objects.filter(server=server).exclude(code="").order_by()[:MOST_SET_ASIDE].count()

@@ -1,3 +1,4 @@
-"""The agent container: runs agents (user code) on one server, feeds them messages, reports to the MA. No Django."""
+"""The agent container: runs agents (user code) on one server, feeds them messages, reports to the MA. No
+Django."""
 
 __version__ = "0.1.0"

@@ -7,9 +7,9 @@
         def run_agent(self, message: Message, context: Context) -> None:
             order = message.json()
 
-Returning is success. `TemporaryUnavailable` and any other exception bring the message back later, `InvalidMessage`
-sends it to the dead letters at once. An agent with `run_agent(self, context)` is standalone: it is run by itself, not
-per message. docs/agents.md takes a newcomer through both.
+Returning is success. `TemporaryUnavailable` and any other exception bring the message back later,
+`InvalidMessage` sends it to the dead letters at once. An agent with `run_agent(self, context)` is standalone:
+it is run by itself, not per message. docs/agents.md takes a newcomer through both.
 """
 
 import json
@@ -29,17 +29,21 @@ T = TypeVar("T")
 
 
 class TemporaryUnavailable(RuntimeError):
-    """The agent knows that what it needs is away for now. Costs an attempt, does not count against the setting."""
+    """The agent knows that what it needs is away for now. Costs an attempt, does not count against the
+    setting."""
 
 
 class InvalidMessage(ValueError):
-    """The message can never be handled. It goes to the dead letters at once, whatever attempts it has left."""
+    """The message can never be handled. It goes to the dead letters at once, whatever attempts it has
+    left."""
 
 
 class AgentStopped(BaseException):
-    """The agent stops because it was asked to (`context.stopping`). The message is given back, no attempt is spent.
+    """The agent stops because it was asked to (`context.stopping`). The message is given back, no attempt is
+    spent.
 
-    A standalone agent that is stopped finds it raised where it is, once: let it pass, or clean up and raise it again.
+    A standalone agent that is stopped finds it raised where it is, once: let it pass, or clean up and raise
+    it again.
     """
 
 
@@ -48,8 +52,9 @@ class SendRefused(RuntimeError):
 
 
 class AcknowledgementRefused(RuntimeError):
-    """A delivery could not be answered so: it was answered otherwise, expired, went with its connection, or there is
-    none of this id. `state` is how it ended (`committed`, `rolled_back`, `expired`, `lost`), empty if nobody knows."""
+    """A delivery could not be answered so: it was answered otherwise, expired, went with its connection, or
+    there is none of this id. `state` is how it ended (`committed`, `rolled_back`, `expired`, `lost`), empty
+    if nobody knows."""
 
     def __init__(self, reason: str, state: str = "") -> None:
         super().__init__(reason)
@@ -71,8 +76,8 @@ class StandaloneAgent:
 
 
 def agent(name: str, *, version: str = "", summary: str = "") -> Callable[[T], T]:
-    """Registers a class with `run_agent(self, message, context)`, or a function `(message, context)`, under `name`;
-    without `message` it is a standalone agent.
+    """Registers a class with `run_agent(self, message, context)`, or a function `(message, context)`, under
+    `name`; without `message` it is a standalone agent.
 
     `summary` is the first line of the docstring unless given. Name, version and summary are shown in the MA.
     """
@@ -85,7 +90,8 @@ def agent(name: str, *, version: str = "", summary: str = "") -> Callable[[T], T
 
 
 class Message:
-    """A message as an agent sees it. Values are natural Python values; what the producer did not set is empty."""
+    """A message as an agent sees it. Values are natural Python values; what the producer did not set is
+    empty."""
 
     __slots__ = ("_received", "attempt")
 
@@ -95,7 +101,8 @@ class Message:
 
     @property
     def redelivered(self) -> bool:
-        """True is certain: an attempt was made before. False is not: its start may have been lost with a server."""
+        """True is certain: an attempt was made before. False is not: its start may have been lost with a
+        server."""
         return self.attempt > 1
 
     @property
@@ -120,8 +127,8 @@ class Message:
 
     @property
     def truncated(self) -> bool:
-        """The broker handed over only the head of the body: a Core client had compressed it. `declared_size` says how
-        long it is; a replay moves the message whole."""
+        """The broker handed over only the head of the body: a Core client had compressed it. `declared_size`
+        says how long it is; a replay moves the message whole."""
         return self._received.missing_bytes > 0
 
     @property
@@ -194,33 +201,36 @@ class Context:
 
     @property
     def stopping(self) -> bool:
-        """True once the run is asked to stop. A long handling may look and raise AgentStopped; a standalone agent has
-        it raised in its main thread anyway, and may look here to end at a better place."""
+        """True once the run is asked to stop. A long handling may look and raise AgentStopped; a standalone
+        agent has it raised in its main thread anyway, and may look here to end at a better place."""
         return self._job.stopping()
 
     @property
     def log(self) -> Any:
         """A structlog logger (JSON lines) bound with activation, server and message key. Log no bodies."""
         if self._log is None:
-            from kma.logs import agent_logger  # structlog takes longer to import than all else: only for who logs
+            from kma.logs import (
+                agent_logger,
+            )  # structlog takes longer to import than all else: only for who logs
 
             self._log = agent_logger(self._job, self._message.key if self._message is not None else "")
         return self._log
 
     @property
     def acknowledgement_id(self) -> str:
-        """In the mode CLIENT the name by which this delivery is answered, here or by anybody whom it is given to. Empty
-        in the other modes."""
+        """In the mode CLIENT the name by which this delivery is answered, here or by anybody whom it is given
+        to. Empty in the other modes."""
         return self._acknowledgement
 
     def acknowledge(self, acknowledgement_id: str, action: str, *, timeout: float = 60.0) -> str:
-        """Answers a delivery of the mode CLIENT: this one, or any whose id somebody passed on, also of another server.
-        Answers how it ended: `committed` or `rolled_back`, once the broker has confirmed it.
+        """Answers a delivery of the mode CLIENT: this one, or any whose id somebody passed on, also of
+        another server. Answers how it ended: `committed` or `rolled_back`, once the broker has confirmed it.
 
-        `action` is COMMIT (or JBXCommit) or ROLLBACK (or JBXRollback), in any letter case. Committing this delivery
-        sends what was sent so far within the same transaction; rolling it back drops that. Raises ValueError for
-        another action, AcknowledgementRefused when it ended otherwise, and TemporaryUnavailable when there is no word
-        of it after `timeout` seconds: then asking the same again is safe, here or elsewhere.
+        `action` is COMMIT (or JBXCommit) or ROLLBACK (or JBXRollback), in any letter case. Committing this
+        delivery sends what was sent so far within the same transaction; rolling it back drops that. Raises
+        ValueError for another action, AcknowledgementRefused when it ended otherwise, and
+        TemporaryUnavailable when there is no word of it after `timeout` seconds: then asking the same again
+        is safe, here or elsewhere.
         """
         from kma.asking import Question
 
@@ -257,17 +267,17 @@ class Context:
         """Sends when `run_agent` has returned: all that was sent and the acceptance of the message are one
         transaction. Nothing is sent when it raises.
 
-        In the mode CLIENT a commit from within the handling takes what was sent before it into its transaction; the
-        rest is on disk at the broker before the delivery waits for its answer.
+        In the mode CLIENT a commit from within the handling takes what was sent before it into its
+        transaction; the rest is on disk at the broker before the delivery waits for its answer.
 
-        A standalone agent has no message and no transaction: each message is on disk at the broker when `send` returns,
-        whatever happens to the run later; it raises TemporaryUnavailable while the broker is away (the message may have
-        been taken), SendRefused when the broker will not have it.
+        A standalone agent has no message and no transaction: each message is on disk at the broker when
+        `send` returns, whatever happens to the run later; it raises TemporaryUnavailable while the broker is
+        away (the message may have been taken), SendRefused when the broker will not have it.
 
-        str becomes a text, bytes a bytes, a mapping a map, a list a stream message. Persistent unless `durable` is
-        False. `acknowledgement_timeout`: seconds, more than 0, that a setting of the mode CLIENT which gets the message
-        waits for its answer (the property of that name, as this setting calls it). Raises TypeError or ValueError for
-        what AMQP cannot carry.
+        str becomes a text, bytes a bytes, a mapping a map, a list a stream message. Persistent unless
+        `durable` is False. `acknowledgement_timeout`: seconds, more than 0, that a setting of the mode CLIENT
+        which gets the message waits for its answer (the property of that name, as this setting calls it).
+        Raises TypeError or ValueError for what AMQP cannot carry.
         """
         from kma.outgoing import encoded_message, seconds_property
 
@@ -288,7 +298,9 @@ class Context:
         )
         self._out(_address(destination), encoded)
 
-    def send_json(self, destination: str, value: Any, properties: Mapping[str, Any] | None = None, **more: Any) -> None:
+    def send_json(
+        self, destination: str, value: Any, properties: Mapping[str, Any] | None = None, **more: Any
+    ) -> None:
         """Sends `value` as JSON in a text message; `more` as for `send`."""
         more.setdefault("content_type", "application/json")
         self.send(destination, json.dumps(value, ensure_ascii=False), properties, **more)

@@ -1,4 +1,5 @@
-"""How many messages a run may begin and take in advance: by its window, one at a time on trial, none over its limit."""
+"""How many messages a run may begin and take in advance: by its window, one at a time on trial, none over its
+limit."""
 
 from contract.messages import DesiredRun
 from kma.window import Window
@@ -24,8 +25,8 @@ class Allowance:
         return min(most, max(0, self.limit - self.ended)) if self.limit else most
 
     def begin(self, holding: int, committing: int, *, on_trial: bool) -> int | None:
-        """Messages that may go to children now, None = as many as they take. `holding`: with children already;
-        `committing`: over, and their transactions are not."""
+        """Messages that may go to children now, None = as many as they take. `holding`: with children
+        already; `committing`: over, and their transactions are not."""
         bounds = []
         if on_trial:
             bounds.append(0 if holding or committing else 1)

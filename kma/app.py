@@ -1,7 +1,7 @@
 """The KMA as a Celery worker: `celery -A kma.app worker --pool=threads --concurrency=1`.
 
-The host is a step of the worker itself, not of its consumer: it runs while Redis is away. The one task, `kma.look`,
-only makes it look sooner: nothing depends on Redis.
+The host is a step of the worker itself, not of its consumer: it runs while Redis is away. The one task,
+`kma.look`, only makes it look sooner: nothing depends on Redis.
 """
 
 import sys

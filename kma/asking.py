@@ -23,8 +23,8 @@ NOT_YET = "There is no word yet of how it ended."
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`sends` are (destination, encoded message): what the agent has sent so far, if it answers its own delivery; they
-    belong to the commit. `seconds`: how long it waits."""
+    """`sends` are (destination, encoded message): what the agent has sent so far, if it answers its own
+    delivery; they belong to the commit. `seconds`: how long it waits."""
 
     acknowledgement: str
     action: Action
@@ -34,8 +34,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`state` as in contract.acknowledging.EndState, empty for an id that nobody knows. `temporary`: not known yet.
-    `taken`: the sends of the question have been sent, or dropped, with the delivery."""
+    """`state` as in contract.acknowledging.EndState, empty for an id that nobody knows. `temporary`: not
+    known yet. `taken`: the sends of the question have been sent, or dropped, with the delivery."""
 
     state: str
     reason: str = ""
@@ -60,7 +60,8 @@ def reply_frame(number: int, reply: Reply) -> bytes:
 
 
 class Incoming:
-    """The frames that reach a child process. `before_waiting` is called when it has nothing left and would wait."""
+    """The frames that reach a child process. `before_waiting` is called when it has nothing left and would
+    wait."""
 
     def __init__(self, link: socket.socket, before_waiting: Callable[[], None]) -> None:
         self._link = link
@@ -69,7 +70,8 @@ class Incoming:
         self._ready: deque[frames.Frame] = deque()
 
     def next(self, seconds: float | None = None) -> frames.Frame | None:
-        """The next frame; None when the parent closed its end or is gone. Raises TimeoutError after so many seconds."""
+        """The next frame; None when the parent closed its end or is gone. Raises TimeoutError after so many
+        seconds."""
         ready = self._ready
         while not ready:
             self._before_waiting()
@@ -89,8 +91,8 @@ class Incoming:
 
 
 class Asking:
-    """Asks the parent from within a handling, from any thread of the agent. Frames that come meanwhile and are no reply
-    go to `ahead`."""
+    """Asks the parent from within a handling, from any thread of the agent. Frames that come meanwhile and
+    are no reply go to `ahead`."""
 
     def __init__(self, link: socket.socket, incoming: Incoming, ahead: deque[frames.Frame]) -> None:
         self._link = link

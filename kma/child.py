@@ -1,6 +1,8 @@
-"""The process that runs user code: `python -m kma.child SOCKET JOURNAL PARENT` (descriptors and the parent's pid).
+"""The process that runs user code: `python -m kma.child SOCKET JOURNAL PARENT` (descriptors and the parent's
+pid).
 
-Imports neither Celery, Proton nor Django, and structlog only when an agent logs: it is ready in well under 0.3 s.
+Imports neither Celery, Proton nor Django, and structlog only when an agent logs: it is ready in well under
+0.3 s.
 """
 
 import ctypes
@@ -43,14 +45,16 @@ def main(arguments: list[str]) -> int:
 
 
 def die_with(parent: int) -> None:
-    """The kernel kills this process with its parent's thread; end now if that happened before we could ask for it."""
+    """The kernel kills this process with its parent's thread; end now if that happened before we could ask
+    for it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(0)
 
 
 def keep_output_apart() -> None:
-    """What user code prints goes to the log, not where the container's parent writes; nothing can read its input."""
+    """What user code prints goes to the log, not where the container's parent writes; nothing can read its
+    input."""
     os.dup2(2, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -71,7 +75,8 @@ class Child:
         self._memory = -1
         self._untold = False
         self._told_at = 0.0
-        # Frames until the parent closes its end or dies; it hears of what was done before this waits for more.
+        # Frames until the parent closes its end or dies; it hears of what was done before this waits for
+        # more.
         self._incoming = Incoming(link, self._tell_untold)
         self._ahead: deque[frames.Frame] = deque()  # came before their turn
         self._asking = Asking(link, self._incoming, self._ahead)
@@ -129,7 +134,9 @@ class Child:
             asking.begin(slot)
             handled = handler.handle(encoded, attempt, acknowledgement)
             if os.getpid() != self._pid:
-                os._exit(0)  # user code forked and came back twice: the twin must not go on with the next message
+                os._exit(
+                    0
+                )  # user code forked and came back twice: the twin must not go on with the next message
             asking.end()
             failed = handled.outcome is not Outcome.RETURNED
             if not failed:
@@ -153,7 +160,8 @@ class Child:
         return 0
 
     def _next(self, halted: bool) -> frames.Frame | None:
-        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept for later."""
+        """The next frame, None at the end. While `halted` messages that come before GO_ON are kept for
+        later."""
         if not halted and self._ahead:
             return self._ahead.popleft()
         while (frame := self._incoming.next()) is not None:

@@ -1,7 +1,7 @@
 """What of the container's environment the processes of user code start with: an allowlist.
 
-User code runs as the same user and could read more elsewhere. This keeps what it has no business with out of its dumps,
-its logs and the programs that it starts.
+User code runs as the same user and could read more elsewhere. This keeps what it has no business with out of
+its dumps, its logs and the programs that it starts.
 """
 
 import os
@@ -17,7 +17,8 @@ _ALLOWED = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "LANG", "LANGUAGE", "TZ"),
         *("VIRTUAL_ENV", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
-        # Which server this is, where the sample agents may write, and the mark by which `./ma` finds leftovers.
+        # Which server this is, where the sample agents may write, and the mark by which `./ma` finds
+        # leftovers.
         *("KMA_SERVER", "KMA_DATA", "KMA_SAMPLES_ANYWHERE", "MA_RUN_FOLDER"),
     }
 )
@@ -26,7 +27,8 @@ _ROOT = str(Path(__file__).resolve().parent.parent)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names of a KMA_CHILD_ENV. Raises ValueError for what is no name, or names a secret of the container."""
+    """The names of a KMA_CHILD_ENV. Raises ValueError for what is no name, or names a secret of the
+    container."""
     found = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in found:
         if not NAME.fullmatch(name):

@@ -1,4 +1,5 @@
-"""The environment of a KMA, read once, strictly. Every secret NAME may come as NAME_FILE, a file that holds it."""
+"""The environment of a KMA, read once, strictly. Every secret NAME may come as NAME_FILE, a file that holds
+it."""
 
 import os
 import re
@@ -47,7 +48,9 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         agents=reader.modules("KMA_AGENTS"),
         data=Path(reader.text("KMA_DATA")),
         account=Account(
-            reader.url("KMA_AMQP_URL", ("amqp",)), reader.text("KMA_BROKER_USER"), reader.secret("KMA_BROKER_PASSWORD")
+            reader.url("KMA_AMQP_URL", ("amqp",)),
+            reader.text("KMA_BROKER_USER"),
+            reader.secret("KMA_BROKER_PASSWORD"),
         ),
         redis_url=reader.redis_url("KMA_REDIS_URL"),
         heartbeat_seconds=reader.number("KMA_HEARTBEAT_SECONDS", "2", 0.1, 60),
@@ -57,7 +60,9 @@ def read_config(environment: Mapping[str, str] | None = None) -> Config:
         child_env=reader.child_env(),
     )
     if reader.problems:
-        raise ConfigError("The environment of this KMA is not right:\n" + "\n".join(f"  {p}" for p in reader.problems))
+        raise ConfigError(
+            "The environment of this KMA is not right:\n" + "\n".join(f"  {p}" for p in reader.problems)
+        )
     return config
 
 
@@ -148,7 +153,9 @@ class _Reader:
         try:
             parts = urlsplit(value)
             right = (
-                parts.scheme in schemes and bool(parts.netloc or parts.path) and (parts.port is None or parts.port > 0)
+                parts.scheme in schemes
+                and bool(parts.netloc or parts.path)
+                and (parts.port is None or parts.port > 0)
             )
         except ValueError:
             right = False

@@ -1,7 +1,8 @@
-"""One run's work: a link to the setting's queue, its child processes, each message settled by the specification's
-table. One thread; the link has a thread of its own, which nothing here blocks.
+"""One run's work: a link to the setting's queue, its child processes, each message settled by the
+specification's table. One thread; the link has a thread of its own, which nothing here blocks.
 
-What happens when this process is killed in between is said where it matters: kma/storing.py, kma/open_deliveries.py.
+What happens when this process is killed in between is said where it matters: kma/storing.py,
+kma/open_deliveries.py.
 """
 
 import time
@@ -108,10 +109,13 @@ class Consuming:
         childless = "" if self._pool.ready else self._pool.problem
         stored = self._storing.problem or self._spool.problem
         blocked = self._settling.ordered.problem
-        return "; ".join(filter(None, (childless, self.link_problem, stored, blocked, self._slow.problem)))[:2000]
+        return "; ".join(filter(None, (childless, self.link_problem, stored, blocked, self._slow.problem)))[
+            :2000
+        ]
 
     def step(self, wish: Callable[[Wish], None]) -> None:
-        """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its turn."""
+        """Waits for something to happen and does what follows; `wish` is told what the host asks for, in its
+        turn."""
         settling = self._settling
         patience = min(TICK, self._open.patience(), settling.lazy.patience(), settling.ordered.patience())
         ended = self._pool.collect(0.0 if self._inbox.pending else patience)
@@ -127,7 +131,8 @@ class Consuming:
         self._open.expire()
         self._settling.flush_due()
         if self._settling.counting.reason and not self.stopping:
-            # Before a slot is released: a child that failed goes on with what it has left when its slot is free.
+            # Before a slot is released: a child that failed goes on with what it has left when its slot is
+            # free.
             self.begin_stop()
         if not self.stopping:
             self._look_again()
@@ -149,7 +154,8 @@ class Consuming:
         self._pool.recall()
 
     def force(self) -> None:
-        """The grace period is over: messages at hand are given back too, without an attempt (spec 2, "stop")."""
+        """The grace period is over: messages at hand are given back too, without an attempt (spec 2,
+        "stop")."""
         self._pool.kill_all()
 
     def end_open(self) -> None:
@@ -166,7 +172,7 @@ class Consuming:
             self._consumer = None
         self._forget_deliveries()
 
-    # -- what came in ---------------------------------------------------------------------------------------------
+    # -- what came in ----------------------------------------------------------------------------------------
 
     def _take(self, event: Delivery | Opened | Lost | Settled | Answer | Sent | Told) -> None:
         if isinstance(event, Delivery):
@@ -208,7 +214,8 @@ class Consuming:
                 self._admit(work)
 
     def _forget_deliveries(self) -> None:
-        """The connection is gone: the broker gives every unsettled message again. Handlings under way go on."""
+        """The connection is gone: the broker gives every unsettled message again. Handlings under way go
+        on."""
         self.connected = False
         self._life += 1
         self._waiting.clear()
@@ -226,7 +233,7 @@ class Consuming:
         self._open.lost("The connection was lost while it waited; the message comes back.")
         self._pool.recall()
 
-    # -- what ended -----------------------------------------------------------------------------------------------
+    # -- what ended ------------------------------------------------------------------------------------------
 
     def _ended(self, ended: Ended) -> None:
         work, handled = ended.work, ended.handled
@@ -241,7 +248,8 @@ class Consuming:
             else:
                 self._settling.succeeded(work, datetime.now(UTC))
         elif handled.outcome in (Outcome.RETURNED, Outcome.GIVEN_BACK):
-            # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of it here.
+            # Done, but the broker gives it again; or given back when the link is closed. Nothing is known of
+            # it here.
             self._settling.guard.over(work)
             self._pool.release(work.slot)
         else:
@@ -249,7 +257,9 @@ class Consuming:
 
     def _failed(self, ended: Ended, handled: Handled, gone: bool) -> None:
         now = datetime.now(UTC)
-        self._settling.failed_with(ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=gone)
+        self._settling.failed_with(
+            ended.work, handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=gone
+        )
         self._log.warning(
             "handling failed",
             outcome=handled.outcome.value,
@@ -259,13 +269,15 @@ class Consuming:
         )
 
     def _commit(self, ended: Ended) -> None:
-        """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was sent, the
-        message comes back. Killed after: its record of a recovery is lost, no message is. It may be that of others too,
-        unless the attempts that this may cost exhaust the message."""
+        """Everything that was sent and the acceptance are one transaction. Killed before its end: nothing was
+        sent, the message comes back. Killed after: its record of a recovery is lost, no message is. It may be
+        that of others too, unless the attempts that this may cost exhaust the message."""
         work = ended.work
         self._committing[work.tag] = ended
         sends = [Outgoing(destination, decode(encoded)) for destination, encoded in ended.handled.sends]
-        self._transact(work.tag, sends, may_share=not is_last(work.attempt + 1, self._settling.desired.max_attempts))
+        self._transact(
+            work.tag, sends, may_share=not is_last(work.attempt + 1, self._settling.desired.max_attempts)
+        )
 
     def _transact(self, tag: int, sends: Sequence[Outgoing], *, may_share: bool = False) -> None:
         assert self._consumer is not None
@@ -293,7 +305,7 @@ class Consuming:
     def write_totals(self) -> None:
         self._storing.write_totals()
 
-    # -- what goes out --------------------------------------------------------------------------------------------
+    # -- what goes out ---------------------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
         back, waiting = self._pool.back, self._waiting
@@ -319,7 +331,9 @@ class Consuming:
         on_trial = self._settling.counting.on_trial
         under_way = len(self._committing) + self._open.waiting
         number = self.allowance.begin(self._pool.holding, under_way, on_trial=on_trial)
-        some = waiting if number is None else deque(waiting.popleft() for _ in range(min(number, len(waiting))))
+        some = (
+            waiting if number is None else deque(waiting.popleft() for _ in range(min(number, len(waiting))))
+        )
         self._pool.offer(some)
         if some is not waiting:
             waiting.extendleft(reversed(some))
@@ -330,7 +344,8 @@ class Consuming:
             self._consumer.grant(credit)
 
     def _keep_link(self, now: float) -> None:
-        """Open while there are children to work. An exclusive queue would feed nobody else while we cannot work."""
+        """Open while there are children to work. An exclusive queue would feed nobody else while we cannot
+        work."""
         if self.stopping:
             return
         if self._pool.ready:

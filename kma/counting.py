@@ -1,7 +1,8 @@
 """The breaker of one run: what counts, what the counts rest on, and when the run gives up.
 
-Nothing is stored here. What `failed` answers goes into the transaction of the protocol that it was told of, together
-with `carried`: so a kill never parts a trip from its cause, nor the counts from the protocols that made them.
+Nothing is stored here. What `failed` answers goes into the transaction of the protocol that it was told of,
+together with `carried`: so a kill never parts a trip from its cause, nor the counts from the protocols that
+made them.
 """
 
 from dataclasses import replace
@@ -9,7 +10,14 @@ from datetime import datetime
 from uuid import UUID
 
 from contract.breaker import Counts, count, may_repeat, trips
-from contract.messages import MAX_EVIDENCE, BreakerCounts, DesiredRun, Interruption, MessageIdentity, RecordRun
+from contract.messages import (
+    MAX_EVIDENCE,
+    BreakerCounts,
+    DesiredRun,
+    Interruption,
+    MessageIdentity,
+    RecordRun,
+)
 from contract.outcomes import RULES, Breaker, Outcome
 from kma.journal import Totals
 from kma.ledger import Carried
@@ -18,7 +26,8 @@ NOBODY = MessageIdentity()  # the message of a standalone agent
 
 
 class Counting:
-    """One thread. `handled`: of this run, also before a restart. `reason`: why it has tripped, empty before."""
+    """One thread. `handled`: of this run, also before a restart. `reason`: why it has tripped, empty
+    before."""
 
     def __init__(self, run: RecordRun, desired: DesiredRun, carried: Carried, handled: int = 0) -> None:
         self._run = run
@@ -32,7 +41,8 @@ class Counting:
 
     @property
     def on_trial(self) -> bool:
-        """One message at a time, and the first failure that counts trips: nothing has gone well in this run yet."""
+        """One message at a time, and the first failure that counts trips: nothing has gone well in this run
+        yet."""
         return self.desired.try_one_first and not self.proved and not self.reason
 
     def succeeded(self) -> None:
@@ -42,10 +52,15 @@ class Counting:
             self.counts, self.evidence = Counts(), ()
 
     def failed(
-        self, outcome: Outcome, exception_type: str, record: UUID, at: datetime, message: MessageIdentity = NOBODY
+        self,
+        outcome: Outcome,
+        exception_type: str,
+        record: UUID,
+        at: datetime,
+        message: MessageIdentity = NOBODY,
     ) -> Interruption | None:
-        """`record`: the id of the failure's protocol. The interruption if the breaker trips with it, once per run;
-        handlers at hand go on counting after that."""
+        """`record`: the id of the failure's protocol. The interruption if the breaker trips with it, once per
+        run; handlers at hand go on counting after that."""
         if RULES[outcome].breaker is not Breaker.COUNT:
             return None
         self.successes = 0
@@ -83,9 +98,10 @@ class Counting:
 def first_carried(stored: Carried, desired: DesiredRun) -> Carried:
     """What a run begins with, of what the setting's last run left on this server.
 
-    The same run, after a restart: all of it. Another epoch after a trip: a person resumed it, so it counts from 0.
-    Else what the MA tells, which knows who ran last and where; else this server's own within one activation: who
-    enables the setting sets the counts to 0. Successes since the last counted failure are the setting's, whatever ran.
+    The same run, after a restart: all of it. Another epoch after a trip: a person resumed it, so it counts
+    from 0. Else what the MA tells, which knows who ran last and where; else this server's own within one
+    activation: who enables the setting sets the counts to 0. Successes since the last counted failure are the
+    setting's, whatever ran.
     """
     within = stored.activation == str(desired.activation)
     if within and stored.epoch == desired.epoch:
@@ -104,9 +120,10 @@ def first_carried(stored: Carried, desired: DesiredRun) -> Carried:
 
 
 def after_kill(stored: Carried, totals: Totals) -> Carried:
-    """What the killed run left. `stored` is as of its last record; successes since then stand only in the journal's
-    `totals`, and one of them has set the counts to 0. `since` says whether both speak of the same last failure: killed
-    between the transaction of a failure and its note in the journal, the journal is the older of the two.
+    """What the killed run left. `stored` is as of its last record; successes since then stand only in the
+    journal's `totals`, and one of them has set the counts to 0. `since` says whether both speak of the same
+    last failure: killed between the transaction of a failure and its note in the journal, the journal is the
+    older of the two.
     """
     if totals.since != stored.failures or totals.successes <= stored.successes:
         return stored
@@ -118,7 +135,8 @@ def told_counts(counts: Counts) -> BreakerCounts:
 
 
 def final_counts(stored: Carried, run: RecordRun | DesiredRun) -> BreakerCounts | None:
-    """What this run has counted last; None when the setting has run under another activation or epoch here since."""
+    """What this run has counted last; None when the setting has run under another activation or epoch here
+    since."""
     if (stored.activation, stored.epoch) != (str(run.activation), run.epoch):
         return None
     return told_counts(stored.counts)

@@ -1,4 +1,5 @@
-"""What the MA has taken stays in the spool for a while: a database that was put back from a copy asks for it again.
+"""What the MA has taken stays in the spool for a while: a database that was put back from a copy asks for it
+again.
 
 Rows up to the mark are delivered, above it they wait. All functions work within the caller's transaction.
 """
@@ -39,11 +40,13 @@ def note(connection: sqlite3.Connection, up_to: int, now: float) -> None:
 
 
 def go_back(connection: sqlite3.Connection, to: int, now: float) -> tuple[int, int]:
-    """What is above waits again, also what the MA refused: it knows nothing of that now. (rows, bytes) of these."""
+    """What is above waits again, also what the MA refused: it knows nothing of that now. (rows, bytes) of
+    these."""
     connection.execute("DELETE FROM delivered WHERE number > ?", (to,))
     note(connection, to, now)
     again = connection.execute(
-        f"SELECT number, id, kind, '', content, length(CAST(content AS BLOB)) + {ROW_OVERHEAD}, ? FROM set_aside"
+        f"SELECT number, id, kind, '', content, length(CAST(content AS BLOB)) + {ROW_OVERHEAD}, ? FROM "
+        f"set_aside"
         " WHERE number > ? ORDER BY number",
         (now, to),
     ).fetchall()
@@ -58,7 +61,9 @@ def go_back(connection: sqlite3.Connection, to: int, now: float) -> tuple[int, i
 
 def old(connection: sqlite3.Connection, before: float) -> int:
     """Everything up to this number was delivered before this instant; 0 for none. At most MOST rows of it."""
-    row = connection.execute("SELECT max(number) FROM delivered WHERE slot < ?", (int(before // SLOT),)).fetchone()
+    row = connection.execute(
+        "SELECT max(number) FROM delivered WHERE slot < ?", (int(before // SLOT),)
+    ).fetchone()
     if row[0] is None:
         return 0
     some = "SELECT max(number) FROM (SELECT number FROM records WHERE number <= ? ORDER BY number LIMIT ?)"
@@ -66,12 +71,15 @@ def old(connection: sqlite3.Connection, before: float) -> int:
 
 
 def for_room(connection: sqlite3.Connection, size: int, limit: int) -> int:
-    """The number up to which delivered rows must go, so that `size` bytes are free, and some more; 0 for none."""
+    """The number up to which delivered rows must go, so that `size` bytes are free, and some more; 0 for
+    none."""
     if size <= 0:
         return 0
     size += limit // SLACK
     number = 0
-    rows = connection.execute("SELECT number, size FROM records WHERE number <= ? ORDER BY number", (mark(connection),))
+    rows = connection.execute(
+        "SELECT number, size FROM records WHERE number <= ? ORDER BY number", (mark(connection),)
+    )
     for number, length in rows:  # noqa: B007  # the last one is what is asked for
         size -= length
         if size <= 0:

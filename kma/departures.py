@@ -1,5 +1,5 @@
-"""What leaves a run beside its messages' transactions, in a thread of its own that the first of it starts: the sends
-of handlings of the mode CLIENT that are over and not committed, and events of rollbacks.
+"""What leaves a run beside its messages' transactions, in a thread of its own that the first of it starts:
+the sends of handlings of the mode CLIENT that are over and not committed, and events of rollbacks.
 """
 
 import threading
@@ -17,7 +17,8 @@ _PATIENCE = 10.0  # seconds for what is on its way at the end
 
 
 class Departures:
-    """`put` from one thread. Sends are published again after a failure that may have taken a part: at-least-once."""
+    """`put` from one thread. Sends are published again after a failure that may have taken a part:
+    at-least-once."""
 
     def __init__(self, make: Callable[[], Publisher], tell: Callable[[Sent], None], log: Any) -> None:
         self._make = make

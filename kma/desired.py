@@ -65,7 +65,11 @@ def needs_restart(old: DesiredRun, new: DesiredRun) -> bool:
     """Whether a wanted run of the same epoch differs in what its processes were started with."""
     if old.kind is AgentKind.STANDALONE and not old.restart_seconds:
         return False  # it runs once: what was begun is ended as it was begun, rather than begun twice
-    return any(getattr(old, name) != getattr(new, name) for name in DesiredRun.__dataclass_fields__ if name not in LIVE)
+    return any(
+        getattr(old, name) != getattr(new, name)
+        for name in DesiredRun.__dataclass_fields__
+        if name not in LIVE
+    )
 
 
 def changed(old: DesiredRun, new: DesiredRun) -> DesiredRun:

@@ -1,13 +1,14 @@
-"""The guard against repeats: what this server has handled well within the window is accepted without its agent.
+"""The guard against repeats: what this server has handled well within the window is accepted without its
+agent.
 
-A handling that returned is remembered before its message is accepted, one that sent something after its transaction has
-committed. Killed
+A handling that returned is remembered before its message is accepted, one that sent something after its
+transaction has committed. Killed
 
-before it is remembered: the message comes back, or a repeat of it comes, and is handled once more;
-after that, before the acceptance: the message comes back and is accepted as a repeat of itself, for it was handled.
+before it is remembered: the message comes back, or a repeat of it comes, and is handled once more; after
+that, before the acceptance: the message comes back and is accepted as a repeat of itself, for it was handled.
 
-So a message that nobody handled is never taken for a repeat. Two of one key that are at hand at the same time are
-handled one after the other.
+So a message that nobody handled is never taken for a repeat. Two of one key that are at hand at the same time
+are handled one after the other.
 """
 
 import hashlib
@@ -91,7 +92,9 @@ class Guard:
             return []
         desired = self._settling.desired
         told = tuple(self._handled)
-        return [Handled(desired.setting, self._run, desired.duplicate_window_seconds, told, self._new_repeats)]
+        return [
+            Handled(desired.setting, self._run, desired.duplicate_window_seconds, told, self._new_repeats)
+        ]
 
     def stored(self) -> None:
         self._handled.clear()

@@ -29,7 +29,9 @@ class AnswersElsewhere:
 
     def ask(self, question: Question, told: Callable[[Reply], None]) -> None:
         deadline = time.monotonic() + question.seconds
-        threading.Thread(target=self._main, args=(question, deadline, told), name="answer", daemon=True).start()
+        threading.Thread(
+            target=self._main, args=(question, deadline, told), name="answer", daemon=True
+        ).start()
 
     def close(self) -> None:
         self._closing.set()

@@ -1,14 +1,15 @@
-"""Messages without an attempt left that do not go to the dead letters, because their setting says so: a copy to its
-exception destination and the acceptance in one transaction, or the acceptance alone.
+"""Messages without an attempt left that do not go to the dead letters, because their setting says so: a copy
+to its exception destination and the acceptance in one transaction, or the acceptance alone.
 
 First the protocol is stored, and that the message has no attempt left; then the transaction is posted. Killed
 
-before the append: the message comes back, its attempt is a protocol `kma died` and counts;
-after it, before the broker has committed: the message comes back, is not handled any more, and goes where it was to go;
-after the commit, before it is noted: it is gone, and what is known of its attempts is forgotten after 30 days.
+before the append: the message comes back, its attempt is a protocol `kma died` and counts; after it, before
+the broker has committed: the message comes back, is not handled any more, and goes where it was to go; after
+the commit, before it is noted: it is gone, and what is known of its attempts is forgotten after 30 days.
 
-A connection that is lost in between is the second or the third of them: nothing is told twice as a failure. Where the
-broker refuses, the message is rejected to the dead letters, and a record REFUSED beside its protocol says so.
+A connection that is lost in between is the second or the third of them: nothing is told twice as a failure.
+Where the broker refuses, the message is rejected to the dead letters, and a record REFUSED beside its
+protocol says so.
 """
 
 import json
@@ -83,8 +84,8 @@ class Exhausted:
         return self._settling.desired.after_last is AfterLast.EXCEPTION
 
     def fate(self, work: Work) -> Disposition:
-        """What is to become of the message. Bytes that are no message cannot be copied, nor a body of which only the
-        head came; what has failed already where the copy would go would go round without end."""
+        """What is to become of the message. Bytes that are no message cannot be copied, nor a body of which
+        only the head came; what has failed already where the copy would go would go round without end."""
         desired = self._settling.desired
         fate, to = DISPOSITIONS[desired.after_last], desired.exception_destination
         if fate is Disposition.EXCEPTION:
@@ -105,7 +106,9 @@ class Exhausted:
     def unhandled(self, work: Work) -> None:
         """It came once more after its last attempt: whoever had it then could not end it."""
         fate, now = self.fate(work), datetime.now(UTC)
-        self._settling.note(work, Handled(Outcome.NOTED, failure(EXHAUSTED, _UNHANDLED)), 0, at=now, fate=fate)
+        self._settling.note(
+            work, Handled(Outcome.NOTED, failure(EXHAUSTED, _UNHANDLED)), 0, at=now, fate=fate
+        )
         self.begin(work, fate, EXHAUSTED, now)
 
     def begin(self, work: Work, fate: Disposition, exception_type: str, at: datetime) -> None:
@@ -137,10 +140,16 @@ class Exhausted:
         settling, work = self._settling, leaving.work
         if problem is None:
             settling.forget(work.encoded)
-            self.log(work, "message discarded" if leaving.fate is Disposition.DISCARDED else "message set aside")
+            self.log(
+                work, "message discarded" if leaving.fate is Disposition.DISCARDED else "message set aside"
+            )
             return True
         to = settling.desired.exception_destination
-        where = f"The exception destination {to!r} did not take it" if to else "The broker did not take its acceptance"
+        where = (
+            f"The exception destination {to!r} did not take it"
+            if to
+            else "The broker did not take its acceptance"
+        )
         handled = Handled(Outcome.NOTED, failure(NOT_TAKEN, f"{where}: {problem}"))
         settling.note(work, handled, REFUSED, at=datetime.now(UTC), fate=Disposition.DEAD)
         settling.reject(work)
@@ -176,8 +185,8 @@ def trail_of(message: Message, here: str) -> list[str]:
 
 
 def marked(message: Message, marks: dict[str, Typed]) -> Message:
-    """A copy that begins anew elsewhere: with its body and its own properties, without the broker's notes of its way,
-    and kept until somebody takes it."""
+    """A copy that begins anew elsewhere: with its body and its own properties, without the broker's notes of
+    its way, and kept until somebody takes it."""
     own = {
         name: item
         for name, item in message.properties.items()

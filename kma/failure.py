@@ -20,7 +20,8 @@ _OWN = ("kma/handling.py", "kma/child.py", "kma/loading.py", "kma/standalone.py"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`exception_type` is qualified by its module, save for Python's own. `memory_peak` in bytes, 0 = not known."""
+    """`exception_type` is qualified by its module, save for Python's own. `memory_peak` in bytes, 0 = not
+    known."""
 
     exception_type: str
     text: str
@@ -48,7 +49,9 @@ def failure(name: str, text: str, trace: str = "") -> Failure:
 
 def type_name(kind: type[BaseException]) -> str:
     """`KeyError`, `kma.agent.InvalidMessage`: at most 200 characters."""
-    qualified = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    qualified = (
+        kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )
     return storable(qualified)[:200]
 
 
@@ -67,7 +70,10 @@ def _formatted(error: BaseException, summary: str) -> str:
 
     def instead(second: BaseException) -> str:
         why = "it did not end" if isinstance(second, TooLong) else type_name(type(second))
-        return f"{_HEADING}{_frames(trace)}{summary}\n<no causes and no lines: {why} while they were formatted>\n"
+        return (
+            f"{_HEADING}{_frames(trace)}{summary}\n<no causes and no lines: {why} while they "
+            f"were formatted>\n"
+        )
 
     lines = within(lambda: "".join(traceback.format_exception(type(error), error, trace)), instead)
     return head_and_tail(storable(lines), MAX_TRACEBACK - MARK)

@@ -1,4 +1,5 @@
-"""The small event that a setting's follow-up destination gets for each commit or rollback of the mode CLIENT."""
+"""The small event that a setting's follow-up destination gets for each commit or rollback of the mode
+CLIENT."""
 
 import json
 from datetime import datetime
@@ -23,7 +24,8 @@ def event(
     reason: str,
     at: datetime,
 ) -> Outgoing:
-    """JSON in a text message; its message id is the same whenever it is made again, so that it can be told apart."""
+    """JSON in a text message; its message id is the same whenever it is made again, so that it can be told
+    apart."""
     body = {
         "event": state.value,
         "setting": run.setting,

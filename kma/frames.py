@@ -1,6 +1,7 @@
 """The frames between a run and its child processes, over a stream socket.
 
-Each frame: length of the content (u32), kind (u8), slot of the journal (u16), number (u32, the attempt), content.
+Each frame: length of the content (u32), kind (u8), slot of the journal (u16), number (u32, the attempt),
+content.
 """
 
 import json
@@ -14,12 +15,13 @@ from kma.handling import Handled
 
 HEAD = struct.Struct("<IBHI")
 
-# Parent to child. After a failure a child begins nothing before GO_ON: the parent may find that the breaker trips.
-# OPEN_MESSAGE begins with its acknowledgement id. ACKNOWLEDGED replies to ACKNOWLEDGE, see kma/asking.py.
+# Parent to child. After a failure a child begins nothing before GO_ON: the parent may find that the breaker
+# trips. OPEN_MESSAGE begins with its acknowledgement id. ACKNOWLEDGED replies to ACKNOWLEDGE, see
+# kma/asking.py.
 JOB, MESSAGE, GO_ON, OPEN_MESSAGE, ACKNOWLEDGED = 1, 2, 3, 4, 5
-# Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the child
-# cannot work at all. RETIRING says that the child takes no more: it wants to be replaced. DONE names no slot: which
-# handlings succeeded stands in the journal, it only makes the parent look.
+# Child to parent. DONE_WITH_SENDS carries the encoded messages, FAILED a protocol's details, PROBLEM why the
+# child cannot work at all. RETIRING says that the child takes no more: it wants to be replaced. DONE names no
+# slot: which handlings succeeded stands in the journal, it only makes the parent look.
 READY, DONE, DONE_WITH_SENDS, FAILED, SKIPPED, PROBLEM, RETIRING, ACKNOWLEDGE = 10, 11, 12, 13, 14, 15, 16, 17
 
 Frame = tuple[int, int, int, bytes]
@@ -36,7 +38,9 @@ def json_frame(kind: int, value: Any, slot: int = 0) -> bytes:
 def message_frame(slot: int, attempt: int, encoded: bytes, acknowledgement: str = "") -> bytes:
     if not acknowledgement:
         return frame(MESSAGE, slot, attempt, encoded)
-    return frame(OPEN_MESSAGE, slot, attempt, bytes((len(acknowledgement),)) + acknowledgement.encode() + encoded)
+    return frame(
+        OPEN_MESSAGE, slot, attempt, bytes((len(acknowledgement),)) + acknowledgement.encode() + encoded
+    )
 
 
 def read_message(kind: int, content: bytes) -> tuple[str, bytes]:

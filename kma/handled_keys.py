@@ -1,4 +1,5 @@
-"""What was handled well lately, by setting, in the spool's file: digests of keys, never the keys themselves."""
+"""What was handled well lately, by setting, in the spool's file: digests of keys, never the keys
+themselves."""
 
 import sqlite3
 import time
@@ -10,8 +11,8 @@ from kma.spool_file import SpoolFile
 
 @dataclass(frozen=True, slots=True)
 class Handled:
-    """What a batch adds: digests of the setting's messages that were handled well, repeats that the run accepted.
-    What is older than `window` seconds may go."""
+    """What a batch adds: digests of the setting's messages that were handled well, repeats that the run
+    accepted. What is older than `window` seconds may go."""
 
     setting: str
     run: str
@@ -42,7 +43,8 @@ class HandledKeys:
 
 
 def note_handled(connection: sqlite3.Connection, handled: Iterable[Handled]) -> None:
-    """Within the transaction of the batch. A few old ones go with each new one, so that no batch takes long."""
+    """Within the transaction of the batch. A few old ones go with each new one, so that no batch takes
+    long."""
     now = time.time()
     for each in handled:
         connection.executemany(
@@ -51,7 +53,8 @@ def note_handled(connection: sqlite3.Connection, handled: Iterable[Handled]) -> 
         )
         if each.repeats:
             connection.execute(
-                "INSERT INTO repeats VALUES (?, ?) ON CONFLICT DO UPDATE SET number = number + excluded.number",
+                "INSERT INTO repeats VALUES (?, ?) ON CONFLICT DO UPDATE SET number = number + "
+                "excluded.number",
                 (each.run, each.repeats),
             )
         connection.execute(

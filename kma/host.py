@@ -1,7 +1,8 @@
 """One server's container: owns the data folder, keeps what the MA wants running, tells it how things are.
 
-Start order: lock the folder, turn unfinished starts into protocols, run what was wanted last, then talk to the MA.
-Stop order: runs finish what is at hand, records are sent while the MA answers, the folder is given free.
+Start order: lock the folder, turn unfinished starts into protocols, run what was wanted last, then talk to
+the MA. Stop order: runs finish what is at hand, records are sent while the MA answers, the folder is given
+free.
 """
 
 import fcntl
@@ -33,14 +34,16 @@ from kma.spool_file import SpoolFile
 
 _TICK = 0.2  # seconds between looks at the runs
 _FORCED_SECONDS = 20.0  # beyond the longest grace period
-# Seconds between heartbeats that fail: short enough that an MA which comes back does not take this server for lost.
+# Seconds between heartbeats that fail: short enough that an MA which comes back does not take this server for
+# lost.
 _LONGEST_SILENCE = 5.0
 _DRAIN_SECONDS = 5.0  # for the last records at a stop
 _LAST_WORD_SECONDS = 2.0  # for a heartbeat that is under way when the stop begins, and for the last one
 
 
 class FolderTaken(RuntimeError):
-    """Another KMA works in this data folder. Operator: one server name and one folder per KMA; is an old one alive?"""
+    """Another KMA works in this data folder. Operator: one server name and one folder per KMA; is an old one
+    alive?"""
 
 
 class Host:
@@ -91,18 +94,21 @@ class Host:
         stored = desired.stored(self._desired_path, self._config.server)
         if stored is not None:
             self._take(stored)
-        self._log.info("KMA starts", agents=[agent.name for agent in self._keeper.offer.agents], boot=str(self._boot))
+        self._log.info(
+            "KMA starts", agents=[agent.name for agent in self._keeper.offer.agents], boot=str(self._boot)
+        )
         self._reporter.start()
         self._thread.start()
 
     def look_now(self) -> None:
-        """Ask the MA at once what it wants; where a heartbeat is under way another one follows it: that one may have
-        been answered before the MA changed its mind."""
+        """Ask the MA at once what it wants; where a heartbeat is under way another one follows it: that one
+        may have been answered before the MA changed its mind."""
         self._asked_to_look.set()
         self._look.set()
 
     def stop(self) -> None:
-        """A site that swallows packets costs it _LAST_WORD_SECONDS, _DRAIN_SECONDS and _LAST_WORD_SECONDS at most."""
+        """A site that swallows packets costs it _LAST_WORD_SECONDS, _DRAIN_SECONDS and _LAST_WORD_SECONDS at
+        most."""
         self._ending.set()
         self._look.set()
         self._join()
@@ -112,7 +118,9 @@ class Host:
             time.sleep(0.05)
         self._keeper.step()
         self._reporter.stop(drain_seconds=_DRAIN_SECONDS)
-        if not self._thread.is_alive():  # else the MA has not answered its heartbeat yet, nor will it this one
+        if (
+            not self._thread.is_alive()
+        ):  # else the MA has not answered its heartbeat yet, nor will it this one
             self._client.hurry(_LAST_WORD_SECONDS)
             self._beat()
         self._answers.close()
@@ -123,12 +131,13 @@ class Host:
         self._log.info("KMA stopped")
 
     def _join(self) -> None:
-        """Until the host's thread has ended, or waits for the MA for too long: then it does no more to the runs."""
+        """Until the host's thread has ended, or waits for the MA for too long: then it does no more to the
+        runs."""
         deadline = time.monotonic() + _LAST_WORD_SECONDS
         while self._thread.is_alive() and not (self._asking.is_set() and time.monotonic() >= deadline):
             self._thread.join(0.05)
 
-    # -- the host's thread ------------------------------------------------------------------------------------------
+    # -- the host's thread -----------------------------------------------------------------------------------
 
     def _main(self) -> None:
         while not self._ending.is_set():
@@ -198,7 +207,9 @@ class Host:
         try:
             desired.store(self._desired_path, wish)
         except OSError as error:
-            self._desired_problem = f"What the MA wants cannot be stored in {self._desired_path}, nor begin: {error}"
+            self._desired_problem = (
+                f"What the MA wants cannot be stored in {self._desired_path}, nor begin: {error}"
+            )
             if before != self._desired_problem:
                 self._log.error("desired state cannot be stored", error=str(error))
         return not self._desired_problem
@@ -222,7 +233,9 @@ class Host:
 
     def _problems(self) -> tuple[str, ...]:
         aside = self._spool.set_aside()
-        refused = f"{aside} records were refused by the MA; they are kept in {self._config.data}/spool.sqlite3"
+        refused = (
+            f"{aside} records were refused by the MA; they are kept in {self._config.data}/spool.sqlite3"
+        )
         found = (
             *self._keeper.offer.problems,
             self._reporter.problem,

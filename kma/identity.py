@@ -1,4 +1,5 @@
-"""What the run knows of a message: cheap looks at its bytes for every one, all of it for those that need a record."""
+"""What the run knows of a message: cheap looks at its bytes for every one, all of it for those that need a
+record."""
 
 import hashlib
 from collections.abc import Mapping
@@ -36,7 +37,8 @@ _NATURAL = frozenset({"boolean", "ubyte", "ushort", "uint", "byte", "short", "in
 
 
 def delivery_count(encoded: bytes) -> int:
-    """Attempts made before by the broker's count. Nothing but the header is looked at, and few headers are distinct."""
+    """Attempts made before by the broker's count. Nothing but the header is looked at, and few headers are
+    distinct."""
     if encoded[:3] != _HEADER:
         return 0
     form = encoded[3]
@@ -124,7 +126,9 @@ def identify(encoded: bytes, masked: tuple[str, ...] = ()) -> Identified:
         message = decode(encoded)
     except MessageUndecodable:
         digest = hashlib.sha256(encoded).hexdigest()
-        return Identified(MessageKey(DIGEST_PREFIX + digest, weak=True), digest, len(encoded), {}, "", None, "")
+        return Identified(
+            MessageKey(DIGEST_PREFIX + digest, weak=True), digest, len(encoded), {}, "", None, ""
+        )
     section = message.body_section
     queue, letter_id = _letter(message)
     trace = message.properties.get("traceparent")
@@ -156,7 +160,8 @@ def _shown(item: Typed) -> Any:
 
 
 def _letter(message: Message) -> tuple[str, int | None]:
-    """The dead-letter queue that the message was given back from, and the letter's id there; empty if it was not.
+    """The dead-letter queue that the message was given back from, and the letter's id there; empty if it was
+    not.
 
     An edited copy says it itself; once it died and came back, the broker's newer word counts."""
     for names, queue_name, id_name in (
@@ -165,7 +170,11 @@ def _letter(message: Message) -> tuple[str, int | None]:
         (message.properties, LETTER_QUEUE, LETTER_ID),
     ):
         queue = names.get(queue_name)
-        if queue is None or not isinstance(queue.value, str) or not queue.value.startswith(DEAD_LETTER_PREFIX):
+        if (
+            queue is None
+            or not isinstance(queue.value, str)
+            or not queue.value.startswith(DEAD_LETTER_PREFIX)
+        ):
             continue
         letter = names.get(id_name)
         return storable(queue.value)[:300], _number(letter)

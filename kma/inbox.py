@@ -1,4 +1,5 @@
-"""What reaches a run from other threads: the consumer's events and the host's wishes, in the order they came."""
+"""What reaches a run from other threads: the consumer's events and the host's wishes, in the order they
+came."""
 
 import os
 from collections import deque
@@ -50,8 +51,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What the handling of this acknowledgement id sent is at the broker, or `problem` says why not. `temporary`: it
-    may work later; a part may have been sent."""
+    """What the handling of this acknowledgement id sent is at the broker, or `problem` says why not.
+    `temporary`: it may work later; a part may have been sent."""
 
     acknowledgement: str
     problem: str = ""
@@ -75,7 +76,9 @@ class Inbox:
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
         self._awake = False
-        self._lock = Lock()  # the descriptor: nobody writes to it once it is closed, it may be another file then
+        self._lock = (
+            Lock()
+        )  # the descriptor: nobody writes to it once it is closed, it may be another file then
         self._closed = False
         # While the run has messages in stock a delivery need not wake it: it looks here anyway.
         self.hungry = True
@@ -92,7 +95,8 @@ class Inbox:
 
     def delivered(self, delivery: Delivery) -> None:
         self._events.append(delivery)
-        # After the append: the run says that it is hungry first and looks then, so one of both sees the other.
+        # After the append: the run says that it is hungry first and looks then, so one of both sees the
+        # other.
         if self.hungry:
             self._wake()
 

@@ -14,9 +14,9 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """`stopping` looks at the journal's flag, which the parent sets. `isolate`: a new process after each failure;
-    `memory_bytes`: a new process once this one holds more (0 = no bound). `ask` passes an answer to a delivery on and
-    waits for how it ended."""
+    """`stopping` looks at the journal's flag, which the parent sets. `isolate`: a new process after each
+    failure; `memory_bytes`: a new process once this one holds more (0 = no bound). `ask` passes an answer to
+    a delivery on and waits for how it ended."""
 
     agent: str
     setting: str = ""

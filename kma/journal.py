@@ -1,11 +1,17 @@
 """The journal of starts: which message each child process is at, readable after everything was killed.
 
-One memory-mapped file per run, shared with its children; what a killed process wrote stays in the page cache. It does
-not outlive a power cut, and need not: then the message comes back without the protocol `kma died`, as if it had not
-begun. Slots go FREE -> SENT (parent, before the message goes to a child) -> STARTED (child, right before `run_agent`)
--> FINISHED (child, right after it returned; ANSWERING when it sent something, which only its answer carries) -> FREE
-(parent, when the message is settled). A success is told by FINISHED alone. After a failure the slot stays STARTED
-until its protocol is in the spool: whenever the KMA dies, the attempt has exactly one protocol, because both carry the
+One memory-mapped file per run, shared with its children; what a killed process wrote stays in the page cache.
+It does
+not outlive a power cut, and need not: then the message comes back without the protocol `kma died`, as if it
+had not
+begun. Slots go FREE -> SENT (parent, before the message goes to a child) -> STARTED (child, right before
+`run_agent`)
+-> FINISHED (child, right after it returned; ANSWERING when it sent something, which only its answer carries)
+-> FREE
+(parent, when the message is settled). A success is told by FINISHED alone. After a failure the slot stays
+STARTED
+until its protocol is in the spool: whenever the KMA dies, the attempt has exactly one protocol, because both
+carry the
 slot's record id.
 """
 
@@ -22,7 +28,9 @@ from typing import Any
 from uuid import UUID
 
 FREE, SENT, STARTED, FINISHED, SKIPPED, ANSWERING = range(6)
-ENCODED, IDENTITY = range(2)  # what the slot's content is: a whole encoded message, or JSON for one that is too large
+ENCODED, IDENTITY = range(
+    2
+)  # what the slot's content is: a whole encoded message, or JSON for one that is too large
 
 _MAGIC = b"KMAJ0001"
 _HEADER_SIZE = 64 * 1024
@@ -35,8 +43,8 @@ LEASE_AT = 104  # what kma/lease.py keeps in the header: 9 bytes
 _SINCE = struct.Struct("<Q")
 _SINCE_AT = 128
 _JSON_AT = 1152
-# State, recalled, content, committed, length, attempt, delivery count, tag, record id; then start (wall and monotonic),
-# pid.
+# State, recalled, content, committed, length, attempt, delivery count, tag, record id; then start (wall and
+# monotonic), pid.
 _CLAIM = struct.Struct("<BBBBIIIQ16s")
 _START = struct.Struct("<ddI")
 _START_AT = _CLAIM.size
@@ -50,8 +58,8 @@ class JournalDamaged(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the run on this server. `successes`: handled well since the last counted failure of the setting, which was
-    the one with the number `since`."""
+    """Of the run on this server. `successes`: handled well since the last counted failure of the setting,
+    which was the one with the number `since`."""
 
     handled: int = 0
     failed: int = 0
@@ -76,7 +84,8 @@ class Start:
 
 
 class Journal:
-    """Parent and child share one file; a slot belongs to one side at a time, so no lock is needed between them."""
+    """Parent and child share one file; a slot belongs to one side at a time, so no lock is needed between
+    them."""
 
     def __init__(self, file: int, size: int) -> None:
         self._file = file
@@ -93,7 +102,8 @@ class Journal:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         size = _HEADER_SIZE + slots * _SLOT_SIZE
         try:
-            # Real blocks now: writing to a hole of a mapped file on a full disk would kill this process (SIGBUS).
+            # Real blocks now: writing to a hole of a mapped file on a full disk would kill this process
+            # (SIGBUS).
             os.posix_fallocate(file, 0, size)
             journal = cls(file, size)
         except OSError:
@@ -106,7 +116,8 @@ class Journal:
 
     @classmethod
     def attach(cls, file: int) -> "Journal":
-        """An existing one by its file descriptor, which the journal owns from now on. Raises JournalDamaged."""
+        """An existing one by its file descriptor, which the journal owns from now on. Raises
+        JournalDamaged."""
         size = os.fstat(file).st_size
         if size < _HEADER_SIZE:
             os.close(file)
@@ -136,10 +147,17 @@ class Journal:
         self._map.close()
         os.close(self._file)
 
-    # -- parent ---------------------------------------------------------------------------------------------------
+    # -- parent ----------------------------------------------------------------------------------------------
 
     def claim(
-        self, slot: int, record: bytes, attempt: int, delivery_count: int, tag: int, data: bytes, content: int = ENCODED
+        self,
+        slot: int,
+        record: bytes,
+        attempt: int,
+        delivery_count: int,
+        tag: int,
+        data: bytes,
+        content: int = ENCODED,
     ) -> None:
         """Before the message goes to a child. `data` has at most ROOM bytes."""
         at = _HEADER_SIZE + slot * _SLOT_SIZE
@@ -160,8 +178,8 @@ class Journal:
     def recall(self, slot: int) -> bool:
         """Takes a message back that waits in a child. True: the child has not begun and will not.
 
-        Dekker's handshake with `begin`: each side writes its byte, then reads the other's, with a full fence between
-        (taking a lock is one). False: the child has begun, or is about to look: its answer tells.
+        Dekker's handshake with `begin`: each side writes its byte, then reads the other's, with a full fence
+        between (taking a lock is one). False: the child has begun, or is about to look: its answer tells.
         """
         at = _HEADER_SIZE + slot * _SLOT_SIZE
         self._map[at + 1] = 1
@@ -180,7 +198,8 @@ class Journal:
         self._map[_HEAD.size - 1] = 1
 
     def write_totals(self, totals: Totals) -> None:
-        """Killed in between: `since`, written last, speaks of an older failure, so that nobody heeds `successes`."""
+        """Killed in between: `since`, written last, speaks of an older failure, so that nobody heeds
+        `successes`."""
         _TOTALS.pack_into(
             self._map,
             _TOTALS_AT,
@@ -199,14 +218,16 @@ class Journal:
         """After a crash: every handling that began and neither returned nor reached the spool."""
         for slot in range(self.slots):
             at = _HEADER_SIZE + slot * _SLOT_SIZE
-            state, _, content, committed, length, attempt, count, _tag, record = _CLAIM.unpack_from(self._map, at)
+            state, _, content, committed, length, attempt, count, _tag, record = _CLAIM.unpack_from(
+                self._map, at
+            )
             if state != STARTED or length > ROOM:
                 continue
             started_at, _, pid = _START.unpack_from(self._map, at + _START_AT)
             data = self._map[at + _CONTENT_AT : at + _CONTENT_AT + length]
             yield Start(UUID(bytes=record), attempt, count, started_at, pid, content, data, bool(committed))
 
-    # -- child ----------------------------------------------------------------------------------------------------
+    # -- child -----------------------------------------------------------------------------------------------
 
     def begin(self, slot: int, pid: int) -> bool:
         """Right before `run_agent`. False: the parent took the message back; do not handle it."""

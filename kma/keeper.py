@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from contract.acknowledging import IdParts, read_id
-from contract.messages import AgentKind, Answer, BreakerCounts, DesiredRun, DesiredState, RecordRun, RunReport, RunState
+from contract.messages import (
+    AgentKind,
+    Answer,
+    BreakerCounts,
+    DesiredRun,
+    DesiredState,
+    RecordRun,
+    RunReport,
+    RunState,
+)
 from contract.wire import load
 from kma.counting import final_counts
 from kma.desired import changed, needs_restart
@@ -63,19 +72,22 @@ class Keeper:
         self._told = True
 
     def answered(self, sent_ns: int) -> None:
-        """The MA has answered a heartbeat sent at this instant (`kma.lease.boottime_ns`), and what it wants has been
-        told before (`want`): the leases of the runs go on from there."""
+        """The MA has answered a heartbeat sent at this instant (`kma.lease.boottime_ns`), and what it wants
+        has been told before (`want`): the leases of the runs go on from there."""
         self._answered_ns = sent_ns
         for run in self._runs.values():
             self._renew(run)
 
     def pass_on(self, answers: Iterable[Answer]) -> None:
-        """Answers to deliveries of the mode CLIENT, to their runs. One whose run is not alive has come too late."""
+        """Answers to deliveries of the mode CLIENT, to their runs. One whose run is not alive has come too
+        late."""
         for answer in answers:
             try:
                 parts = read_id(answer.acknowledgement)
             except ValueError as error:
-                self._log.error("answer to nothing", acknowledgement=answer.acknowledgement, problem=str(error))
+                self._log.error(
+                    "answer to nothing", acknowledgement=answer.acknowledgement, problem=str(error)
+                )
                 continue
             run = self._runs.get(run_key(parts.activation, parts.epoch))
             if run is not None and run.alive:
@@ -87,7 +99,9 @@ class Keeper:
         try:
             end_unknown(self._around.spool, self._around.ledger, acknowledgement, parts)
         except sqlite3.Error as error:
-            self._log.error("the end of a delivery cannot be stored", error=str(error))  # the MA will ask again
+            self._log.error(
+                "the end of a delivery cannot be stored", error=str(error)
+            )  # the MA will ask again
 
     def step(self) -> None:
         self._bury()
@@ -123,11 +137,13 @@ class Keeper:
         """Every run that is alive or wanted, and those that have just ended."""
         found = {key: self._waiting_report(key, desired) for key, desired in self._wanted.items()}
         # What ended here and is still wanted has said its last word; only what will begin again waits.
-        found |= {key: told for key, (_, told) in self._reported.items() if key not in found or self._is_over(key)}
+        found |= {
+            key: told for key, (_, told) in self._reported.items() if key not in found or self._is_over(key)
+        }
         found |= {key: run.report() for key, run in self._runs.items()}
         return tuple(found.values())
 
-    # -- steps ------------------------------------------------------------------------------------------------------
+    # -- steps -----------------------------------------------------------------------------------------------
 
     def _bury(self) -> None:
         now = time.monotonic()
@@ -189,7 +205,8 @@ class Keeper:
             return f"unknown agent {desired.agent!r}; this server offers: {names}"[:500]
         if agent.kind != desired.kind.value:
             return (
-                f"agent {desired.agent!r} is a {agent.kind} agent here; the setting is for a {desired.kind.value} one"
+                f"agent {desired.agent!r} is a {agent.kind} agent here; the setting is for a "
+                f"{desired.kind.value} one"
             )
         return "" if desired.concurrency > 0 else "concurrency is below 1"
 
@@ -198,7 +215,9 @@ class Keeper:
             run.answered(self._answered_ns)
 
     def _start(self, key: str, desired: DesiredRun) -> None:
-        self._log.info("run starts", setting=desired.setting, activation=str(desired.activation), epoch=desired.epoch)
+        self._log.info(
+            "run starts", setting=desired.setting, activation=str(desired.activation), epoch=desired.epoch
+        )
         kind = StandaloneRun if desired.kind is AgentKind.STANDALONE else Run
         run = kind(desired, self.offer.version_of(desired.agent), self._around)
         self._renew(run)
@@ -206,15 +225,16 @@ class Keeper:
         run.start()
 
     def _close_interrupted(self) -> None:
-        """Runs whose breaker tripped and that did not come to their closing record: this process was killed, or the
-        disk failed. The trip was stored with its cause, so they are over, though the MA may still want them."""
+        """Runs whose breaker tripped and that did not come to their closing record: this process was killed,
+        or the disk failed. The trip was stored with its cause, so they are over, though the MA may still want
+        them."""
         for stored in self._around.ledger.unclosed():
             if stored.interrupted and stored.run not in self._runs:
                 self._close(stored, RunState.INTERRUPTED, stored.interrupted)
 
     def _close_forgotten(self) -> None:
-        """Runs that ended while nobody was there to write their closing record: this process was killed, or the MA
-        stopped wanting them while it was down."""
+        """Runs that ended while nobody was there to write their closing record: this process was killed, or
+        the MA stopped wanting them while it was down."""
         for stored in self._around.ledger.unclosed():
             if stored.run not in self._runs and stored.run not in self._wanted:
                 self._close(stored, RunState.FINISHED, "ended while the KMA was down")

@@ -1,5 +1,5 @@
-"""Attempts that the broker may not have counted or may have forgotten: those of a KMA that died, and those that failed
-here. From this server's journal and spool, and from the MA."""
+"""Attempts that the broker may not have counted or may have forgotten: those of a KMA that died, and those
+that failed here. From this server's journal and spool, and from the MA."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,9 @@ from kma.identity import Identified, identify, key_of, may_be_given_back
 
 
 class KnownAttempts:
-    """`here` is by case, because a message that was given back begins anew; the MA's are by message key, and the MA
-    leaves out what has ended. Weak keys are left out: equal messages share them, and none may pay for another; for
-    those the broker's count is all there is. One thread."""
+    """`here` is by case, because a message that was given back begins anew; the MA's are by message key, and
+    the MA leaves out what has ended. Weak keys are left out: equal messages share them, and none may pay for
+    another; for those the broker's count is all there is. One thread."""
 
     def __init__(self, here: Mapping[str, int]) -> None:
         self._here = {case: made for case, made in here.items() if not is_weak(case)}
@@ -23,7 +23,9 @@ class KnownAttempts:
     def told(self, attempts: Mapping[str, int]) -> None:
         """What the MA knows now. What ended here stays ended until the MA has noticed."""
         self._ended &= attempts.keys()
-        self._told = {key: made for key, made in attempts.items() if key not in self._ended and not is_weak(key)}
+        self._told = {
+            key: made for key, made in attempts.items() if key not in self._ended and not is_weak(key)
+        }
 
     def of(self, encoded: bytes) -> int:
         if not self:
@@ -48,7 +50,8 @@ class KnownAttempts:
 
 
 def case_of(encoded: bytes) -> str:
-    """The message key; of a message that was given back together with its letter: a new chapter, counted anew."""
+    """The message key; of a message that was given back together with its letter: a new chapter, counted
+    anew."""
     return case(identify(encoded)) if may_be_given_back(encoded) else key_of(encoded)
 
 

@@ -1,6 +1,7 @@
 """Acceptances of the mode DUPS_OK: gathered, and told to the broker together.
 
-Killed before that, the messages of the batch come back and are handled again; nothing else of them is kept here.
+Killed before that, the messages of the batch come back and are handled again; nothing else of them is kept
+here.
 """
 
 import time

@@ -1,8 +1,8 @@
-"""The lease of a standalone agent: without an answer of the MA it may go on only until an instant of CLOCK_BOOTTIME,
-which goes on while the machine sleeps and is no matter of anybody's wall clock.
+"""The lease of a standalone agent: without an answer of the MA it may go on only until an instant of
+CLOCK_BOOTTIME, which goes on while the machine sleeps and is no matter of anybody's wall clock.
 
-The instant stands in the header of the journal's file, shared by mapping. The run writes it; the process of the agent
-looks by itself, so that it ends on time though its parent is stopped or hangs.
+The instant stands in the header of the journal's file, shared by mapping. The run writes it; the process of
+the agent looks by itself, so that it ends on time though its parent is stopped or hangs.
 """
 
 import ctypes
@@ -18,8 +18,9 @@ from kma.journal import LEASE_AT
 _DEADLINE = struct.Struct("<Q")  # nanoseconds of CLOCK_BOOTTIME, 0 = no lease
 _LAPSED_AT = LEASE_AT + _DEADLINE.size
 _LOOK = 0.2  # seconds
-# The kernel's own timer, behind the watching thread's: for code that keeps the interpreter, and for a process that was
-# stopped as a whole (SIGSTOP, a frozen machine). The MA waits 10 s beyond the lease before it starts another run.
+# The kernel's own timer, behind the watching thread's: for code that keeps the interpreter, and for a process
+# that was stopped as a whole (SIGSTOP, a frozen machine). The MA waits 10 s beyond the lease before it starts
+# another run.
 _BACKSTOP_NS = 1_000_000_000
 
 
@@ -61,8 +62,8 @@ class Lease:
 
 
 class Guard:
-    """In the agent's process: ends it, and what it started in its group, when the lease is over. Nothing is said to
-    anybody: the attempt neither failed nor succeeded."""
+    """In the agent's process: ends it, and what it started in its group, when the lease is over. Nothing is
+    said to anybody: the attempt neither failed nor succeeded."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -126,7 +127,9 @@ class _KernelTimer:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._id = ctypes.c_void_p()
         event = _Event(None, signal.SIGKILL, 0)
-        self._checked(self._libc.timer_create(time.CLOCK_BOOTTIME, ctypes.byref(event), ctypes.byref(self._id)))
+        self._checked(
+            self._libc.timer_create(time.CLOCK_BOOTTIME, ctypes.byref(event), ctypes.byref(self._id))
+        )
 
     def set(self, at_ns: int) -> None:
         """0 = never."""

@@ -1,4 +1,5 @@
-"""What of runs and settings must outlive this process, in the spool's file: totals, record counts, breaker counts."""
+"""What of runs and settings must outlive this process, in the spool's file: totals, record counts, breaker
+counts."""
 
 import json
 import sqlite3
@@ -17,8 +18,8 @@ _KEEP_SECONDS = 30 * 86400.0  # closed runs, known attempts
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """`records`: spooled for this run so far. `about`: the run, as the JSON of its RecordRun. `interrupted`: why its
-    breaker tripped, empty otherwise; such a run is closed and never taken up again."""
+    """`records`: spooled for this run so far. `about`: the run, as the JSON of its RecordRun. `interrupted`:
+    why its breaker tripped, empty otherwise; such a run is closed and never taken up again."""
 
     run: str
     about: dict[str, Any]
@@ -32,8 +33,8 @@ class StoredRun:
 class Carried:
     """What one run of a setting leaves to the next on this server (`kma.counting.first_carried`).
 
-    `failures`: that the setting counted here ever. `evidence`: ids of the protocols that `counts` rest on, oldest
-    first. `interrupted`: the run that left this had tripped.
+    `failures`: that the setting counted here ever. `evidence`: ids of the protocols that `counts` rest on,
+    oldest first. `interrupted`: the run that left this had tripped.
     """
 
     successes: int = 0
@@ -116,7 +117,9 @@ def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
     connection.execute("UPDATE runs SET totals = ? WHERE run = ?", (totals, progress.run))
     connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (progress.setting, carried))
     if progress.interrupted:
-        connection.execute("INSERT OR IGNORE INTO interrupted VALUES (?, ?)", (progress.run, progress.interrupted))
+        connection.execute(
+            "INSERT OR IGNORE INTO interrupted VALUES (?, ?)", (progress.run, progress.interrupted)
+        )
 
 
 _SELECT = (

@@ -1,4 +1,5 @@
-"""Logs: JSON lines on standard error, bound with activation, server and message key. No bodies, no secrets."""
+"""Logs: JSON lines on standard error, bound with activation, server and message key. No bodies, no
+secrets."""
 
 import logging
 import sys

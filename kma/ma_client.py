@@ -1,4 +1,5 @@
-"""The MA's REST side for one server: heartbeats, records and answers, with bounds on the time that each may take."""
+"""The MA's REST side for one server: heartbeats, records and answers, with bounds on the time that each may
+take."""
 
 import gzip
 import io
@@ -19,7 +20,9 @@ from contract.wire import dump, load
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 HEARTBEAT_SECONDS = 10.0  # for the answer to a heartbeat: runs must be seen to meanwhile
-SEND_SECONDS = 30.0  # for what is sent: above the time that the MA gives a body, so that its 408 is what ends it
+SEND_SECONDS = (
+    30.0  # for what is sent: above the time that the MA gives a body, so that its 408 is what ends it
+)
 LONGEST_ASKED_PAUSE = 300.0  # of what the MA asks for by Retry-After
 LONGEST_PAUSE = 30.0
 Answer = TypeVar("Answer", HeartbeatReply, RecordReceipt, AnswerReply)
@@ -34,8 +37,8 @@ class Unanswered(Exception):
 
 
 class TooSlow(Unanswered):
-    """The MA is there, but a request did not come through in its time, or its answer did not: send less at once.
-    `link`: the MA waited for the whole of it in vain, so nothing was stored."""
+    """The MA is there, but a request did not come through in its time, or its answer did not: send less at
+    once. `link`: the MA waited for the whole of it in vain, so nothing was stored."""
 
     def __init__(self, problem: str, after: float | None = None, *, link: bool) -> None:
         super().__init__(problem, after)
@@ -43,11 +46,13 @@ class TooSlow(Unanswered):
 
 
 class NotAllowed(Exception):
-    """401 or 403: the token is wrong, revoked, or of another server. Operator: make a new one with `create_server`."""
+    """401 or 403: the token is wrong, revoked, or of another server. Operator: make a new one with
+    `create_server`."""
 
 
 class Rejected(Exception):
-    """The MA understood and will not take this. `too_large`: 413. `body`: its JSON, {} where there is none."""
+    """The MA understood and will not take this. `too_large`: 413. `body`: its JSON, {} where there is
+    none."""
 
     def __init__(self, status: int, problem: str, body: dict[str, Any]) -> None:
         super().__init__(f"{status}: {problem}")
@@ -115,7 +120,8 @@ class MaClient:
         self._session.close()
 
     def hurry(self, seconds: float) -> None:
-        """This process ends: what is asked from now on is answered within so many seconds from now, or not at all."""
+        """This process ends: what is asked from now on is answered within so many seconds from now, or not at
+        all."""
         self._deadline = time.monotonic() + seconds
 
     def _timeouts(self, seconds: float) -> tuple[float, float]:
@@ -129,14 +135,18 @@ class MaClient:
         data = json.dumps(body, ensure_ascii=False).encode()
         headers = {}
         if compress:
-            # A connection that stays open belongs to one process of the site, whatever others there are, and those of
-            # all KMAs may belong to the same one.
+            # A connection that stays open belongs to one process of the site, whatever others there are, and
+            # those of all KMAs may belong to the same one.
             data, headers = gzip.compress(data, 5), {"Content-Encoding": "gzip", "Connection": "close"}
         timeouts = self._timeouts(seconds)
         content = _Body(data, min(SEND_SECONDS, timeouts[1]))
         try:
             answer = self._session.post(
-                f"{self._base}/{name}/", data=content, headers=headers, timeout=timeouts, allow_redirects=False
+                f"{self._base}/{name}/",
+                data=content,
+                headers=headers,
+                timeout=timeouts,
+                allow_redirects=False,
             )
         except requests.RequestException as error:
             raise self._unanswered(error, content) from error
@@ -145,9 +155,17 @@ class MaClient:
     def _unanswered(self, error: Exception, content: _Body) -> Unanswered:
         problem = f"the MA at {self._base} does not answer ({type(error).__name__})"
         if not content.sent and content.tell():
-            return TooSlow(f"the link to the MA at {self._base} is too slow ({type(error).__name__})", link=True)
-        cut = isinstance(error, requests.ConnectionError) and any(isinstance(a, ProtocolError) for a in error.args)
-        return TooSlow(problem, link=False) if cut or isinstance(error, requests.ReadTimeout) else Unanswered(problem)
+            return TooSlow(
+                f"the link to the MA at {self._base} is too slow ({type(error).__name__})", link=True
+            )
+        cut = isinstance(error, requests.ConnectionError) and any(
+            isinstance(a, ProtocolError) for a in error.args
+        )
+        return (
+            TooSlow(problem, link=False)
+            if cut or isinstance(error, requests.ReadTimeout)
+            else Unanswered(problem)
+        )
 
     @staticmethod
     def _content(answer: requests.Response) -> Any:
@@ -187,7 +205,8 @@ def _read(kind: type[Answer], data: Any) -> Answer:
 
 
 def asked_pause(header: str | None) -> float | None:
-    """Seconds by a Retry-After header (seconds or a date), bounded; None without one or when it is neither."""
+    """Seconds by a Retry-After header (seconds or a date), bounded; None without one or when it is
+    neither."""
     if not header:
         return None
     try:

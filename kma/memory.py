@@ -4,7 +4,8 @@ from resource import struct_rusage
 
 
 def peak_bytes() -> int:
-    """Of this process, 0 where the kernel does not say. Not `ru_maxrss`: that begins with what the parent held."""
+    """Of this process, 0 where the kernel does not say. Not `ru_maxrss`: that begins with what the parent
+    held."""
     try:
         with open("/proc/self/status", "rb") as status:
             for line in status:

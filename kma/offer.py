@@ -1,5 +1,5 @@
-"""Which agents this server's modules offer. User code is imported in a process of its own, never in the container:
-`python -m kma.offer MODULE…` prints JSON as its last line.
+"""Which agents this server's modules offer. User code is imported in a process of its own, never in the
+container: `python -m kma.offer MODULE…` prints JSON as its last line.
 """
 
 import importlib
@@ -48,7 +48,9 @@ def look(modules: Sequence[str]) -> Offer:
         found = json.loads(lines[-1])
         return Offer(tuple(OfferedAgent(**agent) for agent in found["agents"]), tuple(found["problems"]))
     except (IndexError, ValueError, TypeError, KeyError):
-        return Offer(problems=(f"importing {', '.join(modules)} ended the process with code {done.returncode}",))
+        return Offer(
+            problems=(f"importing {', '.join(modules)} ended the process with code {done.returncode}",)
+        )
 
 
 def offered(modules: Sequence[str]) -> dict[str, Any]:

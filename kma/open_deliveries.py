@@ -1,10 +1,12 @@
-"""Deliveries of the mode CLIENT, from the moment that a message gets its acknowledgement id until both its handling and
-its delivery are over. A handling that returns without an answer frees its handler; its delivery stays open here.
+"""Deliveries of the mode CLIENT, from the moment that a message gets its acknowledgement id until both its
+handling and its delivery are over. A handling that returns without an answer frees its handler; its delivery
+stays open here.
 
 What a kill -9 leaves at each step: kma/open_recovery.py.
 
-The event of a rollback goes out after its protocol was stored: before that it could be untrue. It is not waited for: a
-destination that takes nothing must not keep the message from coming back. Killed in between, there is none.
+The event of a rollback goes out after its protocol was stored: before that it could be untrue. It is not
+waited for: a destination that takes nothing must not keep the message from coming back. Killed in between,
+there is none.
 """
 
 import os
@@ -41,9 +43,9 @@ GIVEN_BACK = "It was given back: the run stops."
 
 
 class OpenDeliveries:
-    """One thread, the run's. `transact(tag, sends)` begins a transaction, `confirmed` is told its end. `reply` answers
-    an agent's question, `elsewhere` passes on one about another run's delivery. `committed` is told the slot of one
-    that is accepted while it is handled."""
+    """One thread, the run's. `transact(tag, sends)` begins a transaction, `confirmed` is told its end.
+    `reply` answers an agent's question, `elsewhere` passes on one about another run's delivery. `committed`
+    is told the slot of one that is accepted while it is handled."""
 
     def __init__(
         self,
@@ -87,7 +89,7 @@ class OpenDeliveries:
         """Seconds until the next delivery has waited long enough."""
         return self._dues.patience(time.monotonic())
 
-    # -- what happens to it -----------------------------------------------------------------------------------------
+    # -- what happens to it ----------------------------------------------------------------------------------
 
     def admit(self, work: Work) -> None:
         """A message was delivered: in the mode CLIENT it gets its id."""
@@ -188,11 +190,15 @@ class OpenDeliveries:
         delivery.ended = replace(delivery.ended, handled=replace(delivery.ended.handled, sends=()))
         if sent.problem:
             outcome = Outcome.TEMPORARY if sent.temporary else Outcome.RAISED
-            delivery.ended = replace(delivery.ended, handled=Handled(outcome, failure(SEND_REFUSED, sent.problem)))
+            delivery.ended = replace(
+                delivery.ended, handled=Handled(outcome, failure(SEND_REFUSED, sent.problem))
+            )
         if delivery.state is EndState.COMMITTED:
             self._after_commit(delivery, delivery.ended)
         elif sent.problem:
-            self._fail(delivery, delivery.ended.handled, f"What its handling sent was not taken: {sent.problem}")
+            self._fail(
+                delivery, delivery.ended.handled, f"What its handling sent was not taken: {sent.problem}"
+            )
         elif delivery.action is not None:
             self._act(delivery, delivery.action)
         else:
@@ -217,7 +223,7 @@ class OpenDeliveries:
                 self._endings.in_vain(delivery.ended)
             self._drop(delivery, EndState.LOST, delivery.reason)
 
-    # -- answers ------------------------------------------------------------------------------------------------------
+    # -- answers ---------------------------------------------------------------------------------------------
 
     def _act(self, delivery: Delivery, action: Action, sends: Sequence[tuple[str, bytes]] = ()) -> None:
         delivery.action = action
@@ -262,10 +268,12 @@ class OpenDeliveries:
         """Its protocol is stored."""
         assert delivery.state is not None
         if destination := self._settling.desired.rolled_back_destination:
-            self._departures.put_event(self._words.event(destination, delivery, delivery.state, delivery.reason))
+            self._departures.put_event(
+                self._words.event(destination, delivery, delivery.state, delivery.reason)
+            )
         self._tell(delivery)
 
-    # -- ends ---------------------------------------------------------------------------------------------------------
+    # -- ends ------------------------------------------------------------------------------------------------
 
     def _open(self, delivery: Delivery) -> None:
         work, now = delivery.work, datetime.now(UTC)
@@ -302,7 +310,8 @@ class OpenDeliveries:
         self._drop(delivery, EndState.COMMITTED, "")
 
     def _after_rollback(self, delivery: Delivery, ended: Ended) -> None:
-        """Rolled back, and its handling is over. What that raised is told too, and counts for nothing more."""
+        """Rolled back, and its handling is over. What that raised is told too, and counts for nothing
+        more."""
         if ended.handled.outcome not in WELL:
             self._endings.raised_later(delivery, ended)
         self._settling.free(delivery.work)
@@ -329,7 +338,7 @@ class OpenDeliveries:
         self.waiting -= delivery.opened
         self._past.add(delivery, state, reason)
 
-    # -- who is told --------------------------------------------------------------------------------------------------
+    # -- who is told -----------------------------------------------------------------------------------------
 
     def _end_of(self, acknowledgement: str, delivery: Delivery | None) -> tuple[EndState, str]:
         if delivery is not None and delivery.state is not None:

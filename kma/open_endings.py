@@ -21,7 +21,8 @@ class Endings:
         self._log = log
 
     def failed(self, delivery: Delivery, handled: Handled, *, gone: bool) -> None:
-        """The delivery failed, or what handled it did; that may still go on. `gone`: nothing is to be settled."""
+        """The delivery failed, or what handled it did; that may still go on. `gone`: nothing is to be
+        settled."""
         ended = delivery.ended
         self._settling.failed_with(
             delivery.work,
@@ -46,9 +47,13 @@ class Endings:
             self._settling.free(ended.work)
             return
         now = datetime.now(UTC)
-        self._settling.failed_with(ended.work, ended.handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=True)
+        self._settling.failed_with(
+            ended.work, ended.handled, pid=ended.pid, seconds=ended.seconds, at=now, gone=True
+        )
 
     def raised_later(self, delivery: Delivery, ended: Ended) -> None:
         """After its delivery was rolled back: told, and counted for nothing more."""
         now = datetime.now(UTC)
-        self._settling.note(delivery.work, ended.handled, RAISED_LATER, pid=ended.pid, seconds=ended.seconds, at=now)
+        self._settling.note(
+            delivery.work, ended.handled, RAISED_LATER, pid=ended.pid, seconds=ended.seconds, at=now
+        )

@@ -1,17 +1,24 @@
-"""Deliveries that waited for an answer when their run went without a word: they are lost, and the MA is told so.
+"""Deliveries that waited for an answer when their run went without a word: they are lost, and the MA is told
+so.
 
 What a kill -9 of this process finds and leaves, at each step:
 
-before the handling ended: its slot is STARTED, the next start writes the protocol `kma died`; the message comes
+before the handling ended: its slot is STARTED, the next start writes the protocol `kma died`; the message
+comes
     back, or was committed from within: then it is accepted, and once that was confirmed the protocol says so.
-after it returned, before what it sent is published: nothing was sent, the message comes back, no attempt is spent.
-after that, before AcknowledgementOpened is stored: it comes back, and what it sends then is sent a second time.
-after that, until an answer: the row in the spool's file becomes an AcknowledgementEnded `lost`; it comes back.
+after it returned, before what it sent is published: nothing was sent, the message comes back, no attempt is
+spent.
+after that, before AcknowledgementOpened is stored: it comes back, and what it sends then is sent a second
+time.
+after that, until an answer: the row in the spool's file becomes an AcknowledgementEnded `lost`; it comes
+back.
 COMMIT, before the row is marked `committing`: the same; the MA's answer finds `lost`.
-after the mark, before the broker confirmed, or before AcknowledgementEnded is stored: it is committed with the event
+after the mark, before the broker confirmed, or before AcknowledgementEnded is stored: it is committed with
+the event
     and what was sent with it, or comes back without any of that; `lost` with a reason that says so.
 ROLLBACK or no answer in time, before its protocol is stored: as without an answer: no attempt is counted.
-after that, before the settlement: protocol and AcknowledgementEnded are there, the message comes back; the attempt is
+after that, before the settlement: protocol and AcknowledgementEnded are there, the message comes back; the
+attempt is
     counted by the broker or not.
 """
 
@@ -25,7 +32,9 @@ from kma.ledger import Ledger, run_key
 from kma.spool import New, Spool
 
 WENT = "The container ended while it waited; the message comes back."
-WENT_COMMITTING = "The container ended while it was being committed: it is committed, or the message comes back."
+WENT_COMMITTING = (
+    "The container ended while it was being committed: it is committed, or the message comes back."
+)
 NOT_OPEN = "It is not open on this server: it was answered within its handling, or went with its connection."
 
 _ENDINGS = UUID("6f1d7c1e-52a4-4a0e-9d0c-2b7a3a1f5c11")
@@ -37,8 +46,9 @@ def ended_id(acknowledgement: str) -> UUID:
 
 
 def end_left_open(spool: Spool, ledger: Ledger, run: str = "") -> int:
-    """Writes the ends of what an earlier life left open, of one run (its key) or of all; answers how many. None of
-    these runs may be alive. Killed in between and done again, nothing is written twice: a row goes with its record."""
+    """Writes the ends of what an earlier life left open, of one run (its key) or of all; answers how many.
+    None of these runs may be alive. Killed in between and done again, nothing is written twice: a row goes
+    with its record."""
     left = [row for row in spool.open_acknowledgements() if not run or row.run == run]
     records = []
     for row in left:

@@ -1,4 +1,5 @@
-"""Which deliveries of the mode CLIENT wait for an answer, in the spool's file, in the transactions of their records."""
+"""Which deliveries of the mode CLIENT wait for an answer, in the spool's file, in the transactions of their
+records."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,8 @@ SELECT_OPEN = "SELECT acknowledgement, run, committing FROM open_acknowledgement
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """`run` is the key of its run. `committing`: its commit was to be carried out; whether it was, nobody noted."""
+    """`run` is the key of its run. `committing`: its commit was to be carried out; whether it was, nobody
+    noted."""
 
     acknowledgement: str
     run: str
@@ -43,5 +45,6 @@ def note_open(connection: sqlite3.Connection, records: Sequence[Spooled], commit
                 "DELETE FROM open_acknowledgements WHERE acknowledgement = ?", (content.acknowledgement,)
             )
     connection.executemany(
-        "UPDATE open_acknowledgements SET committing = 1 WHERE acknowledgement = ?", [(one,) for one in committing]
+        "UPDATE open_acknowledgements SET committing = 1 WHERE acknowledgement = ?",
+        [(one,) for one in committing],
     )

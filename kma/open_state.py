@@ -12,9 +12,10 @@ _MOST_PAST = 10_000
 
 @dataclass(slots=True)
 class Delivery:
-    """`ended`: its handling, once that is over. `action`: the answer that counts, the first; `taker`: the question of
-    its own handling that gave it. `opened`: its handling returned without an answer. `departing`: what its handling
-    sent is on its way. `state`, `reason`: how it ended; `noted`: the MA is told. `due`: monotonic, in seconds."""
+    """`ended`: its handling, once that is over. `action`: the answer that counts, the first; `taker`: the
+    question of its own handling that gave it. `opened`: its handling returned without an answer. `departing`:
+    what its handling sent is on its way. `state`, `reason`: how it ended; `noted`: the MA is told. `due`:
+    monotonic, in seconds."""
 
     id: str
     work: Work

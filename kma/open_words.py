@@ -37,7 +37,10 @@ class Words:
             return own_seconds(value)
         except NoSeconds as error:
             own = desired.acknowledgement_timeout_seconds
-            text = f"{desired.acknowledgement_property}: {error}. The setting's timeout counts: {own:g} s (0 = none)."
+            text = (
+                f"{desired.acknowledgement_property}: {error}. The setting's timeout counts: "
+                f"{own:g} s (0 = none)."
+            )
             handled = Handled(Outcome.NOTED, failure("acknowledgement_timeout_ignored", text))
             self._settling.note(work, handled, NOTE, pid=0, seconds=0.0, at=datetime.now(UTC))
             return own

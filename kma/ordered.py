@@ -1,11 +1,12 @@
-"""The failed message of an ordered subscription: it stays unsettled, so nothing overtakes it, and is tried again here.
+"""The failed message of an ordered subscription: it stays unsettled, so nothing overtakes it, and is tried
+again here.
 
-Each attempt is stored before the next one begins. Killed before or after: the broker gives the message to whoever is
-next, first of all, and the attempts are known from this server's disk or from the protocols at the MA. It is never
-released: closing the link puts it back where it was.
+Each attempt is stored before the next one begins. Killed before or after: the broker gives the message to
+whoever is next, first of all, and the attempts are known from this server's disk or from the protocols at the
+MA. It is never released: closing the link puts it back where it was.
 
-A person may give it up. Killed before that is stored: it blocks on, whoever holds it next, and the person asks again;
-stored, but not yet rejected: the same, its attempts begin anew.
+A person may give it up. Killed before that is stored: it blocks on, whoever holds it next, and the person
+asks again; stored, but not yet rejected: the same, its attempts begin anew.
 """
 
 import time
@@ -44,7 +45,8 @@ class Ordered:
             self._given_up = self._given_up or self._meant(desired.give_up)
 
     def _meant(self, wish: GiveUp) -> bool:
-        """A wish for another message, or for this one after another attempt, is of somebody who saw what is over."""
+        """A wish for another message, or for this one after another attempt, is of somebody who saw what is
+        over."""
         work = self._work
         if work is None or work.attempt != wish.attempt:
             return False

@@ -1,4 +1,5 @@
-"""What an agent sends, as typed AMQP messages that every JMS, STOMP and AMQP consumer reads as what was meant."""
+"""What an agent sends, as typed AMQP messages that every JMS, STOMP and AMQP consumer reads as what was
+meant."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,7 +29,8 @@ def encoded_message(
     durable: bool = True,
     created_at: datetime | None = None,
 ) -> bytes:
-    """The encoded message. Without a message id it gets one of its own, so that its message key is not weak."""
+    """The encoded message. Without a message id it gets one of its own, so that its message key is not
+    weak."""
     kind, body_kind, value = _body(body)
     if not 0 <= priority <= 9:
         raise ValueError(f"priority {priority} is not 0 to 9")
@@ -58,7 +60,8 @@ def seconds_property(value: int) -> Typed:
 
 
 def typed(value: Any) -> Typed:
-    """The AMQP value of a Python one. A `Typed` is kept; int is a long, float a double, a naive datetime is refused."""
+    """The AMQP value of a Python one. A `Typed` is kept; int is a long, float a double, a naive datetime is
+    refused."""
     if isinstance(value, Typed):
         return value
     if value is None:

@@ -1,8 +1,9 @@
-"""A bound in time for the code of users that the container itself calls: the text of an exception may never end.
+"""A bound in time for the code of users that the container itself calls: the text of an exception may never
+end.
 
-In the main thread an alarm raises TooLong in it, and again, in case it swallows that. Code that keeps the interpreter,
-as a long call into C does, hears no alarm, and some swallows every one: then the whole process ends, which is an
-outcome like any other (`exit:1`).
+In the main thread an alarm raises TooLong in it, and again, in case it swallows that. Code that keeps the
+interpreter, as a long call into C does, hears no alarm, and some swallows every one: then the whole process
+ends, which is an outcome like any other (`exit:1`).
 """
 
 import faulthandler
@@ -46,8 +47,8 @@ def last_resort() -> Iterator[None]:
 
 
 def within(call: Callable[[], T], instead: Callable[[BaseException], T]) -> T:
-    """What `call` returns, or `instead` of what it raises, TooLong when its time was over. Only the main thread can be
-    interrupted: in another one `call` takes as long as it takes."""
+    """What `call` returns, or `instead` of what it raises, TooLong when its time was over. Only the main
+    thread can be interrupted: in another one `call` takes as long as it takes."""
     if threading.current_thread() is not threading.main_thread():
         return _caught(call, instead)
     alarm = _Alarm()

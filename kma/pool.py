@@ -1,8 +1,8 @@
 """The child processes of one run: who holds which message, who died of what, who comes back when.
 
-Belongs to the run's thread alone. A child holds one frame, and some more if they are small and handlings are quick, so
-that it need not wait for the parent between messages; what waits behind a long handling is taken back as soon as
-another child is idle.
+Belongs to the run's thread alone. A child holds one frame, and some more if they are small and handlings are
+quick, so that it need not wait for the parent between messages; what waits behind a long handling is taken
+back as soon as another child is idle.
 """
 
 import selectors
@@ -60,7 +60,7 @@ class Pool:
         self.restarts = 0
         self.problem = ""
 
-    # -- what the run asks ----------------------------------------------------------------------------------------
+    # -- what the run asks -----------------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:
@@ -81,8 +81,8 @@ class Pool:
         return any(seat.ready and not seat.held and not seat.leaving for seat in self._seats)
 
     def offer(self, waiting: deque[Work]) -> None:
-        """Hands messages to the children that have room, the least loaded first. One that still has half its frames
-        is left alone, so that the next write to it carries several."""
+        """Hands messages to the children that have room, the least loaded first. One that still has half its
+        frames is left alone, so that the next write to it carries several."""
         depth = self.depth
         seats = [seat for seat in self._seats if len(seat.held) < LEAST_DEPTH or 2 * len(seat.held) <= depth]
         for load in range(depth):
@@ -144,7 +144,7 @@ class Pool:
         self._selector.close()
         return ended
 
-    # -- handing out ----------------------------------------------------------------------------------------------
+    # -- handing out -----------------------------------------------------------------------------------------
 
     def _hand(self, seat: Seat, work: Work) -> None:
         slot = work.slot = self._slots.pop()
@@ -172,7 +172,7 @@ class Pool:
             mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if seat.writing else 0)
             self._selector.modify(seat.process.socket, mask, (_READ, seat))
 
-    # -- answers --------------------------------------------------------------------------------------------------
+    # -- answers ---------------------------------------------------------------------------------------------
 
     def _read(self, seat: Seat) -> list[Ended]:
         assert seat.process is not None
@@ -230,8 +230,8 @@ class Pool:
         self.release(slot)
 
     def release(self, slot: int) -> None:
-        """The slot's message is settled, or nobody began it. The child whose failure it was goes on: what it must not
-        begin any more has to be recalled before."""
+        """The slot's message is settled, or nobody began it. The child whose failure it was goes on: what it
+        must not begin any more has to be recalled before."""
         self._journal.free(slot)
         self._slots.append(slot)
         for seat in self._seats:
@@ -241,7 +241,7 @@ class Pool:
                     seat.unsent.append(frames.frame(frames.GO_ON))
                     self._send(seat)
 
-    # -- taking back ----------------------------------------------------------------------------------------------
+    # -- taking back -----------------------------------------------------------------------------------------
 
     def _recall(self, seat: Seat, works: list[Work]) -> None:
         self.back += seat.recall(works)
@@ -252,10 +252,11 @@ class Pool:
             seat.leaving = True
             seat.process.finish()
 
-    # -- deaths and births ----------------------------------------------------------------------------------------
+    # -- deaths and births -----------------------------------------------------------------------------------
 
     def _died(self, seat: Seat) -> list[Ended]:
-        """Every answer that it wrote still counts; of what it held only the one that had begun is its failure."""
+        """Every answer that it wrote still counts; of what it held only the one that had begun is its
+        failure."""
         process = seat.process
         assert process is not None
         found: list[frames.Frame] = []

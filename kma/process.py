@@ -19,7 +19,8 @@ _GRACE = 2.0  # seconds for a process to end after its socket was closed
 
 
 class ChildProcess:
-    """Start it from a thread that outlives it: the kernel kills it with that thread. `entry`: the module that runs."""
+    """Start it from a thread that outlives it: the kernel kills it with that thread. `entry`: the module that
+    runs."""
 
     def __init__(self, journal: Journal, job: bytes, entry: str = "kma.child") -> None:
         ours, theirs = socket.socketpair()

@@ -1,4 +1,5 @@
-"""What standalone agents send: published by their run, each message by itself, the agent waiting for the broker's word.
+"""What standalone agents send: published by their run, each message by itself, the agent waiting for the
+broker's word.
 
 A message agent's sends are part of its message's transaction (kma/consumer.py); a standalone agent has none.
 """
@@ -51,8 +52,8 @@ def read_answer(content: bytes) -> Answer:
 
 
 class Publishing:
-    """A thread of its own, started by the first send: the run must see to its process while the broker takes its time.
-    `descriptor` becomes readable when there are answers."""
+    """A thread of its own, started by the first send: the run must see to its process while the broker takes
+    its time. `descriptor` becomes readable when there are answers."""
 
     _PATIENCE = 10.0  # seconds for what is on its way at the end
 
@@ -81,8 +82,8 @@ class Publishing:
                 yield answer
 
     def forget(self) -> None:
-        """The process that asked is gone. What is not on its way yet is not sent: nobody was promised it, and after a
-        lease another server may be at work."""
+        """The process that asked is gone. What is not on its way yet is not sent: nobody was promised it, and
+        after a lease another server may be at work."""
         self._life += 1
 
     def close(self) -> None:

@@ -11,7 +11,8 @@ from kma.agent import InvalidMessage, Kind
 
 # The JMS kind of a message by its annotation `x-opt-jms-msg-type`; 0 is a message without a body.
 _JMS_KINDS: dict[int, Kind] = {1: "object", 2: "map", 3: "bytes", 4: "stream", 5: "text"}
-# Bytes before a serialised object that a Core client counts with its body, and the broker leaves off: its length.
+# Bytes before a serialised object that a Core client counts with its body, and the broker leaves off: its
+# length.
 _OBJECT_LENGTH = 4
 _JAVA_OBJECT = "application/x-java-serialized-object"
 

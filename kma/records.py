@@ -83,7 +83,8 @@ def protocol(run: RecordRun, message: MessageIdentity, ending: Ending) -> Protoc
 
 
 def _was_last(attempt: Attempt, ending: Ending) -> bool:
-    """Whether the message is dead with this. After the death of a KMA it is not yet: who gets it next rejects it."""
+    """Whether the message is dead with this. After the death of a KMA it is not yet: who gets it next rejects
+    it."""
     if ending.stays or attempt in (Attempt.BY_JOURNAL, Attempt.NONE):
         return False
     return attempt is Attempt.LAST or is_last(ending.attempt, ending.max_attempts)

@@ -1,4 +1,5 @@
-"""After a kill: what was begun and did not end becomes the protocol `kma died`, before anything else happens."""
+"""After a kill: what was begun and did not end becomes the protocol `kma died`, before anything else
+happens."""
 
 import json
 import time
@@ -37,8 +38,9 @@ def recover_all(folder: Path, spool: Spool, ledger: Ledger) -> int:
 
 
 def recover(path: Path, spool: Spool, ledger: Ledger) -> int:
-    """One journal, which is gone afterwards. Killed in between and done again, nothing is written twice: the protocols
-    have the record ids of their slots, and a failure is added to the totals in the transaction of its protocol."""
+    """One journal, which is gone afterwards. Killed in between and done again, nothing is written twice: the
+    protocols have the record ids of their slots, and a failure is added to the totals in the transaction of
+    its protocol."""
     log = logger(journal=path.name)
     try:
         journal = Journal.open(path)
@@ -71,7 +73,10 @@ def _recover(journal: Journal, path: Path, spool: Spool, ledger: Ledger) -> int:
     for start in starts:
         identified = _identified(start, tuple(about["masked"]))
         message = identified.record(
-            queue=about["queue"], destination=about["destination"], count=start.delivery_count, attempt=start.attempt
+            queue=about["queue"],
+            destination=about["destination"],
+            count=start.delivery_count,
+            attempt=start.attempt,
         )
         ending = _ending(start, identified, carried.successes, STANDALONE_DIED if standalone else DIED_TEXT)
         for number, content in enumerate(after_failure(run, message, ending)):

@@ -16,7 +16,8 @@ class AgentNameTaken(ValueError):
 
 
 class UnknownAgent(LookupError):
-    """No module of KMA_AGENTS registers this name. Operator: add the module on this server, or mend the setting."""
+    """No module of KMA_AGENTS registers this name. Operator: add the module on this server, or mend the
+    setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,14 @@ _AGENTS: dict[str, Registered] = {}
 def register(name: str, version: str, summary: str, target: Any) -> None:
     """Registers a class with a `run_agent` method, or a function that is `run_agent` itself."""
     if not name or len(name) > 100 or not name.isprintable() or name != name.strip():
-        raise ValueError(f"{name!r} is no agent name: 1 to 100 printable characters without spaces at the ends")
+        raise ValueError(
+            f"{name!r} is no agent name: 1 to 100 printable characters without spaces at the ends"
+        )
     taken = _AGENTS.get(name)
     if taken is not None and _origin(taken.create) != _origin(target):
-        raise AgentNameTaken(f"agent {name!r} is registered by {_origin(taken.create)} and by {_origin(target)}")
+        raise AgentNameTaken(
+            f"agent {name!r} is registered by {_origin(taken.create)} and by {_origin(target)}"
+        )
     _AGENTS[name] = describe(name, version, summary, target)
 
 
@@ -50,7 +55,9 @@ def describe(name: str, version: str, summary: str, target: Any) -> Registered:
     if not callable(run):
         raise TypeError(f"agent {name!r}: {target!r} has no run_agent")
     create = target if is_class else _always(target)
-    has_self = is_class and not isinstance(inspect.getattr_static(target, "run_agent"), (staticmethod, classmethod))
+    has_self = is_class and not isinstance(
+        inspect.getattr_static(target, "run_agent"), (staticmethod, classmethod)
+    )
     return Registered(name, _kind(name, run, has_self), version, _summary(summary, target), create)
 
 
@@ -88,11 +95,19 @@ def _origin(target: Any) -> str:
 
 def _kind(name: str, run: Callable[..., Any], method: bool) -> str:
     """By the parameters that a caller must give. Raises TypeError for what could never be called rightly."""
-    if inspect.iscoroutinefunction(run) or inspect.isgeneratorfunction(run) or inspect.isasyncgenfunction(run):
+    if (
+        inspect.iscoroutinefunction(run)
+        or inspect.isgeneratorfunction(run)
+        or inspect.isasyncgenfunction(run)
+    ):
         raise TypeError(f"agent {name!r}: run_agent is async or a generator; calling it would do nothing")
     parameters = list(inspect.signature(run).parameters.values())[1 if method else 0 :]
     needed = [one for one in parameters if one.default is one.empty and one.kind in _POSITIONAL]
-    rest = [one for one in parameters if one.default is one.empty and one.kind not in (*_POSITIONAL, one.VAR_KEYWORD)]
+    rest = [
+        one
+        for one in parameters
+        if one.default is one.empty and one.kind not in (*_POSITIONAL, one.VAR_KEYWORD)
+    ]
     if len(needed) not in (1, 2) or rest:
         raise TypeError(f"agent {name!r}: {_WANTED}, not {inspect.signature(run)}")
     if len(needed) == 1 and needed[0].name in ("message", "msg"):

@@ -1,9 +1,11 @@
-"""Talks to the MA: heartbeats, and the spool's records in order. A record that is refused never blocks the next.
+"""Talks to the MA: heartbeats, and the spool's records in order. A record that is refused never blocks the
+next.
 
-A batch that does not come through in the time that the MA gives it (408) is halved, and so is one whose answer does not
-come. A single record for which the link is too slow goes behind the others, where a smaller one waits. It keeps its id,
-so the MA stores it once. Its number changes in one transaction of the spool: killed before, the record stands first as
-it did; killed after, it stands last. What the MA answers with 2xx alone leaves the spool.
+A batch that does not come through in the time that the MA gives it (408) is halved, and so is one whose
+answer does not come. A single record for which the link is too slow goes behind the others, where a smaller
+one waits. It keeps its id, so the MA stores it once. Its number changes in one transaction of the spool:
+killed before, the record stands first as it did; killed after, it stands last. What the MA answers with 2xx
+alone leaves the spool.
 """
 
 import random
@@ -21,7 +23,9 @@ from kma.spool import Spool
 BATCH_BYTES = 4 * 1024 * 1024  # before gzip
 FIRST_PAUSE = 0.5
 QUICK_SECONDS = 2.5  # twice a batch that took less comes through, too
-_TRIES_OF_ONE = 3  # of a single record that is answered with 4xx or does not come through, before others go on
+_TRIES_OF_ONE = (
+    3  # of a single record that is answered with 4xx or does not come through, before others go on
+)
 
 
 class Pause:
@@ -44,8 +48,8 @@ class Pause:
 
 
 def larger(limit: int, seconds: float) -> int:
-    """How many records to send at once after so many took so long. A slow link is not filled to its bound again and
-    again: each time it is, the whole time that the MA gives is lost."""
+    """How many records to send at once after so many took so long. A slow link is not filled to its bound
+    again and again: each time it is, the whole time that the MA gives is lost."""
     return min(MAX_RECORDS, limit * 2 if seconds < QUICK_SECONDS else limit + max(1, limit // 8))
 
 
@@ -77,7 +81,8 @@ class Reporter:
         if not (number := len(self._too_slow)):
             return ""
         return (
-            f"{number} records do not reach the MA in the time that it gives one: the link to it is too slow. "
+            f"{number} records do not reach the MA in the time that it gives one: the link to it is too "
+            f"slow. "
             "They wait in the spool and are tried again after the others."
         )
 
@@ -90,14 +95,16 @@ class Reporter:
         self._wake.set()
 
     def send_again(self, stored_up_to: int, told: int | None) -> None:
-        """The MA has no more than this of the spool, though we `told` it that it had taken more. From any thread."""
+        """The MA has no more than this of the spool, though we `told` it that it had taken more. From any
+        thread."""
         self._asked_for = stored_up_to, told
         self.wake()
 
     def stop(self, *, drain_seconds: float) -> None:
         """Sends what is left, as long as the MA answers and time remains; what is not sent stays on disk.
 
-        A request that is under way when time is up is left alone: its records come again, and the MA knows them.
+        A request that is under way when time is up is left alone: its records come again, and the MA knows
+        them.
         """
         deadline = time.monotonic() + drain_seconds
         self._client.hurry(drain_seconds)
@@ -182,8 +189,9 @@ class Reporter:
             self._log.error("record refused", number=refusal.number, reason=refusal.reason)
             self._spool.put_aside(refusal.number, refusal.reason)
         if receipt.stored_up_to > self._spool.last_number():
-            # The MA knows higher numbers of this spool than it ever gave: the file was put back from a copy. What it
-            # holds would be taken for known, so it goes on under a new identity; the records' ids keep them single.
+            # The MA knows higher numbers of this spool than it ever gave: the file was put back from a copy.
+            # What it holds would be taken for known, so it goes on under a new identity; the records' ids
+            # keep them single.
             self._log.error("the spool is older than what the MA has of it", stored=receipt.stored_up_to)
             self._spool.renew_id()
             return 0.0
@@ -193,7 +201,8 @@ class Reporter:
         return 0.0
 
     def _rejected(self, error: Rejected, numbers: list[int]) -> float:
-        """A batch that will not do is halved until one record is left, and that one is put aside in the end."""
+        """A batch that will not do is halved until one record is left, and that one is put aside in the
+        end."""
         self._log.error("records rejected", records=len(numbers), error=str(error))
         if len(numbers) > 1:
             self._limit = max(1, len(numbers) // 2)
@@ -206,8 +215,8 @@ class Reporter:
         return 0.0
 
     def _send_less(self, error: TooSlow, records: Sequence[Record]) -> float:
-        """Halves a batch. One record that is still too slow goes behind the others, where a much smaller one waits:
-        else the link is the cause, and the order stays."""
+        """Halves a batch. One record that is still too slow goes behind the others, where a much smaller one
+        waits: else the link is the cause, and the order stays."""
         if len(records) > 1:
             self._limit = max(1, len(records) // 2)
             self._pause.reset()
@@ -215,10 +224,16 @@ class Reporter:
         record = records[0]
         self._tries += 1
         known = record.id in self._too_slow
-        if error.link and (known or self._tries >= _TRIES_OF_ONE) and (number := self._spool.put_last(record.number)):
+        if (
+            error.link
+            and (known or self._tries >= _TRIES_OF_ONE)
+            and (number := self._spool.put_last(record.number))
+        ):
             self._tries = 0
             self._too_slow.add(record.id)
-            self._log.error("record goes behind the others", number=record.number, now=number, error=str(error))
+            self._log.error(
+                "record goes behind the others", number=record.number, now=number, error=str(error)
+            )
             self._pause.reset()
         return self._wait(f"record {record.number} is not taken: {error}", error.after)
 

@@ -29,7 +29,9 @@ from kma.spool import New, Spool
 
 Connect = Callable[[DesiredRun, ConsumerEvents], Consumer]
 LIMIT = "limit"  # why a run has ended that has handled as many messages as it shall
-_COMMIT_SECONDS = 10.0  # beyond the grace period: for transactions under way and a spool that cannot be written
+_COMMIT_SECONDS = (
+    10.0  # beyond the grace period: for transactions under way and a spool that cannot be written
+)
 
 
 def no_publisher() -> Publisher:
@@ -38,9 +40,9 @@ def no_publisher() -> Publisher:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What all runs of one container share. `report_now`: a record that must not wait for its turn was stored.
-    `publisher` is for what standalone agents send, and message agents beside a transaction; `elsewhere` passes answers
-    to deliveries of other runs to the MA."""
+    """What all runs of one container share. `report_now`: a record that must not wait for its turn was
+    stored. `publisher` is for what standalone agents send, and message agents beside a transaction;
+    `elsewhere` passes answers to deliveries of other runs to the MA."""
 
     server: str
     spool: Spool
@@ -90,14 +92,14 @@ class Run:
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._main, name=f"run {desired.setting}", daemon=True)
 
-    # -- any thread -------------------------------------------------------------------------------------------------
+    # -- any thread ------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self, *, close: bool, reason: str = "") -> None:
-        """Finishes what is at hand within the grace period and gives the rest back. `close`: the MA does not want the
-        run any more, it ends with its closing record."""
+        """Finishes what is at hand within the grace period and gives the rest back. `close`: the MA does not
+        want the run any more, it ends with its closing record."""
         self.stopping = True
         self._inbox.put(Stop(close, reason))
 
@@ -135,13 +137,14 @@ class Run:
             repeats=settling.guard.repeats,
         )
 
-    # -- the run's thread ---------------------------------------------------------------------------------------------
+    # -- the run's thread ------------------------------------------------------------------------------------
 
     def _main(self) -> None:
         try:
             self._live()
         except Exception as error:
-            # A mistake of ours. The journal stays: what was begun is found in it when the run is started anew.
+            # A mistake of ours. The journal stays: what was begun is found in it when the run is started
+            # anew.
             self._log.exception("run failed")
             self.problem = f"the run failed: {type(error).__name__}: {error}"[:2000]
             self.state, self.crashed = RunState.FAILED, True
@@ -151,7 +154,8 @@ class Run:
 
     def _live(self) -> None:
         desired = self.desired
-        # What the run begins with, before it takes a message: whatever follows is compared with it after a kill.
+        # What the run begins with, before it takes a message: whatever follows is compared with it after a
+        # kill.
         self._around.ledger.note(self._settling.progress(self._restarts))
         about = {"run": dump(self._record_run), "queue": desired.queue, "destination": desired.destination}
         about["masked"] = list(desired.masked_properties)
@@ -167,7 +171,9 @@ class Run:
             self._around.spool,
             self._inbox,
             lambda: self._around.connect(self.desired, self._inbox),
-            lambda asked: self._around.elsewhere(asked.question, lambda reply: self._inbox.put(Told(asked, reply))),
+            lambda asked: self._around.elsewhere(
+                asked.question, lambda reply: self._inbox.put(Told(asked, reply))
+            ),
             departures,
             self._log,
         )
@@ -266,8 +272,9 @@ class Run:
             self.state = RunState.STARTING
 
     def _end(self, left: bool) -> None:
-        """Totals and counts to the disk, the closing record last. Killed before it: the host finds the run without
-        one at its next start. `left`: endings that could not be stored; the journal is kept for them."""
+        """Totals and counts to the disk, the closing record last. Killed before it: the host finds the run
+        without one at its next start. `left`: endings that could not be stored; the journal is kept for
+        them."""
         if left:
             self.crashed, self.problem = True, "endings could not be stored"
             return
@@ -277,9 +284,12 @@ class Run:
         # Without a closing record it is still wanted: it goes on after a restart.
         self.state = self._last_state() if closes else RunState.STARTING
         if self._stop is not None and closes:
-            close_run(self._around, self._record_run, self.key, self.state, self._tripped or self._stop.reason)
+            close_run(
+                self._around, self._record_run, self.key, self.state, self._tripped or self._stop.reason
+            )
             self._around.report_now()
-        self.journal_path.unlink()  # last: it tells a start of this container that a standalone agent had ended
+        # Last: it tells a start of this container that a standalone agent had ended.
+        self.journal_path.unlink()
         self._log.info("run ended", **asdict(progress.totals))
 
     def _last_state(self) -> RunState:
@@ -294,6 +304,12 @@ def close_run(around: Surroundings, run: RecordRun, key: str, state: RunState, r
     assert stored is not None
     counts = final_counts(around.ledger.carried(run.setting), run)
     record = closing(
-        run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason, counts=counts
+        run,
+        stored.totals,
+        records=stored.records,
+        state=state,
+        at=datetime.now(UTC),
+        reason=reason,
+        counts=counts,
     )
     around.spool.close_run(New(key, record, uuid4()))

@@ -42,7 +42,8 @@ class Seat:
         self.writing = False
 
     def room(self, size: int, depth: int) -> bool:
-        """Whether a message of `size` bytes may go to this child; small ones wait there, at most `depth` with it."""
+        """Whether a message of `size` bytes may go to this child; small ones wait there, at most `depth` with
+        it."""
         if not self.ready or self.leaving or self.recalled:
             return False
         held = self.held
@@ -76,8 +77,8 @@ class Seat:
         return None
 
     def recall(self, works: Sequence[Work]) -> list[Work]:
-        """Those of `works` that it has not begun and may not begin any more. The child still has their frames: a slot
-        is free when it has answered that it skipped it."""
+        """Those of `works` that it has not begun and may not begin any more. The child still has their
+        frames: a slot is free when it has answered that it skipped it."""
         taken = [work for work in works if self._journal.recall(work.slot)]
         for work in taken:
             self.held.remove(work)
@@ -85,7 +86,8 @@ class Seat:
         return taken
 
     def vacate(self, now: float) -> None:
-        """Its process is gone. The next one may start at once, after a growing pause if this one ended nothing."""
+        """Its process is gone. The next one may start at once, after a growing pause if this one ended
+        nothing."""
         early = not self.useful
         self.early_deaths = self.early_deaths + 1 if early else 0
         pause = min(FIRST_PAUSE * 2 ** (self.early_deaths - 1), LONGEST_PAUSE) if early else 0.0

@@ -32,8 +32,8 @@ SEND_REFUSED = "send refused"
 
 @dataclass(slots=True)
 class Batch:
-    """To the disk first (`records`, `attempts`, `forget`, and `committing`: ids of deliveries whose commit is next),
-    then to the broker (`settlements`), then what comes `after`, then free the slots."""
+    """To the disk first (`records`, `attempts`, `forget`, and `committing`: ids of deliveries whose commit is
+    next), then to the broker (`settlements`), then what comes `after`, then free the slots."""
 
     records: list[New] = field(default_factory=list)
     attempts: list[tuple[str, str, int]] = field(default_factory=list)
@@ -85,17 +85,21 @@ class Settling:
 
     def totals(self, restarts: int) -> Totals:
         counting = self.counting
-        return Totals(self.handled, self.failed, self.temporary, restarts, counting.successes, counting.failures)
+        return Totals(
+            self.handled, self.failed, self.temporary, restarts, counting.successes, counting.failures
+        )
 
     def progress(self, restarts: int) -> Progress:
         counting = self.counting
-        return Progress(self._key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason)
+        return Progress(
+            self._key, self.run.setting, self.totals(restarts), counting.carried(), counting.reason
+        )
 
     def take_batch(self) -> Batch:
         batch, self.batch = self.batch, Batch()
         return batch
 
-    # -- before -----------------------------------------------------------------------------------------------------
+    # -- before ----------------------------------------------------------------------------------------------
 
     def receive(self, tag: int, encoded: bytes, life: int, record: bytes) -> Work | None:
         """The message as work, or None when it has no attempt left: then it goes where the setting says."""
@@ -108,8 +112,8 @@ class Settling:
         return self._unless_exhausted(work)
 
     def again(self, record: bytes) -> Work | None:
-        """What was kept in order, for its next attempt, or None as above. Attempts of another holder may have become
-        known since it was received."""
+        """What was kept in order, for its next attempt, or None as above. Attempts of another holder may have
+        become known since it was received."""
         if (given_up := self.ordered.take_given_up()) is not None:
             self._give_up(given_up[0].again(record, given_up[0].attempt), given_up[1])
             return None
@@ -128,15 +132,15 @@ class Settling:
         return None
 
     def _give_up(self, work: Work, failure: Failure) -> None:
-        """To the dead letters, whatever the setting says of the last attempt. Its letter is explained by the failure
-        that the person saw."""
+        """To the dead letters, whatever the setting says of the last attempt. Its letter is explained by the
+        failure that the person saw."""
         told = replace(failure, text=f"{GIVEN_UP}{failure.text}"[:MAX_TEXT])
         noted = Handled(Outcome.NOTED, told)
         self.note(work, noted, 0, at=datetime.now(UTC), fate=Disposition.DEAD, last=True)
         self.exhausted.log(work, "given up by a person: rejected")
         self.reject(work)
 
-    # -- after ------------------------------------------------------------------------------------------------------
+    # -- after -----------------------------------------------------------------------------------------------
 
     def succeeded(self, work: Work, at: datetime, *, accepted: bool = False) -> None:
         """`accepted`: a transaction has accepted it already."""
@@ -184,11 +188,15 @@ class Settling:
         gone: bool,
         still_handled: bool = False,
     ) -> None:
-        """`gone`: the delivery went with its connection; the exception happened all the same. `still_handled`: it was
-        rolled back before its handling is over."""
+        """`gone`: the delivery went with its connection; the exception happened all the same.
+        `still_handled`: it was rolled back before its handling is over."""
         rule = RULES[handled.outcome]
         last = self._is_last(work, rule.settlement)
-        fate = self.exhausted.fate(work) if last and rule.settlement is not Settlement.ACCEPT and not gone else None
+        fate = (
+            self.exhausted.fate(work)
+            if last and rule.settlement is not Settlement.ACCEPT and not gone
+            else None
+        )
         ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
         if handled.outcome is Outcome.TEMPORARY:
             self.temporary += 1
@@ -198,7 +206,9 @@ class Settling:
         self._add(work, after_failure(self.run, message, ending))
         record = UUID(bytes=work.record)
         assert ending.failure is not None
-        interruption = self.counting.failed(handled.outcome, ending.failure.exception_type, record, at, message)
+        interruption = self.counting.failed(
+            handled.outcome, ending.failure.exception_type, record, at, message
+        )
         if interruption is not None:
             self.batch.records.append(New(self._key, interruption, derived_id(record, INTERRUPTION)))
         if not still_handled:
@@ -222,8 +232,8 @@ class Settling:
         fate: Disposition | None = None,
         last: bool = False,
     ) -> None:
-        """A protocol that counts for nothing: what failed here has its own, or nothing failed. `number` of the record
-        among those of this handling. `last`: the message is dead with it."""
+        """A protocol that counts for nothing: what failed here has its own, or nothing failed. `number` of
+        the record among those of this handling. `last`: the message is dead with it."""
         ending = self._ending(work, handled, pid=pid, seconds=seconds, at=at, disposition=fate)
         content = replace(protocol(self.run, self.message(work), ending), counted=False, last_attempt=last)
         self.batch.records.append(New(self._key, content, derived_id(UUID(bytes=work.record), number)))
@@ -261,8 +271,9 @@ class Settling:
         return settlement is Settlement.AFTER_LAST or is_last(work.attempt, self.desired.max_attempts)
 
     def _settle_failed(self, work: Work, settlement: Settlement, failure: Failure) -> None:
-        """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to end. It
-        may forget, of paged messages when it restarts: what was made is remembered beside the protocol."""
+        """The broker counts and delays; where it knows of fewer attempts than we do, the last one is ours to
+        end. It may forget, of paged messages when it restarts: what was made is remembered beside the
+        protocol."""
         last = self._is_last(work, settlement)
         behind = work.count + 1 < work.attempt
         if last and (behind or settlement is Settlement.AFTER_LAST):
@@ -294,7 +305,10 @@ class Settling:
 
     def message(self, work: Work) -> MessageIdentity:
         return work.identified.record(
-            queue=self.desired.queue, destination=self.desired.destination, count=work.count, attempt=work.attempt
+            queue=self.desired.queue,
+            destination=self.desired.destination,
+            count=work.count,
+            attempt=work.attempt,
         )
 
     def _add(self, work: Work, contents: Iterable[Content]) -> None:

@@ -1,8 +1,8 @@
-"""Records on their way to the MA. When `append` returns they are on disk; their numbers grow by one. What the MA has
-taken is kept for a while (`kma.delivered`), within the same bound: it goes before anything that waits.
+"""Records on their way to the MA. When `append` returns they are on disk; their numbers grow by one. What the
+MA has taken is kept for a while (`kma.delivered`), within the same bound: it goes before anything that waits.
 
-A record's id is stored once, also when its row was taken, refused or deleted meanwhile: a record made again after a
-crash has no effect. `python -m kma.spool PATH` shows what a spool holds.
+A record's id is stored once, also when its row was taken, refused or deleted meanwhile: a record made again
+after a crash has no effect. `python -m kma.spool PATH` shows what a spool holds.
 """
 
 import argparse
@@ -66,24 +66,32 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """Nothing new may be begun. What is under way may still be stored: `append` never refuses for its bound."""
+        """Nothing new may be begun. What is under way may still be stored: `append` never refuses for its
+        bound."""
         return self._bytes >= self._limit or bool(self._file.problem)
 
     @property
     def problem(self) -> str:
         """Why nothing new may be begun; empty while it may."""
         if self._file.problem:
-            return f"The spool cannot be written ({self._file.problem}): no more messages are taken until it can."
+            return (
+                f"The spool cannot be written ({self._file.problem}): no more messages are taken "
+                f"until it can."
+            )
         return _FULL if self.full else ""
 
     def try_again(self) -> None:
-        """Looks whether the disk that took nothing takes something now: also when no run has anything to store."""
+        """Looks whether the disk that took nothing takes something now: also when no run has anything to
+        store."""
         if not self._file.problem:
             return
         with suppress(sqlite3.Error):
             self._make_room()
         with suppress(sqlite3.Error):
-            for statement in ("INSERT OR REPLACE INTO meta VALUES ('tried', hex(zeroblob(?1)))", _FORGET_TRIED):
+            for statement in (
+                "INSERT OR REPLACE INTO meta VALUES ('tried', hex(zeroblob(?1)))",
+                _FORGET_TRIED,
+            ):
                 with self._file.transaction() as connection:
                     connection.execute(statement, (_TRIED_BYTES,))
 
@@ -104,11 +112,13 @@ class Spool:
         committing: Iterable[str] = (),
         handled: Iterable[Handled] = (),
     ) -> None:
-        """One transaction: the records in this order, known attempts (setting, message key, attempts made) to remember
-        or to forget, how far the run has come with them, which open deliveries are to be committed next, and what was
-        handled well, for the guard against repeats."""
+        """One transaction: the records in this order, known attempts (setting, message key, attempts made) to
+        remember or to forget, how far the run has come with them, which open deliveries are to be committed
+        next, and what was handled well, for the guard against repeats."""
         now = time.time()
-        rows = [(str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), now) for new in records]
+        rows = [
+            (str(new.id), KIND_OF[type(new.content)], new.run, _text(new.content), now) for new in records
+        ]
         with self._file.transaction() as connection:
             sizes = [insert(connection, row) for row in rows]
             connection.executemany(
@@ -143,7 +153,8 @@ class Spool:
             return _is_known(connection, str(record))
 
     def head(self, records: int, size: int) -> list[Record]:
-        """The oldest records that wait: at most so many, and so many bytes, but one at least when there is one."""
+        """The oldest records that wait: at most so many, and so many bytes, but one at least when there is
+        one."""
         with self._file.reading() as connection:
             cursor = connection.execute(
                 f"SELECT number, id, kind, content, size FROM records WHERE {WAITS} ORDER BY number LIMIT ?",
@@ -170,10 +181,11 @@ class Spool:
         self._changed(kept=moved)
         self._changed(kept=gone, sign=-1)
 
-    # -- what was taken -----------------------------------------------------------------------------------------------
+    # -- what was taken --------------------------------------------------------------------------------------
 
     def delivered(self) -> int | None:
-        """The highest number that the MA has stored, None where nothing of what it stored can be sent again."""
+        """The highest number that the MA has stored, None where nothing of what it stored can be sent
+        again."""
         with self._file.reading() as connection:
             return delivered.offered(connection)
 
@@ -198,22 +210,23 @@ class Spool:
         self._changed(kept=gone, sign=-1)
         return gone[0]
 
-    # -- what is not taken --------------------------------------------------------------------------------------------
+    # -- what is not taken -----------------------------------------------------------------------------------
 
     def put_aside(self, number: int, reason: str) -> None:
         """A record that the MA will never take blocks no other: kept for people, not sent again."""
         with self._file.transaction() as connection:
             put = _measure(connection, "number = ?", number)
             connection.execute(
-                "INSERT OR IGNORE INTO set_aside SELECT number, id, kind, content, ? FROM records WHERE number = ?",
+                "INSERT OR IGNORE INTO set_aside SELECT number, id, kind, content, ? FROM records WHERE "
+                "number = ?",
                 (reason, number),
             )
             connection.execute("DELETE FROM records WHERE number = ?", (number,))
         self._changed(waiting=put, sign=-1)
 
     def put_last(self, number: int) -> int:
-        """The number that this record has now, behind all others; 0 where it stays, because none that waits is at most
-        half as large. One transaction: it is never there twice, nor not at all."""
+        """The number that this record has now, behind all others; 0 where it stays, because none that waits
+        is at most half as large. One transaction: it is never there twice, nor not at all."""
         with self._file.transaction() as connection:
             row = connection.execute(
                 "SELECT id, kind, run, content, size, created_at FROM records WHERE number = ?", (number,)
@@ -223,7 +236,8 @@ class Spool:
                 return 0
             connection.execute("DELETE FROM records WHERE number = ?", (number,))
             connection.execute(
-                "INSERT INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)", row
+                "INSERT INTO records (id, kind, run, content, size, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                row,
             )
             return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
@@ -264,7 +278,9 @@ class Spool:
     def attempts(self, setting: str) -> dict[str, int]:
         """Attempts that this server knows of, by message key."""
         with self._file.reading() as connection:
-            return dict(connection.execute("SELECT message, made FROM attempts WHERE setting = ?", (setting,)))
+            return dict(
+                connection.execute("SELECT message, made FROM attempts WHERE setting = ?", (setting,))
+            )
 
     def open_acknowledgements(self) -> list[Open]:
         """Deliveries that wait for an answer, by the records of this server."""
@@ -305,7 +321,9 @@ def insert(connection: sqlite3.Connection, row: tuple[str, str, str, str, float]
 
 
 def _is_known(connection: sqlite3.Connection, identity: str) -> bool:
-    known = " UNION ALL ".join(f"SELECT 1 FROM {table} WHERE id = ?1" for table in ("records", "taken", "set_aside"))
+    known = " UNION ALL ".join(
+        f"SELECT 1 FROM {table} WHERE id = ?1" for table in ("records", "taken", "set_aside")
+    )
     return connection.execute(known, (identity,)).fetchone() is not None
 
 
@@ -317,11 +335,16 @@ def _measure(connection: sqlite3.Connection, where: str, *numbers: int) -> Size:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m kma.spool", description="What a spool holds, as JSON. Changes nothing, also while it is used."
+        prog="python -m kma.spool",
+        description="What a spool holds, as JSON. Changes nothing, also while it is used.",
     )
     parser.add_argument("path", type=Path, metavar="PATH", help="spool.sqlite3 of a server's data folder")
-    parser.add_argument("--records", type=int, metavar="N", help="the N oldest records that the MA has not taken yet")
-    parser.add_argument("--refused", type=int, metavar="N", help="N of the records that it refused, with the reason")
+    parser.add_argument(
+        "--records", type=int, metavar="N", help="the N oldest records that the MA has not taken yet"
+    )
+    parser.add_argument(
+        "--refused", type=int, metavar="N", help="N of the records that it refused, with the reason"
+    )
     asked = parser.parse_args(arguments)
     if not asked.path.is_file():
         parser.error(f"there is no file {asked.path}")

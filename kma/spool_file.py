@@ -1,4 +1,5 @@
-"""The SQLite file behind spool and ledger: WAL, synchronous=FULL, so that a commit is on disk when it returns."""
+"""The SQLite file behind spool and ledger: WAL, synchronous=FULL, so that a commit is on disk when it
+returns."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,10 +16,12 @@ CREATE TABLE IF NOT EXISTS records (
 CREATE TABLE IF NOT EXISTS delivered (slot INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS taken (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS set_aside (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL, reason TEXT NOT NULL);
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL, kind TEXT NOT NULL, content TEXT NOT NULL,
+    reason TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS set_aside_by_id ON set_aside (id);
 CREATE TABLE IF NOT EXISTS runs (
-    run TEXT PRIMARY KEY, about TEXT NOT NULL, records INTEGER NOT NULL DEFAULT 0, totals TEXT NOT NULL DEFAULT '{}',
+    run TEXT PRIMARY KEY, about TEXT NOT NULL, records INTEGER NOT NULL DEFAULT 0,
+    totals TEXT NOT NULL DEFAULT '{}',
     closed INTEGER NOT NULL DEFAULT 0, seen_at REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS interrupted (run TEXT PRIMARY KEY, reason TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS settings (setting TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
@@ -28,14 +31,16 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE TABLE IF NOT EXISTS open_acknowledgements (
     acknowledgement TEXT PRIMARY KEY, run TEXT NOT NULL, committing INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS handled_keys (
-    setting TEXT NOT NULL, digest BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (setting, digest)) WITHOUT ROWID;
+    setting TEXT NOT NULL, digest BLOB NOT NULL, at REAL NOT NULL, PRIMARY KEY (setting,
+    digest)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS handled_keys_by_age ON handled_keys (setting, at);
 CREATE TABLE IF NOT EXISTS repeats (run TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
 """
 
 
 class SpoolFile:
-    """One connection for all threads of the one process that writes. Every sqlite3.Error means: nothing was stored."""
+    """One connection for all threads of the one process that writes. Every sqlite3.Error means: nothing was
+    stored."""
 
     def __init__(self, path: Path) -> None:
         self._lock = RLock()
@@ -74,8 +79,8 @@ class SpoolFile:
             return UUID(connection.execute("SELECT value FROM meta WHERE name = 'spool'").fetchone()[0])
 
     def renew_id(self, first: int) -> UUID:
-        """A new identity, for a file that was put back from a copy: the MA has seen higher numbers of the old one.
-        `first`: its first number."""
+        """A new identity, for a file that was put back from a copy: the MA has seen higher numbers of the old
+        one. `first`: its first number."""
         new = uuid4()
         with self.transaction() as connection:
             connection.execute("UPDATE meta SET value = ? WHERE name = 'spool'", (str(new),))

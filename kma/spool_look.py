@@ -40,12 +40,16 @@ def look(path: Path) -> dict[str, Any]:
             "first": first,
             "last": last,
             "oldest_at": datetime.fromtimestamp(oldest, UTC).isoformat() if oldest else None,
-            "kinds": dict(connection.execute(f"SELECT kind, count(*) FROM records WHERE {WAITS} GROUP BY kind")),
+            "kinds": dict(
+                connection.execute(f"SELECT kind, count(*) FROM records WHERE {WAITS} GROUP BY kind")
+            ),
             "taken": {"rows": kept, "bytes": kept_size},
             "set_aside": connection.execute("SELECT count(*) FROM set_aside").fetchone()[0],
             "runs": [
                 {"run": run, "records": records, "closed": bool(closed)}
-                for run, records, closed in connection.execute("SELECT run, records, closed FROM runs ORDER BY seen_at")
+                for run, records, closed in connection.execute(
+                    "SELECT run, records, closed FROM runs ORDER BY seen_at"
+                )
             ],
         }
 
@@ -56,7 +60,8 @@ def records_in(path: Path, most: int, *, aside: bool = False) -> list[dict[str, 
     with closing(_opened(path)) as connection:
         rows = connection.execute(f"{query} ORDER BY number LIMIT ?", (most,)).fetchall()
     return [
-        {"number": number, "id": identity, "kind": kind, ("reason" if aside else "since"): about} | _content(content)
+        {"number": number, "id": identity, "kind": kind, ("reason" if aside else "since"): about}
+        | _content(content)
         for number, identity, kind, content, about in rows
     ]
 

@@ -1,5 +1,5 @@
-"""One run of a standalone agent, from the import of its module to its end: what its process does, and the test
-harness too.
+"""One run of a standalone agent, from the import of its module to its end: what its process does, and the
+test harness too.
 """
 
 import sys
@@ -17,8 +17,9 @@ from kma.registry import STANDALONE, Registered
 class Stopper:
     """Turns the stop signal into one AgentStopped in user code, never in the container's own lines.
 
-    `asked` is the truth; the signal only wakes the main thread. One that nobody asked for raises nothing: a service
-    manager that ends every process of a unit signals this one too, and the parent will ask when its turn comes.
+    `asked` is the truth; the signal only wakes the main thread. One that nobody asked for raises nothing: a
+    service manager that ends every process of a unit signals this one too, and the parent will ask when its
+    turn comes.
     """
 
     def __init__(self, asked: Callable[[], bool]) -> None:
@@ -38,8 +39,9 @@ class Stopper:
         self.signalled()
 
     def unraisable(self, lost: "sys.UnraisableHookArgs") -> None:
-        """In place of sys.unraisablehook: what is raised where Python has nobody to pass it on to (a destructor, a weak
-        reference's callback, such as an import has them) is gone. The next signal raises it anew."""
+        """In place of sys.unraisablehook: what is raised where Python has nobody to pass it on to (a
+        destructor, a weak reference's callback, such as an import has them) is gone. The next signal raises
+        it anew."""
         if isinstance(lost.exc_value, AgentStopped):
             self._armed = True
         else:
@@ -71,8 +73,8 @@ class StandaloneContext(Context):
 
 
 def run_once(find: Callable[[], Registered], context: Context, stopper: Stopper) -> Handled:
-    """How the run ended. Importing the module and making the object belong to it: a standalone agent has no message
-    that could wait until they work. Only what kills the process does not come back from here."""
+    """How the run ended. Importing the module and making the object belong to it: a standalone agent has no
+    message that could wait until they work. Only what kills the process does not come back from here."""
     returned = False
     failed: BaseException | None = None
     try:
@@ -87,8 +89,8 @@ def run_once(find: Callable[[], Registered], context: Context, stopper: Stopper)
         # The signal fell into these lines: what the agent did before it is how it ended.
         failed = next(one for one in (failed, late.__context__, late) if one is not None)
     if returned and stopper.asked():
-        # Whether it was done with its work nobody can tell, so it counts as stopped: where it is still wanted, it
-        # begins again.
+        # Whether it was done with its work nobody can tell, so it counts as stopped: where it is still
+        # wanted, it begins again.
         failed = AgentStopped("run_agent returned after it was asked to stop")
     elif failed is None:
         return RETURNED

@@ -1,4 +1,5 @@
-"""The process of a standalone agent: `python -m kma.standalone_child SOCKET JOURNAL PARENT`, as `kma.child` is started.
+"""The process of a standalone agent: `python -m kma.standalone_child SOCKET JOURNAL PARENT`, as `kma.child`
+is started.
 
 One job, one `run_agent`, and out. A success is told by the journal's slot alone, before the process ends.
 """
@@ -40,8 +41,8 @@ def main(arguments: list[str]) -> int:
 
 
 def run(link: socket.socket, journal: Journal, stopper: Stopper) -> int:
-    """Killed before `begin`: nobody began. After it and before `finish`: the run failed (`kma died` if the parent went
-    too). After `finish`: it returned, whoever is killed then."""
+    """Killed before `begin`: nobody began. After it and before `finish`: the run failed (`kma died` if the
+    parent went too). After `finish`: it returned, whoever is killed then."""
     received = _frames(link)
     job = _job(received, journal)
     if job is None:

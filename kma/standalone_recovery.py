@@ -1,7 +1,8 @@
-"""What the journal of a standalone agent's run says after a kill, beyond its unfinished start: whether the run is over.
+"""What the journal of a standalone agent's run says after a kill, beyond its unfinished start: whether the
+run is over.
 
-A message that was at hand comes again from its broker. A standalone agent would simply be started again, so a run that
-has ended is closed before anybody can do that.
+A message that was at hand comes again from its broker. A standalone agent would simply be started again, so a
+run that has ended is closed before anybody can do that.
 """
 
 from dataclasses import replace
@@ -35,7 +36,8 @@ def lapsed(journal: Journal) -> bool:
 
 
 def totals_of(journal: Journal, stored: StoredRun) -> Totals:
-    """With a success that its process noted in the slot and the run did not come to count. There is one at most."""
+    """With a success that its process noted in the slot and the run did not come to count. There is one at
+    most."""
     told = journal.totals()
     if journal.state(SLOT) != FINISHED or told.handled or stored.totals.handled:
         return told
@@ -45,8 +47,8 @@ def totals_of(journal: Journal, stored: StoredRun) -> Totals:
 def close_ended(
     journal: Journal, about: dict[str, Any], run: RecordRun, key: str, spool: Spool, ledger: Ledger
 ) -> None:
-    """The closing record of a run that returned, or that failed and is not started again (`once`). Done again after a
-    kill in here it has no effect: a run is closed once. One that tripped is closed by the keeper."""
+    """The closing record of a run that returned, or that failed and is not started again (`once`). Done again
+    after a kill in here it has no effect: a run is closed once. One that tripped is closed by the keeper."""
     stored = ledger.run(key)
     assert stored is not None
     ended = _ended(journal, once=bool(about.get("once")))
@@ -57,7 +59,13 @@ def close_ended(
     returned = state is RunState.FINISHED
     counts = BreakerCounts() if returned else final_counts(ledger.carried(run.setting), run)
     record = closing(
-        run, stored.totals, records=stored.records, state=state, at=datetime.now(UTC), reason=reason, counts=counts
+        run,
+        stored.totals,
+        records=stored.records,
+        state=state,
+        at=datetime.now(UTC),
+        reason=reason,
+        counts=counts,
     )
     spool.close_run(New(key, record, uuid4()))
 

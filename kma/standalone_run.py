@@ -1,5 +1,5 @@
-"""One run of a standalone agent in a thread of its own: `run_agent` begins, ends, and where the setting says so begins
-again, up to the closing record. To the outside it is a `Run`.
+"""One run of a standalone agent in a thread of its own: `run_agent` begins, ends, and where the setting says
+so begins again, up to the closing record. To the outside it is a `Run`.
 """
 
 import os
@@ -45,7 +45,7 @@ class StandaloneRun(Run):
         """The MA has answered a heartbeat that was sent at this instant (`boottime_ns`)."""
         self._answered_ns = sent_ns
 
-    # -- the run's thread ---------------------------------------------------------------------------------------------
+    # -- the run's thread ------------------------------------------------------------------------------------
 
     def _live(self) -> None:
         # What the run begins with: whatever follows is compared with it after a kill.
@@ -117,8 +117,8 @@ class StandaloneRun(Run):
             self._current.ask_to_stop()
 
     def _renew_lease(self) -> None:
-        """A lease that is over is never renewed for the start that held it: this process may have been stopped for
-        long, and another server begun meanwhile."""
+        """A lease that is over is never renewed for the start that held it: this process may have been
+        stopped for long, and another server begun meanwhile."""
         if self._current is not None and self._lease.over(boottime_ns()):
             self._current.lapse()
         else:
@@ -129,7 +129,7 @@ class StandaloneRun(Run):
         seconds = self.desired.lease_seconds
         return max(1, self._answered_ns + int(seconds * 1e9) if self._answered_ns else 1) if seconds else 0
 
-    # -- beginning ------------------------------------------------------------------------------------------------
+    # -- beginning -------------------------------------------------------------------------------------------
 
     def _may_start(self) -> bool:
         if self._lease.over(boottime_ns()):
@@ -141,7 +141,8 @@ class StandaloneRun(Run):
         return time.monotonic() >= self._start_at
 
     def _start_one(self) -> None:
-        """Killed from here on: before the child has written its start, nobody began; after it, the start is found."""
+        """Killed from here on: before the child has written its start, nobody began; after it, the start is
+        found."""
         self._beginning = work = without_message(os.urandom(16))
         self._journal.claim(SLOT, work.record, work.attempt, 0, 0, identity_bytes(work.identified), IDENTITY)
         self._lease.begin_anew()
@@ -161,7 +162,7 @@ class StandaloneRun(Run):
         self._early_deaths += 1
         self._start_at = time.monotonic() + pause
 
-    # -- while it runs, and after ---------------------------------------------------------------------------------
+    # -- while it runs, and after ----------------------------------------------------------------------------
 
     def _see_to(self, current: Start) -> None:
         current.read()
@@ -214,7 +215,9 @@ class StandaloneRun(Run):
             self._finish(f"run_agent failed: {kind}")
         else:
             self._start_at = time.monotonic() + again
-            self.state = RunState.STARTING  # before the problem, which a report must not tell of one that runs
+            self.state = (
+                RunState.STARTING
+            )  # before the problem, which a report must not tell of one that runs
             self.problem = f"run_agent failed: {kind}; it is started again after {again:g} s"[:2000]
 
     def _finish(self, reason: str) -> None:
@@ -223,8 +226,8 @@ class StandaloneRun(Run):
         self._stop = Stop(True, self._stop.reason if self._stop is not None and self._stop.close else reason)
 
     def _store(self) -> None:
-        """Killed before: the start is found in the journal (`kma died`, or FINISHED). Killed after: the protocol is
-        there under the same id, and what follows from it, too."""
+        """Killed before: the start is found in the journal (`kma died`, or FINISHED). Killed after: the
+        protocol is there under the same id, and what follows from it, too."""
         now = time.monotonic()
         if now < self._store_again_at:
             return
@@ -241,7 +244,9 @@ class StandaloneRun(Run):
         if self._tripped:
             self._around.report_now()
         if not self._over:
-            self._journal.free(SLOT)  # else the slot says how the run ended, until its closing record is there
+            self._journal.free(
+                SLOT
+            )  # else the slot says how the run ended, until its closing record is there
 
     def _write_totals(self) -> None:
         self._journal.write_totals(self._settling.totals(self._restarts))

@@ -1,4 +1,5 @@
-"""The parent's side of one start of a standalone agent: its process, how it ends, and when it must be ended."""
+"""The parent's side of one start of a standalone agent: its process, how it ends, and when it must be
+ended."""
 
 import select
 import signal
@@ -17,8 +18,8 @@ from kma.publishing import SEND, Publishing
 ENTRY = "kma.standalone_child"
 SLOT = 0
 _BEGIN_SECONDS = 60.0  # for a process to come as far as user code
-# A signal that comes between Python's last look for one and a system call that blocks wakes nobody: it is sent again,
-# each time after twice as long.
+# A signal that comes between Python's last look for one and a system call that blocks wakes nobody: it is
+# sent again, each time after twice as long.
 _AGAIN_SECONDS = 0.5
 _LINGER_SECONDS = 2.0  # for a process to end once it has said how its agent ended
 
@@ -88,7 +89,8 @@ class Start:
             self._publishing.put(number, content)
 
     def ask_to_stop(self) -> None:
-        """The flag is in the journal already; the signal wakes the agent's main thread. One too many does nothing."""
+        """The flag is in the journal already; the signal wakes the agent's main thread. One too many does
+        nothing."""
         self._ask_again_at = time.monotonic() + self._ask_again_after
         self._ask_again_after *= 2
         with suppress(ProcessLookupError):
@@ -121,8 +123,8 @@ class Start:
         self._process.kill()
 
     def end(self) -> tuple[Handled | None, float]:
-        """After its death: how the agent's run ended, and after how many seconds. None: it never began, or its lease
-        was over; nothing is known of it. What it left running in its group ends with it."""
+        """After its death: how the agent's run ended, and after how many seconds. None: it never began, or
+        its lease was over; nothing is known of it. What it left running in its group ends with it."""
         seconds = self.seconds
         self.read()
         self._process.kill()
@@ -151,5 +153,7 @@ class Start:
             return None  # the kernel's timer, while the process itself could not look
         text = death_text(name, "its agent ran")
         if name == "signal:SIGKILL" and self._lease.deadline_ns:
-            text += " If it kept the interpreter for long, its lease could not be renewed: split long calls in C."
+            text += (
+                " If it kept the interpreter for long, its lease could not be renewed: split long calls in C."
+            )
         return Handled(Outcome.CHILD_DIED, failure(name, text)).measured(self._process.memory_peak)

@@ -15,7 +15,8 @@ _STORE_PAUSE = 1.0  # seconds before a failed write to the spool is tried again
 
 
 class Storing:
-    """One thread, the run's. `problem`: why the last batch could not be stored; nothing is begun meanwhile."""
+    """One thread, the run's. `problem`: why the last batch could not be stored; nothing is begun
+    meanwhile."""
 
     def __init__(self, settling: Settling, spool: Spool, journal: Journal, pool: Pool, log: Any) -> None:
         self._settling = settling
@@ -29,12 +30,12 @@ class Storing:
     def carry_out(self, settle: Callable[[Sequence[tuple[int, Settle]]], None]) -> int:
         """Stores the batch, settles, frees the slots; answers how many. This process may be killed
 
-        before the append: nothing is settled, the message comes back; after a failure its slot is still STARTED and
-        becomes the protocol `kma died` of this attempt, under the record id that the lost protocol would have had, and
-        the breaker has not counted it;
-        after the append: the same, but that record id is on disk already, so there is no second protocol; the counts
-        that follow from it are there too, and an interruption with the mark that the run must not be taken up again;
-        after the settlement was posted: the broker has it or gives the message back, with or without the attempt.
+        before the append: nothing is settled, the message comes back; after a failure its slot is still
+        STARTED and becomes the protocol `kma died` of this attempt, under the record id that the lost
+        protocol would have had, and the breaker has not counted it; after the append: the same, but that
+        record id is on disk already, so there is no second protocol; the counts that follow from it are there
+        too, and an interruption with the mark that the run must not be taken up again; after the settlement
+        was posted: the broker has it or gives the message back, with or without the attempt.
         """
         batch = self._settling.batch
         if (batch.must_be_stored or self._settling.guard.pending) and not self._stored():

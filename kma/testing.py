@@ -49,8 +49,8 @@ class Sent:
 class Result:
     """`failure` is what the protocol would say (type, text, traceback, place), None when the agent returned.
 
-    In the mode CLIENT `answer` is how the agent answered its own delivery, None for not at all, and `answers` are all
-    that it gave, as (acknowledgement id, action)."""
+    In the mode CLIENT `answer` is how the agent answered its own delivery, None for not at all, and `answers`
+    are all that it gave, as (acknowledgement id, action)."""
 
     outcome: Outcome
     failure: Failure | None
@@ -78,9 +78,10 @@ def run_agent(
 ) -> Result:
     """One handling of one message by a new agent object. `agent` is a class, a function or a registered name.
 
-    `body` as for `context.send`; a dict or list that is meant as JSON goes through `as_json`. `message` takes what
-    `context.send` takes (message_id, correlation_id, …); `encoded` is a whole AMQP message instead. `client`: the mode
-    CLIENT, in which the delivery has the id ACKNOWLEDGEMENT; every answer succeeds, the first to each id.
+    `body` as for `context.send`; a dict or list that is meant as JSON goes through `as_json`. `message` takes
+    what `context.send` takes (message_id, correlation_id, …); `encoded` is a whole AMQP message instead.
+    `client`: the mode CLIENT, in which the delivery has the id ACKNOWLEDGEMENT; every answer succeeds, the
+    first to each id.
     """
     registered = _registered(agent)
     desk = _Desk()
@@ -96,9 +97,9 @@ def run_standalone(
 ) -> Result:
     """One run of a standalone agent: a class, a function or a registered name.
 
-    `stop_after`: asks it to stop after so many seconds, as the container does: `context.stopping` is true from then on
-    and AgentStopped is raised where it is, once; the outcome is GIVEN_BACK when it ends by that. Then this has to be
-    called in the main thread. `sent` is what it had sent, however it ended.
+    `stop_after`: asks it to stop after so many seconds, as the container does: `context.stopping` is true
+    from then on and AgentStopped is raised where it is, once; the outcome is GIVEN_BACK when it ends by that.
+    Then this has to be called in the main thread. `sent` is what it had sent, however it ended.
     """
     sends: list[tuple[str, bytes]] = []
     registered = _registered(agent)

@@ -1,4 +1,5 @@
-"""How long a delivery of the mode CLIENT waits for its answer: the setting's timeout, or the message's own."""
+"""How long a delivery of the mode CLIENT waits for its answer: the setting's timeout, or the message's
+own."""
 
 import heapq
 from collections.abc import Container
@@ -12,8 +13,8 @@ class NoSeconds(ValueError):
 
 
 def own_seconds(value: Any) -> int:
-    """What the property says. Text of digits counts as the integer it spells, as JMS reads such a property and as STOMP
-    producers can only write it. Raises NoSeconds."""
+    """What the property says. Text of digits counts as the integer it spells, as JMS reads such a property
+    and as STOMP producers can only write it. Raises NoSeconds."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
@@ -22,7 +23,8 @@ def own_seconds(value: Any) -> int:
 
 
 class Dues:
-    """When deliveries have waited long enough, in monotonic seconds. Those that were answered stay until then."""
+    """When deliveries have waited long enough, in monotonic seconds. Those that were answered stay until
+    then."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, str]] = []

@@ -1,4 +1,5 @@
-"""How many deliveries a run takes in advance: enough to keep its children busy for a second, bounded in bytes."""
+"""How many deliveries a run takes in advance: enough to keep its children busy for a second, bounded in
+bytes."""
 
 PER_CHILD = 100
 BOUND_BYTES = 64 * 1024 * 1024
@@ -7,9 +8,9 @@ LEAST_DEPTH, MOST_DEPTH = 2, 8
 
 
 class Window:
-    """Begins small, because credit that the broker has used cannot be taken back: a queue of 20 MB messages must not
-    fill the memory before the first was seen. Stays small while handlings are slow: what waits here is kept from the
-    other servers of the setting."""
+    """Begins small, because credit that the broker has used cannot be taken back: a queue of 20 MB messages
+    must not fill the memory before the first was seen. Stays small while handlings are slow: what waits here
+    is kept from the other servers of the setting."""
 
     def __init__(self, concurrency: int, bound_bytes: int = BOUND_BYTES) -> None:
         self._concurrency = concurrency
@@ -22,12 +23,15 @@ class Window:
 
     @property
     def depth(self) -> int:
-        """Frames that a child may hold: two while handlings are slow, up to a third of its share of the window."""
+        """Frames that a child may hold: two while handlings are slow, up to a third of its share of the
+        window."""
         return max(LEAST_DEPTH, min(MOST_DEPTH, self.size // (3 * self._concurrency)))
 
     def saw(self, size: int) -> bool:
         """A message of `size` bytes came; whether the window is another one now."""
-        self._largest = max(float(size), self._largest * 0.99)  # a large one is forgotten after some hundred small
+        self._largest = max(
+            float(size), self._largest * 0.99
+        )  # a large one is forgotten after some hundred small
         return self._set()
 
     def handled(self, number: int, now: float) -> bool:

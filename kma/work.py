@@ -10,9 +10,10 @@ from kma.journal import ENCODED, IDENTITY, ROOM
 
 
 class Work:
-    """`count`: attempts made before by the broker's count; `attempt` the one that begins; `record` the id of the
-    protocol if it fails; `life` the connection that delivered it; `slot` of the journal, -1 for none;
-    `acknowledgement` its id in the mode CLIENT, else empty; `digest` of its key where repeats are guarded against."""
+    """`count`: attempts made before by the broker's count; `attempt` the one that begins; `record` the id of
+    the protocol if it fails; `life` the connection that delivered it; `slot` of the journal, -1 for none;
+    `acknowledgement` its id in the mode CLIENT, else empty; `digest` of its key where repeats are guarded
+    against."""
 
     __slots__ = (
         *(
@@ -31,7 +32,14 @@ class Work:
     )
 
     def __init__(
-        self, tag: int, encoded: bytes, count: int, attempt: int, record: bytes, life: int, masked: tuple[str, ...]
+        self,
+        tag: int,
+        encoded: bytes,
+        count: int,
+        attempt: int,
+        record: bytes,
+        life: int,
+        masked: tuple[str, ...],
     ) -> None:
         self.tag = tag
         self.encoded = encoded

@@ -15,7 +15,11 @@ def permission_words(permission: Permission) -> str:
     """The name that the database keeps in English, in the reader's language."""
     kind = permission.content_type.model_class()
     action, _separator, model_name = permission.codename.partition("_")
-    if kind is not None and model_name == kind._meta.model_name and action in ("add", "change", "delete", "view"):
+    if (
+        kind is not None
+        and model_name == kind._meta.model_name
+        and action in ("add", "change", "delete", "view")
+    ):
         words = {
             "add": _("Can add %(kind)s"),
             "change": _("Can change %(kind)s"),

@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MaAdminConfig(admin_apps.SimpleAdminConfig):
-    """The whole site is one admin site of our own. It loads forms and pages when an address is asked for: most
-    processes serve none."""
+    """The whole site is one admin site of our own. It loads forms and pages when an address is asked for:
+    most processes serve none."""
 
     default = False
     default_site = "ma_site.admin_site.OperationsSite"

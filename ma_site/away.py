@@ -21,7 +21,9 @@ def database_away(request: HttpRequest) -> HttpResponse:
         detail = body("database_away", "The database did not do its work.", "", "Try again later.")
         answer: HttpResponse = JsonResponse(detail, status=503)
     else:
-        answer = plain_page(_("The database does not answer"), _lines(request), status=503, again_in=_seconds(request))
+        answer = plain_page(
+            _("The database does not answer"), _lines(request), status=503, again_in=_seconds(request)
+        )
     answer.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     return answer
 
@@ -40,7 +42,9 @@ def _lines(request: HttpRequest) -> list[str]:
     ) % {"n": seconds}
     return [
         _("Messages and records are safe: the broker and the servers keep them until it is back."),
-        again if seconds else _("What you sent was not done, or only in part. Go back, look, and send it again."),
+        again
+        if seconds
+        else _("What you sent was not done, or only in part. Go back, look, and send it again."),
         _("Who runs the site: ./ma status, ./ma logs web."),
     ]
 

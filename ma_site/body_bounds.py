@@ -1,4 +1,5 @@
-"""What is refused by its head alone: bodies that are too large, that have no length, or that a stranger sends."""
+"""What is refused by its head alone: bodies that are too large, that have no length, or that a stranger
+sends."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -23,7 +24,8 @@ from ma_site.plain_page import plain_page
 
 log = structlog.get_logger(__name__)
 
-# Set by the worker that reads requests, on one whose sender the database could not name. Whoever sends it gets a 503.
+# Set by the worker that reads requests, on one whose sender the database could not name. Whoever sends it
+# gets a 503.
 NOBODY_KNOWS = "MA-SENDER-UNKNOWN"
 
 
@@ -42,7 +44,12 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
         return _answer(
             request,
             411,
-            body("length_required", "A body needs its length.", "Content-Length", "Send it whole, not in chunks."),
+            body(
+                "length_required",
+                "A body needs its length.",
+                "Content-Length",
+                "Send it whole, not in chunks.",
+            ),
             _("What was sent does not say how long it is"),
         )
     try:
@@ -54,7 +61,9 @@ def refusal(request: HttpRequest) -> HttpResponseBase | None:
     return _answer(
         request,
         413,
-        body("too_large", f"The body is larger than {limit} bytes.", "body", "Send less at once.", limit=limit),
+        body(
+            "too_large", f"The body is larger than {limit} bytes.", "body", "Send less at once.", limit=limit
+        ),
         _("What was sent is too large"),
     )
 
@@ -74,9 +83,11 @@ def _answer(request: HttpRequest, code: int, problem: dict[str, object], title: 
 
 
 def is_known_sender(headers: Mapping[str, str]) -> bool:
-    """Whether a token or a session comes with the head of a request: for a thread, before a large body is read.
+    """Whether a token or a session comes with the head of a request: for a thread, before a large body is
+    read.
 
-    Raises DatabaseError, InterfaceError: nobody knows then, and no answer may say that the sender is at fault."""
+    Raises DatabaseError, InterfaceError: nobody knows then, and no answer may say that the sender is at
+    fault."""
     close_old_connections()
     try:
         return _has_token(headers.get("AUTHORIZATION", "")) or _has_session(headers.get("COOKIE", ""))

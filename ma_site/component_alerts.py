@@ -69,7 +69,8 @@ BROKER = _kind(
     "broker",
     gettext_lazy("Broker away"),
     gettext_lazy(
-        "No message is lost: they are on its disk, and servers connect again by themselves. Start it: ./ma status, "
+        "No message is lost: they are on its disk, and servers connect again by themselves. Start it: ./ma "
+        "status, "
         "./ma logs artemis."
     ),
 )
@@ -78,7 +79,8 @@ REDIS = _kind(
     "redis",
     gettext_lazy("Redis away"),
     gettext_lazy(
-        "Agents go on; replays, retention, schedules and provisioning wait, and servers hear of changes only when they "
+        "Agents go on; replays, retention, schedules and provisioning wait, and servers hear of changes only "
+        "when they "
         "ask (every 2 s). Start it: ./ma status, ./ma logs redis."
     ),
 )
@@ -98,7 +100,10 @@ ADOPTED = Kind(
     limits=Thresholds(1.0, 1.0, open_after=timedelta(), close_after=timedelta()),
     unit=gettext_lazy("1 while it is another site's"),
     says=lambda facts, value: (
-        _("The broker belongs to another site now (%(owner)s): this one takes no dead letters and moves no messages.")
+        _(
+            "The broker belongs to another site now (%(owner)s): this one takes no dead letters and moves no "
+            "messages."
+        )
         % {"owner": facts["owner"]}
     ),
     measure=lambda value: "",

@@ -1,5 +1,5 @@
-"""MA_DATABASE_URL: where the database is, and how its connection is protected. What is not understood is refused: a
-`sslmode` that is dropped would be a connection in clear."""
+"""MA_DATABASE_URL: where the database is, and how its connection is protected. What is not understood is
+refused: a `sslmode` that is dropped would be a connection in clear."""
 
 import re
 from typing import Any
@@ -13,8 +13,8 @@ VERIFYING = ("require", "verify-ca", "verify-full")
 
 
 def parse_database(url: str) -> dict[str, Any]:
-    """Django's DATABASES entry of `sqlite:///ABSOLUTE/PATH` or `postgresql://user:pw@host:port/name?sslmode=…`, with
-    the TLS parameters as OPTIONS. Raises ValueError."""
+    """Django's DATABASES entry of `sqlite:///ABSOLUTE/PATH` or
+    `postgresql://user:pw@host:port/name?sslmode=…`, with the TLS parameters as OPTIONS. Raises ValueError."""
     parts = urlsplit(url)
     if parts.fragment:
         raise ValueError("has a part after #: write # in a password as %23")

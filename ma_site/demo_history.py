@@ -1,8 +1,8 @@
 """A month that never was, so that *Insights* has something to show on the first day.
 
-All of it belongs to one launch setting, which is disabled and takes no messages. Its protocols are written past the
-intake: no tally, no breaker, no alert and no total ever counts them. It is made, and removed, in one transaction: a
-process that dies in it has done nothing.
+All of it belongs to one launch setting, which is disabled and takes no messages. Its protocols are written
+past the intake: no tally, no breaker, no alert and no total ever counts them. It is made, and removed, in one
+transaction: a process that dies in it has done nothing.
 """
 
 import random
@@ -22,13 +22,15 @@ from failures.insights.jobs import TABLES
 from failures.models import ArchiveBlock, FailureProtocol, RecoveredMessage
 
 DESCRIPTION = (
-    "Made up: a month of failures that never happened, for Insights. Remove: ./ma manage demo_history --remove"
+    "Made up: a month of failures that never happened, for Insights. Remove: ./ma "
+    "manage demo_history --remove"
 )
 DAYS = 30
 SERVERS = ("old-1", "old-2", "old-3")
 NAMESPACE = uuid5(NAMESPACE_URL, "ma:demo-history")
 CHUNK = 500
-# Type, text, place, temporary, failures a day in the first and in the last week, first and last day that it was seen.
+# Type, text, place, temporary, failures a day in the first and in the last week, first and last day that it
+# was seen.
 FAULTS = (
     ("KeyError", "'wrapping'", "orders.py:41 in wrap", False, 4, 16, 0, DAYS),
     ("ConnectionError", "carrier does not answer", "carrier.py:17 in book", True, 14, 10, 0, DAYS),
@@ -44,12 +46,14 @@ def make_history(pool: Pool, now: datetime) -> bool:
     with transaction.atomic():
         setting = save_setting(
             LaunchSetting(
-                key=HISTORY_KEY, kind=Kind.STANDALONE, agent="demo.history", pool=pool, description=DESCRIPTION,
+                key=HISTORY_KEY, kind=Kind.STANDALONE, agent="demo.history", pool=pool,
+                description=DESCRIPTION,
             )
         )  # fmt: skip
         begin = now.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=DAYS)
         activation = Activation.objects.create(
-            id=uuid5(NAMESPACE, "activation"), setting=setting, state=ActivationState.STOPPED, started_at=begin,
+            id=uuid5(NAMESPACE, "activation"), setting=setting, state=ActivationState.STOPPED,
+            started_at=begin,
             ended_at=begin + timedelta(days=DAYS) - timedelta(minutes=1), well=False, reason=DESCRIPTION,
         )  # fmt: skip
         rows = list(_protocols(setting, activation, begin))
@@ -102,9 +106,11 @@ def _protocol(
     outcome = Outcome.TEMPORARY if temporary else Outcome.RAISED
     return FailureProtocol(
         id=uuid5(NAMESPACE, f"protocol {number}"), spool=NAMESPACE, number=number, setting=setting,
-        setting_key=setting.key, activation=activation, activation_uuid=activation.pk, epoch=1, server_name=server,
+        setting_key=setting.key, activation=activation, activation_uuid=activation.pk, epoch=1,
+        server_name=server,
         agent=setting.agent, agent_version="0", outcome=outcome.value, exception_type=kind,
-        exception_text=f"{text} (made up)", fingerprint=fingerprint(kind, text, ""), place=place, temporary=temporary,
+        exception_text=f"{text} (made up)", fingerprint=fingerprint(kind, text, ""), place=place,
+        temporary=temporary,
         counted=not temporary, message_key=f"made-up-{number}", queue=setting.key, destination="demo.history",
         attempt=1, delivery_count=1, duration_seconds=0.2, occurred_at=at, received_at=at,
     )  # fmt: skip

@@ -13,7 +13,8 @@ PRICES = {"LAMP-2": 19.90, "DESK-1": 249.00, "CHAIR-7": 89.50, "SHELF-3": 64.00,
 CURRENCIES = ("EUR", "EUR", "EUR", "CHF", "GBP")
 COUNTRIES = ("DE", "AT", "CH", "FR", "NL")
 
-# One deck holds every kind; each is dealt once before a new deck is shuffled, so that all are seen within a minute.
+# One deck holds every kind; each is dealt once before a new deck is shuffled, so that all are seen within a
+# minute.
 DECK = (
     *["standard"] * 26,
     *["express"] * 5,

@@ -1,4 +1,5 @@
-"""The environment of the MA's processes, read once and strictly. A secret NAME may also come as a file, NAME_FILE."""
+"""The environment of the MA's processes, read once and strictly. A secret NAME may also come as a file,
+NAME_FILE."""
 
 import ipaddress
 import re
@@ -125,7 +126,9 @@ def read(environ: Mapping[str, str]) -> Environment:
         stomp_address=reader.parsed("MA_STOMP_ADDRESS", reader.text("MA_STOMP_ADDRESS"), _address, ""),
         broker_user=reader.text("MA_BROKER_USER"),
         broker_password=reader.secret("MA_BROKER_PASSWORD"),
-        allowed_hosts=tuple(host.strip() for host in reader.text("MA_ALLOWED_HOSTS").split(",") if host.strip()),
+        allowed_hosts=tuple(
+            host.strip() for host in reader.text("MA_ALLOWED_HOSTS").split(",") if host.strip()
+        ),
         base_url=reader.parsed("MA_BASE_URL", reader.text("MA_BASE_URL"), _http_url, ""),
         data=Path(reader.text("MA_DATA")).absolute(),
         debug=reader.parsed("MA_DEBUG", reader.text("MA_DEBUG", "0"), _switch, False),
@@ -135,8 +138,12 @@ def read(environ: Mapping[str, str]) -> Environment:
         log_level=reader.parsed("MA_LOG_LEVEL", reader.text("MA_LOG_LEVEL", "INFO"), _log_level, "INFO"),
         dla_address=reader.text("MA_DLA_ADDRESS", "MA.DLA"),
         email=reader.parsed("MA_EMAIL_URL", reader.secret("MA_EMAIL_URL", ""), parse_email, None),
-        trusted_proxies=reader.parsed("MA_TRUSTED_PROXIES", reader.text("MA_TRUSTED_PROXIES", ""), _networks, ()),
-        schema_signed_in=reader.parsed("MA_SCHEMA_SIGNED_IN", reader.text("MA_SCHEMA_SIGNED_IN", "0"), _switch, False),
+        trusted_proxies=reader.parsed(
+            "MA_TRUSTED_PROXIES", reader.text("MA_TRUSTED_PROXIES", ""), _networks, ()
+        ),
+        schema_signed_in=reader.parsed(
+            "MA_SCHEMA_SIGNED_IN", reader.text("MA_SCHEMA_SIGNED_IN", "0"), _switch, False
+        ),
         second_person_above=reader.parsed(
             "MA_SECOND_PERSON_ABOVE", reader.text("MA_SECOND_PERSON_ABOVE", "0"), _whole(0, 2_000_000_000), 0
         ),
@@ -157,7 +164,10 @@ def read(environ: Mapping[str, str]) -> Environment:
             600_000,
         ),
         intake_mb_per_minute=reader.parsed(
-            "MA_INTAKE_MB_PER_MINUTE", reader.text("MA_INTAKE_MB_PER_MINUTE", "6000"), _whole(1, 1_000_000_000), 6000
+            "MA_INTAKE_MB_PER_MINUTE",
+            reader.text("MA_INTAKE_MB_PER_MINUTE", "6000"),
+            _whole(1, 1_000_000_000),
+            6000,
         ),
         keep_activations_days=reader.parsed(
             "MA_KEEP_ACTIVATIONS_DAYS", reader.text("MA_KEEP_ACTIVATIONS_DAYS", "365"), _whole(0, 36_500), 365
@@ -178,7 +188,10 @@ def read(environ: Mapping[str, str]) -> Environment:
             "MA_KEEP_ANSWERS_DAYS", reader.text("MA_KEEP_ANSWERS_DAYS", "30"), _whole(0, 36_500), 30
         ),
         keep_dead_letters_days=reader.parsed(
-            "MA_KEEP_DEAD_LETTERS_DAYS", reader.text("MA_KEEP_DEAD_LETTERS_DAYS", "180"), _whole(0, 36_500), 180
+            "MA_KEEP_DEAD_LETTERS_DAYS",
+            reader.text("MA_KEEP_DEAD_LETTERS_DAYS", "180"),
+            _whole(0, 36_500),
+            180,
         ),
         keep_dead_letter_bodies_days=reader.parsed(
             "MA_KEEP_DEAD_LETTER_BODIES_DAYS",
@@ -191,7 +204,9 @@ def read(environ: Mapping[str, str]) -> Environment:
         ),
         pipeline=reader.parsed("MA_PIPELINE", reader.text("MA_PIPELINE", ""), _pipeline, ""),
         archive_url=reader.parsed("MA_ARCHIVE_URL", reader.text("MA_ARCHIVE_URL", ""), _location, ""),
-        archive_bodies=reader.parsed("MA_ARCHIVE_BODIES", reader.text("MA_ARCHIVE_BODIES", "0"), _switch, False),
+        archive_bodies=reader.parsed(
+            "MA_ARCHIVE_BODIES", reader.text("MA_ARCHIVE_BODIES", "0"), _switch, False
+        ),
         pipeline_drivers=tuple(
             path.strip() for path in reader.text("MA_PIPELINE_DRIVERS", "").split(",") if path.strip()
         ),
@@ -201,12 +216,22 @@ def read(environ: Mapping[str, str]) -> Environment:
         pipeline_submit=reader.text("MA_PIPELINE_SUBMIT", ""),
         pipeline_properties=reader.text("MA_PIPELINE_PROPERTIES", ""),
         pipeline_memory_mb=reader.parsed(
-            "MA_PIPELINE_MEMORY_MB", reader.text("MA_PIPELINE_MEMORY_MB", "4096"), _whole(1024, 10_000_000), 4096
+            "MA_PIPELINE_MEMORY_MB",
+            reader.text("MA_PIPELINE_MEMORY_MB", "4096"),
+            _whole(1024, 10_000_000),
+            4096,
         ),
-        pipeline_hours=reader.parsed("MA_PIPELINE_HOURS", reader.text("MA_PIPELINE_HOURS", "4"), _whole(1, 1000), 4),
-        pipeline_at=reader.parsed("MA_PIPELINE_AT", reader.text("MA_PIPELINE_AT", "02:30"), _time_of_day, None),
+        pipeline_hours=reader.parsed(
+            "MA_PIPELINE_HOURS", reader.text("MA_PIPELINE_HOURS", "4"), _whole(1, 1000), 4
+        ),
+        pipeline_at=reader.parsed(
+            "MA_PIPELINE_AT", reader.text("MA_PIPELINE_AT", "02:30"), _time_of_day, None
+        ),
         keep_pipeline_runs_days=reader.parsed(
-            "MA_KEEP_PIPELINE_RUNS_DAYS", reader.text("MA_KEEP_PIPELINE_RUNS_DAYS", "90"), _whole(1, 36_500), 90
+            "MA_KEEP_PIPELINE_RUNS_DAYS",
+            reader.text("MA_KEEP_PIPELINE_RUNS_DAYS", "90"),
+            _whole(1, 36_500),
+            90,
         ),
         retention_keep_dead=reader.parsed(
             "MA_RETENTION_KEEP_DEAD", reader.text("MA_RETENTION_KEEP_DEAD", "0"), _switch, False

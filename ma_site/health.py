@@ -30,8 +30,8 @@ MEASURED_WITHIN = timedelta(seconds=30)
 
 @never_cache
 def health(request: HttpRequest) -> JsonResponse:
-    """200 while the site can do its work, 503 when it cannot; each part in one word. Names and ages of servers are for
-    those who may see servers."""
+    """200 while the site can do its work, 503 when it cannot; each part in one word. Names and ages of
+    servers are for those who may see servers."""
     now = timezone.now()
     try:
         missing = _missing(now)
@@ -58,7 +58,8 @@ def may_see_details(request: HttpRequest) -> bool:
 
 
 def installation_token(secret_key: str) -> str:
-    """For whoever can read the key of the site anyway; it opens nothing else. The same in `deploy.site_health`."""
+    """For whoever can read the key of the site anyway; it opens nothing else. The same in
+    `deploy.site_health`."""
     return hmac.new(secret_key.encode(), b"ma.health", hashlib.sha256).hexdigest()
 
 

@@ -1,4 +1,5 @@
-"""Asks the broker and Redis whether they are there, for everybody: pages and /healthz/ read what is stored."""
+"""Asks the broker and Redis whether they are there, for everybody: pages and /healthz/ read what is
+stored."""
 
 from collections.abc import Callable
 from datetime import datetime

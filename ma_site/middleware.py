@@ -64,7 +64,9 @@ class RefuseUnstorableUrls:
                 "what_to_do": "Leave it out.",
             }
             return JsonResponse(body, status=400)
-        return HttpResponse("The URL contains a NUL character.", status=400, content_type="text/plain; charset=utf-8")
+        return HttpResponse(
+            "The URL contains a NUL character.", status=400, content_type="text/plain; charset=utf-8"
+        )
 
 
 class BodyBounds:

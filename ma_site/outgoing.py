@@ -15,7 +15,8 @@ PIECE = 64 * KB
 
 
 class Outgoing:
-    """A socket that does not block: what it does not take is kept, up to a bound, and sent later by `flush`."""
+    """A socket that does not block: what it does not take is kept, up to a bound, and sent later by
+    `flush`."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock

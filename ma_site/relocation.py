@@ -1,9 +1,11 @@
-"""The whole site from SQLite to an empty PostgreSQL: every table with its ids, compared before anything counts.
+"""The whole site from SQLite to an empty PostgreSQL: every table with its ids, compared before anything
+counts.
 
-Nothing is written to the source, whose write lock is held from the first row to the last: nobody adds one meanwhile.
-All rows are written in one transaction of the target, with the counts and the digests of all keys compared before it
-is committed. Killed before that, the target has tables and no site, and the command may be run again; after it the site
-is there, and so is an open rebuild of the index of words, with which the worker goes on by itself.
+Nothing is written to the source, whose write lock is held from the first row to the last: nobody adds one
+meanwhile. All rows are written in one transaction of the target, with the counts and the digests of all keys
+compared before it is committed. Killed before that, the target has tables and no site, and the command may be
+run again; after it the site is there, and so is an open rebuild of the index of words, with which the worker
+goes on by itself.
 """
 
 import os
@@ -43,8 +45,8 @@ class NotMoved(Exception):
 
 @dataclass(slots=True)
 class Table:
-    """What one table had and has: rows, and a digest of all keys that does not depend on their order. `changed`: texts
-    with characters that PostgreSQL does not take, which are shown by others now."""
+    """What one table had and has: rows, and a digest of all keys that does not depend on their order.
+    `changed`: texts with characters that PostgreSQL does not take, which are shown by others now."""
 
     name: str
     rows: int = 0
@@ -62,7 +64,9 @@ def check_source(now: datetime) -> None:
         raise NotMoved("The site is not on SQLite: there is nothing to move.")
     alive = ProcessBeat.objects.filter(at__gt=now - ALIVE).values_list("name", flat=True)
     if alive:
-        raise NotMoved(f"The site runs ({', '.join(sorted(alive))}). Stop it first: ./ma down, then wait 90 s.")
+        raise NotMoved(
+            f"The site runs ({', '.join(sorted(alive))}). Stop it first: ./ma down, then wait 90 s."
+        )
 
 
 def prepare_target(database: dict[str, Any], url: str) -> None:
@@ -72,7 +76,12 @@ def prepare_target(database: dict[str, Any], url: str) -> None:
     if "postgresql" not in database["ENGINE"]:
         raise NotMoved("The target has to be postgresql://user:password@host:port/name.")
     options = {**settings.POSTGRESQL_OPTIONS, **database.get("OPTIONS", {})}
-    connections.settings[TARGET] = {**connection.settings_dict, **database, "OPTIONS": options, "CONN_MAX_AGE": None}
+    connections.settings[TARGET] = {
+        **connection.settings_dict,
+        **database,
+        "OPTIONS": options,
+        "CONN_MAX_AGE": None,
+    }
     target = connections[TARGET]
     try:
         tables = target.introspection.table_names()
@@ -103,7 +112,8 @@ def run_there(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """manage.py of a site whose database is the target."""
     environment = {name: value for name, value in os.environ.items() if name != "MA_DATABASE_URL_FILE"}
     return subprocess.run(
-        [sys.executable, "manage.py", *arguments], env=environment | {"MA_DATABASE_URL": url}, cwd=settings.BASE_DIR,
+        [sys.executable, "manage.py", *arguments], env=environment | {"MA_DATABASE_URL": url},
+        cwd=settings.BASE_DIR,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -145,7 +155,9 @@ def _copy(model: type[models.Model], target: BaseDatabaseWrapper) -> Table:
         values = []
         for row in rows:
             table.add(row[place])
-            values.append([_value(field, value, table, target) for field, value in zip(fields, row, strict=True)])
+            values.append(
+                [_value(field, value, table, target) for field, value in zip(fields, row, strict=True)]
+            )
         try:
             with target.cursor() as cursor:
                 cursor.executemany(sql, values)
@@ -163,9 +175,12 @@ def _value(field: Any, value: Any, table: Table, target: BaseDatabaseWrapper) ->
 
 
 def _clean(value: Any) -> Any:
-    """Texts without NUL and lone surrogates, also inside of JSON: PostgreSQL takes neither. Raises NotMoved."""
+    """Texts without NUL and lone surrogates, also inside of JSON: PostgreSQL takes neither. Raises
+    NotMoved."""
     if isinstance(value, UnreadableJson):
-        raise NotMoved("A setting has parameters that cannot be read: doctor names it. Write them again first.")
+        raise NotMoved(
+            "A setting has parameters that cannot be read: doctor names it. Write them again first."
+        )
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):

@@ -21,7 +21,7 @@ ALLOWED_HOSTS = list(ENVIRONMENT.allowed_hosts)
 CSRF_TRUSTED_ORIGINS = [ENVIRONMENT.base_url]
 SECURE = ENVIRONMENT.base_url.startswith("https://")
 
-# -- what the packages below read ---------------------------------------------------------------------------------
+# -- what the packages below read ----------------------------------------------------------------------------
 MA_BASE_URL = ENVIRONMENT.base_url
 MA_DATA = ENVIRONMENT.data
 MA_DLA_ADDRESS = ENVIRONMENT.dla_address
@@ -115,14 +115,15 @@ TEMPLATES: list[dict[str, Any]] = [
     },
 ]
 
-# -- database -----------------------------------------------------------------------------------------------------
-# Several processes write to SQLite: a transaction takes the write lock when it begins (no upgrade deadlock), and
-# waits for it up to `timeout` seconds.
+# -- database ------------------------------------------------------------------------------------------------
+# Several processes write to SQLite: a transaction takes the write lock when it begins (no upgrade deadlock),
+# and waits for it up to `timeout` seconds.
 SQLITE_OPTIONS = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
-    # FULL: a commit is on disk when it returns, for then a KMA deletes its copy and the broker its message. A cache and
-    # a log that hold what a job changes again and again: each page is then written once, not every time.
+    # FULL: a commit is on disk when it returns, for then a KMA deletes its copy and the broker its message. A
+    # cache and a log that hold what a job changes again and again: each page is then written once, not every
+    # time.
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000; "
     "PRAGMA cache_size=-32000; PRAGMA wal_autocheckpoint=8000;",
 }
@@ -140,7 +141,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Per process on purpose: no page and no KMA depends on Redis.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
-# -- people -------------------------------------------------------------------------------------------------------
+# -- people --------------------------------------------------------------------------------------------------
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -150,7 +151,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
-# -- e-mail -------------------------------------------------------------------------------------------------------
+# -- e-mail --------------------------------------------------------------------------------------------------
 # Without a server that takes it, targets of notices by e-mail are refused.
 MA_EMAIL_READY = ENVIRONMENT.email is not None
 EMAIL_TIMEOUT = 5
@@ -163,7 +164,7 @@ if ENVIRONMENT.email is not None:
     EMAIL_USE_SSL = ENVIRONMENT.email.security == "tls"
     DEFAULT_FROM_EMAIL = ENVIRONMENT.email.sender
 
-# -- language and time --------------------------------------------------------------------------------------------
+# -- language and time ---------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("ru", _("Russian"))]
 LOCALE_PATHS = [BASE_DIR / "locale"]
@@ -172,7 +173,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 FORMAT_MODULE_PATH = "ma_site.formats"
 
-# -- files --------------------------------------------------------------------------------------------------------
+# -- files ---------------------------------------------------------------------------------------------------
 STATIC_URL = "/static/"
 STATIC_ROOT = ENVIRONMENT.data / "static"
 STATICFILES_DIRS = [path for path in [BASE_DIR / "static"] if path.is_dir()]
@@ -181,14 +182,15 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = DEBUG
-# A file that is sent stays in memory: `agents.body_limits` bounds it before it is read, and strangers fill no disk.
+# A file that is sent stays in memory: `agents.body_limits` bounds it before it is read, and strangers fill no
+# disk.
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 FILE_UPLOAD_MAX_MEMORY_SIZE = body_limits.FILE
 # Forms of the admin; the API's parsers have their own bounds (agents.api.parsing).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
 
-# -- security -----------------------------------------------------------------------------------------------------
+# -- security ------------------------------------------------------------------------------------------------
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -199,7 +201,7 @@ SESSION_COOKIE_HTTPONLY = LANGUAGE_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = LANGUAGE_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
 
-# -- REST ---------------------------------------------------------------------------------------------------------
+# -- REST ----------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["agents.api.authentication.PersonTokenAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["agents.api.permissions.PersonPermissions"],
@@ -217,7 +219,8 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "MA",
-    "DESCRIPTION": "Launch settings, runs, failure protocols and dead letters. Bearer tokens: `ma_…` of a person, "
+    "DESCRIPTION": "Launch settings, runs, failure protocols and dead letters. Bearer tokens: "
+    "`ma_…` of a person, "
     "`kma_…` of a server.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -248,7 +251,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
 }
 
-# -- Celery -------------------------------------------------------------------------------------------------------
+# -- Celery --------------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = redis_url.parse(ENVIRONMENT.redis_url).url
 # Without it kombu would take any certificate of a rediss:// server.
 CELERY_BROKER_USE_SSL = dict(redis_url.parse(ENVIRONMENT.redis_url).tls) or False
@@ -258,10 +261,12 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-# Every KMA has the password of Redis: whoever took one could tell this worker to take no more tasks, or to end.
+# Every KMA has the password of Redis: whoever took one could tell this worker to take no more tasks, or to
+# end.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A send from a request must never wait for a Redis that is away; steps end long before they are given out again.
+# A send from a request must never wait for a Redis that is away; steps end long before they are given out
+# again.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 1,
     "socket_timeout": 5,
@@ -282,8 +287,16 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": schedule(10.0),
         "options": {"expires": 10},
     },
-    "watch policies": {"task": "agents.watch_policies", "schedule": schedule(60.0), "options": {"expires": 60}},
-    "evaluate alerts": {"task": "agents.evaluate_alerts", "schedule": schedule(10.0), "options": {"expires": 10}},
+    "watch policies": {
+        "task": "agents.watch_policies",
+        "schedule": schedule(60.0),
+        "options": {"expires": 60},
+    },
+    "evaluate alerts": {
+        "task": "agents.evaluate_alerts",
+        "schedule": schedule(10.0),
+        "options": {"expires": 10},
+    },
     "tend replays": {"task": "dlq.tend_replays", "schedule": schedule(3.0), "options": {"expires": 3}},
     "empty bin": {"task": "dlq.empty_bin", "schedule": schedule(60.0), "options": {"expires": 60}},
     "end overdue outcomes": {
@@ -299,6 +312,6 @@ CELERY_BEAT_SCHEDULE = {
     "tend waiting": {"task": "dlq.tend_waiting", "schedule": schedule(3.0), "options": {"expires": 3}},
 }
 
-# -- logging ------------------------------------------------------------------------------------------------------
+# -- logging -------------------------------------------------------------------------------------------------
 logs.configure()
 LOGGING = logs.logging_settings(ENVIRONMENT.log_level)

@@ -1,4 +1,5 @@
-"""Signing in on pages: slowed down where passwords are guessed, and kept in the audit with address and client."""
+"""Signing in on pages: slowed down where passwords are guessed, and kept in the audit with address and
+client."""
 
 import math
 from collections.abc import Callable
@@ -65,12 +66,18 @@ def _keep_sign_out(sender: Any, request: HttpRequest | None, user: User | None, 
 
 
 @receiver(user_login_failed)
-def _keep_failure(sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **_more: Any) -> None:
+def _keep_failure(
+    sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **_more: Any
+) -> None:
     _keep("sign_in", request, None, str(credentials.get("username", "")), AuditResult.FAILED)
 
 
 def _keep(
-    action: str, request: HttpRequest | None, user: User | None, name: str, result: AuditResult = AuditResult.DONE
+    action: str,
+    request: HttpRequest | None,
+    user: User | None,
+    name: str,
+    result: AuditResult = AuditResult.DONE,
 ) -> None:
     """Nothing for what comes over no network. The name is as typed, cut; never the password."""
     if request is None or not (address := client_address(request)):

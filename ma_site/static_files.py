@@ -32,11 +32,18 @@ def _root() -> Path:
 
 def _digest_of_sources() -> str:
     """Of the files, and of what turns them into those that are served."""
-    made_by = (version("django"), version("whitenoise"), settings.STATIC_URL, settings.STORAGES["staticfiles"])
+    made_by = (
+        version("django"),
+        version("whitenoise"),
+        settings.STATIC_URL,
+        settings.STORAGES["staticfiles"],
+    )
     digest = hashlib.sha256(repr(made_by).encode())
     for finder in get_finders():
         for name, storage in sorted(finder.list([]), key=lambda each: each[0]):
-            digest.update(f"{name}\0".encode() + hashlib.sha256(Path(storage.path(name)).read_bytes()).digest())
+            digest.update(
+                f"{name}\0".encode() + hashlib.sha256(Path(storage.path(name)).read_bytes()).digest()
+            )
     return digest.hexdigest()
 
 

@@ -1,12 +1,13 @@
 """A gunicorn worker whose threads get whole requests only, and never wait for a slow reader.
 
-gthread gives a connection to a thread when its first bytes are there, and the thread reads the rest: as many clients as
-there are threads, each with one byte of a body, stop the site. Here the poller of the process reads heads and bodies,
-within bounds and deadlines; a thread begins when nothing is left to read. What a reader does not take at once is kept,
-and sent by the poller when the thread is gone. docs/operations.md has the figures.
+gthread gives a connection to a thread when its first bytes are there, and the thread reads the rest: as many
+clients as there are threads, each with one byte of a body, stop the site. Here the poller of the process
+reads heads and bodies, within bounds and deadlines; a thread begins when nothing is left to read. What a
+reader does not take at once is kept, and sent by the poller when the thread is gone. docs/operations.md has
+the figures.
 
-All of a connection belongs to the poller but between `enqueue_req` and `finish_request`, when it belongs to one thread:
-no lock is needed. The framing of a request is decided once, by gunicorn's own parser."""
+All of a connection belongs to the poller but between `enqueue_req` and `finish_request`, when it belongs to
+one thread: no lock is needed. The framing of a request is decided once, by gunicorn's own parser."""
 
 import errno
 import selectors
@@ -47,7 +48,7 @@ class Worker(ThreadWorker):
         if cfg.is_ssl:
             raise RuntimeError("this worker speaks plain HTTP: put a proxy with TLS before it")
 
-    # -- coming in ------------------------------------------------------------------------------------------------
+    # -- coming in -------------------------------------------------------------------------------------------
 
     def accept(self, listener: socket.socket) -> None:
         try:
@@ -137,7 +138,7 @@ class Worker(ThreadWorker):
             return
         self._begin_body(conn)
 
-    # -- bodies ---------------------------------------------------------------------------------------------------
+    # -- bodies ----------------------------------------------------------------------------------------------
 
     def _begin_body(self, conn: Connection) -> None:
         reader = conn.request.body.reader
@@ -229,7 +230,7 @@ class Worker(ThreadWorker):
         """The body was read from the connection before: nothing of it is left there."""
         return bool(keepalive)
 
-    # -- going out ------------------------------------------------------------------------------------------------
+    # -- going out -------------------------------------------------------------------------------------------
 
     def finish_request(self, conn: Connection, future: "Future[Any]") -> None:
         keep = False
@@ -297,7 +298,7 @@ class Worker(ThreadWorker):
         if not data or conn.thrown_away > bounds.LINGER_MOST:
             self._drop(conn)
 
-    # -- bounds of all --------------------------------------------------------------------------------------------
+    # -- bounds of all ---------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
         """For one more: of the address that has most here, whoever waits longest. Known senders stay."""

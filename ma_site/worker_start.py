@@ -1,7 +1,8 @@
 """A worker provisions and moves messages: it never does so on another site's broker.
 
-A broker that is away does not hold the worker up, for most of its tasks need none. A thread asks until the broker
-answers, and then every few seconds whether it is this site's still. It ends the worker where it is foreign.
+A broker that is away does not hold the worker up, for most of its tasks need none. A thread asks until the
+broker answers, and then every few seconds whether it is this site's still. It ends the worker where it is
+foreign.
 """
 
 import os

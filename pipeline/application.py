@@ -1,7 +1,7 @@
 """What spark-submit runs: --plan plan.json. Archives what is planned, then does the jobs, over one session.
 
-Each stage stands for itself: one that fails is told in report.json, the others go on. The exit code is 0 also then;
-1: the run came to no report, 2: the plan is none.
+Each stage stands for itself: one that fails is told in report.json, the others go on. The exit code is 0 also
+then; 1: the run came to no report, 2: the plan is none.
 """
 
 import argparse
@@ -61,7 +61,8 @@ class Application:
     def _archiving(self) -> int:
         assert self._plan.source is not None
         done = archive_stage(
-            self._session, self._plan.blocks, self._plan.verify, Source.of_plan(self._plan.source, os.environ),
+            self._session, self._plan.blocks, self._plan.verify, Source.of_plan(self._plan.source,
+            os.environ),
             self._archive, lambda done, of: self._progress.tell(ARCHIVE, "running", done, of),
         )  # fmt: skip
         self._archived = asdict(done)
@@ -102,7 +103,10 @@ class Application:
     def _bring_home(self, tables: Sequence[str]) -> None:
         """Results of a cluster lie where all its machines write: the MA reads them here."""
         plan = self._plan
-        if plan.results.removeprefix("file://").rstrip("/") == str(plan.results_local).rstrip("/") or not tables:
+        if (
+            plan.results.removeprefix("file://").rstrip("/") == str(plan.results_local).rstrip("/")
+            or not tables
+        ):
             return
         jvm: Any = self._session.sparkContext._jvm
         path = jvm.org.apache.hadoop.fs.Path
@@ -150,8 +154,8 @@ class Application:
 
 
 def fitted(session: SparkSession) -> SparkSession:
-    """As many parts of a shuffle as the cores can use, where nobody said otherwise: most shuffles are small, and each
-    part of one costs a task."""
+    """As many parts of a shuffle as the cores can use, where nobody said otherwise: most shuffles are small,
+    and each part of one costs a task."""
     if session.conf.get(PARTS) == UNSAID:
         session.conf.set(PARTS, str(max(LEAST_PARTS, 4 * session.sparkContext.defaultParallelism)))
     # What is kept for several results is spread over as few parts as it fills.

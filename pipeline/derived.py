@@ -3,9 +3,9 @@
     derived/<name>/000012-<run>/<sheet>/*.parquet   the rows of a part, of one or more shapes
     derived/<name>/000012-<run>.json                written last: a part without it does not exist
 
-A part names the blocks that it was made of. While the MA has not marked these as computed (it died before it took the
-results, or another job of that run failed), the next run is told them as new: then the part is void, and goes before
-anything is added. So each block is in the parts once, whenever a run is killed.
+A part names the blocks that it was made of. While the MA has not marked these as computed (it died before it
+took the results, or another job of that run failed), the next run is told them as new: then the part is void,
+and goes before anything is added. So each block is in the parts once, whenever a run is killed.
 """
 
 import json
@@ -30,8 +30,8 @@ PART = "_part"  # the column that tells the part of a row; later parts sort behi
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`rows`: of its sheet ROWS. `first`, `last`: of what the job chose to tell, to leave parts out by; None: nothing
-    was told."""
+    """`rows`: of its sheet ROWS. `first`, `last`: of what the job chose to tell, to leave parts out by; None:
+    nothing was told."""
 
     key: str
     rows: int
@@ -46,13 +46,19 @@ class Part:
 
 
 class Derived:
-    """`new_blocks`: by kind, those that are computed in this run. `anew`: these are all there are, so every part of
-    another run is void."""
+    """`new_blocks`: by kind, those that are computed in this run. `anew`: these are all there are, so every
+    part of another run is void."""
 
     def __init__(
         self, archive: Archive, run: str, new_blocks: Mapping[str, Sequence[int]], *, anew: bool = False
     ) -> None:
-        self._archive, self._files, self._run, self._new, self._anew = archive, archive.files, run, new_blocks, anew
+        self._archive, self._files, self._run, self._new, self._anew = (
+            archive,
+            archive.files,
+            run,
+            new_blocks,
+            anew,
+        )
 
     def parts(self, name: str) -> list[Part]:
         """Those that count, in the order in which they were added. Raises ArchiveError."""
@@ -67,7 +73,9 @@ class Derived:
             if entry.name.removesuffix(".json").removeprefix(".") not in counting:
                 self._files.delete(f"derived/{name}/{entry.name}")
 
-    def rows(self, name: str, schema: StructType, parts: Sequence[Part] | None = None, sheet: str = ROWS) -> DataFrame:
+    def rows(
+        self, name: str, schema: StructType, parts: Sequence[Part] | None = None, sheet: str = ROWS
+    ) -> DataFrame:
         """With the column PART. `parts`: of these only."""
         chosen = self.parts(name) if parts is None else parts
         session = self._archive.session
@@ -81,8 +89,8 @@ class Derived:
         self, name: str, rows: DataFrame, *, first: str | None = None, last: str | None = None,
         more: Mapping[str, Callable[[DataFrame], DataFrame]] = {},
     ) -> Part:  # fmt: skip
-        """Also where there are no rows: the next run is to know that the blocks were looked at. `more`: other sheets,
-        each made of `rows` as they were written."""
+        """Also where there are no rows: the next run is to know that the blocks were looked at. `more`: other
+        sheets, each made of `rows` as they were written."""
         last_key = max((part.key for part in self._every(name)), default="000000")
         key = f"{int(last_key[:6]) + 1:06d}-{self._run}"
         self._files.delete(f"derived/{name}/{key}")
@@ -94,9 +102,11 @@ class Derived:
             self._sheet(name, key, sheet, made(written))
         return self._commit(name, Part(key, number, self._new, first, last))
 
-    def merge(self, name: str, sheets: Mapping[str, tuple[StructType, Callable[[DataFrame], DataFrame]]]) -> None:
-        """Small parts into one where there are many. Each sheet: its schema, and what makes of the rows of all those
-        that say the same."""
+    def merge(
+        self, name: str, sheets: Mapping[str, tuple[StructType, Callable[[DataFrame], DataFrame]]]
+    ) -> None:
+        """Small parts into one where there are many. Each sheet: its schema, and what makes of the rows of
+        all those that say the same."""
         parts = self.parts(name)
         # Behind the last large one: what is said of a thing again must stay behind what was said before.
         behind = max((number for number, part in enumerate(parts, 1) if part.rows >= SMALL), default=0)

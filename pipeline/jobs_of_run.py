@@ -95,7 +95,8 @@ def health(run: Run) -> bool:
 
 
 def backtest(run: Run) -> bool:
-    """Touched activations are looked at anew, what they said before is taken back; the rest stays summed up."""
+    """Touched activations are looked at anew, what they said before is taken back; the rest stays summed
+    up."""
     if not run.is_new("activations", "runs", "protocols") and run.again is None:
         return False
     run.derived.sweep(STEPS)
@@ -129,7 +130,11 @@ def _look_at(run: Run, first: datetime, last: datetime) -> None:
 def newest_steps(rows: DataFrame) -> DataFrame:
     """An activation as the last part that looked at it says."""
     last = Window.partitionBy("activation")
-    return rows.withColumn("_last", F.max(PART).over(last)).where(F.col(PART) == F.col("_last")).drop("_last", PART)
+    return (
+        rows.withColumn("_last", F.max(PART).over(last))
+        .where(F.col(PART) == F.col("_last"))
+        .drop("_last", PART)
+    )
 
 
 def summed(rows: DataFrame) -> DataFrame:
@@ -167,7 +172,9 @@ def poison(run: Run) -> bool:
     ended = endings(run.new("letters"), run.new("recovered"))
     before = (span[0] - timedelta(hours=POISON_HOURS), span[1])
     held = run.rows_of_new("letters", "recovered") <= MOST_HELD
-    run.derived.add("poison_counts", poison_counts(described(ended, run.of("protocols", [before]), held=held)))
+    run.derived.add(
+        "poison_counts", poison_counts(described(ended, run.of("protocols", [before]), held=held))
+    )
     run.write("poison_profile", poison_profile(run.derived.rows("poison_counts", POISON_COUNTS)))
     return True
 
@@ -179,7 +186,8 @@ def poison_sums(rows: DataFrame) -> DataFrame:
 
 
 def retention(run: Run) -> bool:
-    """After anything new. Its days begin today; where nothing happens any more those of the last plan stay true."""
+    """After anything new. Its days begin today; where nothing happens any more those of the last plan stay
+    true."""
     plan = run.plan
     if not (run.is_new(*KINDS) or run.again) or not run.derived.parts("day_counts"):
         return False

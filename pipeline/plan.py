@@ -15,10 +15,10 @@ class PlanError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`blocks` are to be archived, `verify` compared with the database. `new_blocks`: by kind the numbers of those that
-    no run has computed yet; `anew`: these are all there are, and what was summed up before is void. `since`, `until`:
-    what occurred, or ended, in between is computed again. `results` is where Spark writes, `results_local` a
-    folder of this machine, which may be the same."""
+    """`blocks` are to be archived, `verify` compared with the database. `new_blocks`: by kind the numbers of
+    those that no run has computed yet; `anew`: these are all there are, and what was summed up before is
+    void. `since`, `until`: what occurred, or ended, in between is computed again. `results` is where Spark
+    writes, `results_local` a folder of this machine, which may be the same."""
 
     run: str
     now: datetime

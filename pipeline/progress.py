@@ -24,7 +24,14 @@ class Progress:
     def tell(self, stage: str, state: str, done: int = 0, total: int = 0, **more: Any) -> None:
         """`state`: running, done, failed or skipped. `total` 0: nobody knows."""
         self._write(
-            {"at": datetime.now(UTC).isoformat(), "stage": stage, "state": state, "done": done, "total": total, **more}
+            {
+                "at": datetime.now(UTC).isoformat(),
+                "stage": stage,
+                "state": state,
+                "done": done,
+                "total": total,
+                **more,
+            }
         )
 
     def _write(self, told: dict[str, Any]) -> None:
@@ -33,8 +40,8 @@ class Progress:
 
 
 class Watch:
-    """Tells, while it is open, how many tasks of the stage's Spark jobs are done: of those that Spark knows by then,
-    which become more."""
+    """Tells, while it is open, how many tasks of the stage's Spark jobs are done: of those that Spark knows
+    by then, which become more."""
 
     def __init__(self, context: SparkContext, progress: Progress, stage: str) -> None:
         self._tracker, self._progress, self._stage = context.statusTracker(), progress, stage

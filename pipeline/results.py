@@ -41,8 +41,10 @@ FAILURE_DAYS = _table(
     "day date, setting_key text, fingerprint text, count long, messages long, standing text, rank int"
 )
 ACTIVATION_HEALTH = _table(
-    "activation text, setting_key text, started_at time, ended_at time, duration_seconds double, handled long,"
-    " failures long, failures_per_1000 double, first_failure_at time, tripped_at time, seconds_to_trip double,"
+    "activation text, setting_key text, started_at time, ended_at time, duration_seconds double, handled "
+    "long,"
+    " failures long, failures_per_1000 double, first_failure_at time, tripped_at time, seconds_to_trip "
+    "double,"
     " seconds_to_repair double, wasted_deliveries long, temporary_share double"
 )
 BREAKER_BACKTEST = _table(
@@ -51,7 +53,8 @@ BREAKER_BACKTEST = _table(
 )
 BREAKER_SUGGESTIONS = _table("setting_key text, m_now int, m_suggested int, why text, evidence text")
 REPLAY_SUCCESS = _table(
-    "setting_key text, fingerprint text, age_bucket text, since_fix_bucket text, handled long, failed_again long,"
+    "setting_key text, fingerprint text, age_bucket text, since_fix_bucket text, handled long, failed_again "
+    "long,"
     " dead_again long"
 )
 ODD_SERVERS = _table(
@@ -59,7 +62,8 @@ ODD_SERVERS = _table(
     " high double, odd bool"
 )
 POISON_PROFILE = _table(
-    "setting_key text, property text, value_bucket text, dead long, recovered long, support double, lift double"
+    "setting_key text, property text, value_bucket text, dead long, recovered long, support double, lift "
+    "double"
 )
 RETENTION_PLAN = _table(
     "day date, setting_key text, rows_going long, bytes_going long, archive_bytes long, database_bytes long"
@@ -77,7 +81,7 @@ TABLES: dict[str, StructType] = {
     "retention_plan": RETENTION_PLAN,
 }
 
-# -- what the jobs are told, and what they keep -----------------------------------------------------------------------
+# -- what the jobs are told, and what they keep --------------------------------------------------------------
 
 SETTINGS = _table("key text, n_days int, breaker_m int, server_mode text, enabled bool, count_once bool")
 # One row per day, setting and fingerprint; a later part replaces whole days.
@@ -86,9 +90,11 @@ DAY_COUNTS = _table("day date, setting_key text, fingerprint text, count long, m
 BACKTEST_STEPS = _table(
     "activation text, setting_key text, ended_at time, m int, mode text, at time, saved long, false_trip bool"
 )
-# Sums of steps; negative where an activation was looked at again. Parts add up. m = 0: how many were looked at.
+# Sums of steps; negative where an activation was looked at again. Parts add up. m = 0: how many were looked
+# at.
 BACKTEST_TOTALS = _table(
-    "setting_key text, m int, mode text, trips long, saved long, false_trips long, first_at time, last_at time"
+    "setting_key text, m int, mode text, trips long, saved long, false_trips long, first_at time, last_at "
+    "time"
 )
 # Endings of messages that failed; parts add up. property "": all endings of the setting.
 POISON_COUNTS = _table("setting_key text, property text, value_bucket text, dead long, recovered long")

@@ -46,7 +46,7 @@ class Run:
         self.results: list[Result] = []
         self._kept: list[DataFrame] = []
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- what there is ---------------------------------------------------------------------------------------
 
     @property
     def settings(self) -> DataFrame:
@@ -80,7 +80,8 @@ class Run:
         return self._known(self.archive.rows(kind, occurred=occurred))
 
     def _known(self, rows: DataFrame) -> DataFrame:
-        """Without the made-up history that somebody removed: the archive still holds it, and nobody shall see it."""
+        """Without the made-up history that somebody removed: the archive still holds it, and nobody shall see
+        it."""
         if any(each.get("key") == HISTORY_KEY for each in self.plan.settings):
             return rows
         return rows.where(~F.col("setting_key").eqNullSafe(F.lit(HISTORY_KEY)))
@@ -110,7 +111,7 @@ class Run:
             if {manifest.block, *manifest.replaces} & set(self.new_blocks.get(kind, ()))
         ]
 
-    # -- what is touched ----------------------------------------------------------------------------------------------
+    # -- what is touched -------------------------------------------------------------------------------------
 
     @cached_property
     def touched_hours(self) -> list[datetime] | None:
@@ -133,7 +134,8 @@ class Run:
 
     @cached_property
     def activations(self) -> DataFrame:
-        """Those that have ended and are touched by a new row of theirs, or ended in what is to be computed again."""
+        """Those that have ended and are touched by a new row of theirs, or ended in what is to be computed
+        again."""
         ended = self.all("activations").where(F.col("ended_at").isNotNull())
         if not self.all_new("activations"):
             ids = self.new("activations").select(F.col("id").alias("activation"))
@@ -151,7 +153,9 @@ class Run:
     @cached_property
     def lifetime(self) -> Stretch | None:
         """From the first start to the last end of the touched activations."""
-        found = self.activations.agg(F.min("started_at").alias("first"), F.max("ended_at").alias("last")).first()
+        found = self.activations.agg(
+            F.min("started_at").alias("first"), F.max("ended_at").alias("last")
+        ).first()
         if found is None or found["first"] is None:
             return None
         first, last = (found[name].replace(tzinfo=UTC) for name in ("first", "last"))
@@ -167,7 +171,7 @@ class Run:
         for frame in self._kept:
             frame.unpersist()
 
-    # -- what comes out -----------------------------------------------------------------------------------------------
+    # -- what comes out --------------------------------------------------------------------------------------
 
     def write(self, table: str, rows: DataFrame, replaces: dict[str, Any] = ALL) -> None:
         """`rows` in the schema of the table."""
@@ -184,16 +188,20 @@ class Run:
 
     def hours_frame(self, hours: Sequence[datetime]) -> DataFrame:
         return told(
-            self.session, ({"hour": hour} for hour in hours), StructType([StructField("hour", TimestampType())])
+            self.session,
+            ({"hour": hour} for hour in hours),
+            StructType([StructField("hour", TimestampType())]),
         )
 
     def days_frame(self, days: Sequence[date]) -> DataFrame:
-        return told(self.session, ({"day": day} for day in days), StructType([StructField("day", DateType())]))
+        return told(
+            self.session, ({"day": day} for day in days), StructType([StructField("day", DateType())])
+        )
 
 
 def present(archive: Archive, kind: str, numbers: Sequence[int]) -> list[int]:
-    """Those that are in the archive, under their number or under that of the block that replaced them: one that could
-    not be written is new again the next time."""
+    """Those that are in the archive, under their number or under that of the block that replaced them: one
+    that could not be written is new again the next time."""
     current = archive.manifests(kind)
     there = {number for each in current.values() for number in each.replaces} | set(current)
     return sorted(there.intersection(numbers))

@@ -1,7 +1,7 @@
 """What the archive holds, kind by kind: columns in their order, all nullable.
 
-Times are instants (UTC), a uuid is its canonical text, JSON is text. A column that a later version adds comes last, and
-is null in what was archived before it.
+Times are instants (UTC), a uuid is its canonical text, JSON is text. A column that a later version adds comes
+last, and is null in what was archived before it.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ TEXT, WHOLE, REAL, YES_NO, INSTANT = StringType(), LongType(), DoubleType(), Boo
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`key`: the columns that name a row. `received`: by which it is archived, `occurred`: by which readers leave files
-    out. `newest`: a row may change after it was archived and then comes again in a later block; readers take the last
-    one."""
+    """`key`: the columns that name a row. `received`: by which it is archived, `occurred`: by which readers
+    leave files out. `newest`: a row may change after it was archived and then comes again in a later block;
+    readers take the last one."""
 
     name: str
     schema: StructType
@@ -45,10 +45,14 @@ def _columns(**types: DataType) -> StructType:
 PROTOCOLS = Kind(
     "protocols",
     _columns(
-        id=TEXT, spool=TEXT, number=WHOLE, setting_key=TEXT, activation=TEXT, epoch=WHOLE, server=TEXT, agent=TEXT,
-        agent_version=TEXT, outcome=TEXT, exception_type=TEXT, exception_text=TEXT, traceback=TEXT, fingerprint=TEXT,
-        place=TEXT, temporary=YES_NO, counted=YES_NO, last_attempt=YES_NO, successes_before=WHOLE, message_key=TEXT,
-        message_key_weak=YES_NO, queue=TEXT, destination=TEXT, attempt=WHOLE, delivery_count=WHOLE, body_digest=TEXT,
+        id=TEXT, spool=TEXT, number=WHOLE, setting_key=TEXT, activation=TEXT, epoch=WHOLE, server=TEXT,
+        agent=TEXT,
+        agent_version=TEXT, outcome=TEXT, exception_type=TEXT, exception_text=TEXT, traceback=TEXT,
+        fingerprint=TEXT,
+        place=TEXT, temporary=YES_NO, counted=YES_NO, last_attempt=YES_NO, successes_before=WHOLE,
+        message_key=TEXT,
+        message_key_weak=YES_NO, queue=TEXT, destination=TEXT, attempt=WHOLE, delivery_count=WHOLE,
+        body_digest=TEXT,
         body_size=WHOLE, properties=TEXT, given_back=YES_NO, duration_seconds=REAL, memory_peak_bytes=WHOLE,
         clock_skew_seconds=REAL, traceparent=TEXT, occurred_at=INSTANT, received_at=INSTANT,
         disposition=TEXT, durable=YES_NO,
@@ -61,7 +65,8 @@ PROTOCOLS = Kind(
 RECOVERED = Kind(
     "recovered",
     _columns(
-        id=TEXT, setting_key=TEXT, activation=TEXT, server=TEXT, message_key=TEXT, attempt=WHOLE, occurred_at=INSTANT,
+        id=TEXT, setting_key=TEXT, activation=TEXT, server=TEXT, message_key=TEXT, attempt=WHOLE,
+        occurred_at=INSTANT,
         received_at=INSTANT,
     ),
     key=("id",),
@@ -69,8 +74,8 @@ RECOVERED = Kind(
     occurred="occurred_at",
 )  # fmt: skip
 
-# `breaker_m` and `mode` (any | many) as the setting said when it began, null of those from before that was kept;
-# `launched_with`: all that it said (JSON).
+# `breaker_m` and `mode` (any | many) as the setting said when it began, null of those from before that was
+# kept; `launched_with`: all that it said (JSON).
 ACTIVATIONS = Kind(
     "activations",
     _columns(
@@ -95,11 +100,13 @@ RUNS = Kind(
     newest=True,
 )  # fmt: skip
 
-# `server`: of the first interruption that led to it, null where none did. `enabled_again_at`: null while it is open.
+# `server`: of the first interruption that led to it, null where none did. `enabled_again_at`: null while it
+# is open.
 TRIPS = Kind(
     "trips",
     _columns(
-        id=WHOLE, setting_key=TEXT, activation=TEXT, server=TEXT, reason=TEXT, exception_type=TEXT, at=INSTANT,
+        id=WHOLE, setting_key=TEXT, activation=TEXT, server=TEXT, reason=TEXT, exception_type=TEXT,
+        at=INSTANT,
         enabled_again_at=INSTANT, reopened=WHOLE,
     ),
     key=("id",),
@@ -108,13 +115,14 @@ TRIPS = Kind(
     newest=True,
 )  # fmt: skip
 
-# `properties`: [{"name", "type", "value"}], without types and values of those that are masked. `body`: null unless
-# bodies are archived.
+# `properties`: [{"name", "type", "value"}], without types and values of those that are masked. `body`: null
+# unless bodies are archived.
 LETTERS = Kind(
     "letters",
     _columns(
         id=WHOLE, queue=TEXT, orig_message_id=WHOLE, setting_key=TEXT, message_key=TEXT, fingerprint=TEXT,
-        exception_type=TEXT, place=TEXT, server=TEXT, activation=TEXT, agent_version=TEXT, size=WHOLE, properties=TEXT,
+        exception_type=TEXT, place=TEXT, server=TEXT, activation=TEXT, agent_version=TEXT, size=WHOLE,
+        properties=TEXT,
         body=TEXT, delivery_count=WHOLE, chapter=WHOLE, protocol_at=INSTANT, seen_at=INSTANT,
     ),
     key=("id",),
@@ -128,7 +136,8 @@ REPLAYS = Kind(
     "replays",
     _columns(
         id=WHOLE, job=TEXT, action=TEXT, letter=WHOLE, setting_key=TEXT, target_key=TEXT, message_key=TEXT,
-        fingerprint=TEXT, exception_type=TEXT, died_at=INSTANT, given_back_at=INSTANT, outcome=TEXT, outcome_at=INSTANT,
+        fingerprint=TEXT, exception_type=TEXT, died_at=INSTANT, given_back_at=INSTANT, outcome=TEXT,
+        outcome_at=INSTANT,
     ),
     key=("id",),
     received="outcome_at",

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-# What jobs rely on: instants are UTC in memory and in files, and a plan is changed by what was seen while it runs.
+# What jobs rely on: instants are UTC in memory and in files, and a plan is changed by what was seen while it
+# runs.
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "true",
@@ -15,7 +16,8 @@ ALWAYS = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     # Files are named one by one: looking at some hundred of them takes less than a job that does so.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    # A file that cannot be read is told of by its name, never left out in silence (`pipeline.archive.quarantine`).
+    # A file that cannot be read is told of by its name, never left out in silence
+    # (`pipeline.archive.quarantine`).
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     # A stale _SUCCESS proves nothing: a manifest does.
@@ -28,10 +30,14 @@ JAVA_UTC = "-Duser.timezone=UTC"
 
 
 def build(
-    master: str | None = None, *, name: str = "pipeline", memory: str | None = None, settings: Mapping[str, str] = {}
+    master: str | None = None,
+    *,
+    name: str = "pipeline",
+    memory: str | None = None,
+    settings: Mapping[str, str] = {},
 ) -> SparkSession:
-    """`master` None: as `spark-submit` was told, which also decides on the memory of a driver that runs already.
-    `memory`: of the JVM in local mode, as Spark writes it (2g). Raises what Spark raises."""
+    """`master` None: as `spark-submit` was told, which also decides on the memory of a driver that runs
+    already. `memory`: of the JVM in local mode, as Spark writes it (2g). Raises what Spark raises."""
     builder = SparkSession.Builder().appName(name)
     if master is not None:
         builder = builder.master(master)

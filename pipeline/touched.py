@@ -54,7 +54,8 @@ def stretches(pieces: Iterable[Stretch]) -> list[Stretch]:
 
 
 def blocks_that_hold(manifests: Collection[Manifest], wanted: Sequence[Stretch]) -> list[int]:
-    """Of which rows can have occurred then, or were received then: a clock that is not believed says nothing."""
+    """Of which rows can have occurred then, or were received then: a clock that is not believed says
+    nothing."""
     texts = [(_text(first), _text(last)) for first, last in wanted]
     return [each.block for each in manifests if any(_holds(each, first, last) for first, last in texts)]
 

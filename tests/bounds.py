@@ -1,13 +1,15 @@
 """What a test of each kind may cost and what it may reach for. tests/costs.py measures both.
 
-Judged are seconds of processors: of this process and of its children that have ended. Seconds on the wall depend on
-what else the machine does; they are only shown and kept. Counted are the fixtures of the test itself and its body. What
-a module or a session shares would fall on whoever comes first, and ends with whoever comes last.
+Judged are seconds of processors: of this process and of its children that have ended. Seconds on the wall
+depend on what else the machine does; they are only shown and kept. Counted are the fixtures of the test
+itself and its body. What a module or a session shares would fall on whoever comes first, and ends with
+whoever comes last.
 
-The seconds are those of a reference: a fixed piece of work is measured when a session begins and when it ends, and the
-slower one counts. So a slow machine has the same bounds, and a busy one has about the same. The same test still varies
-by a factor of two. Above its bound it is therefore only named. The run fails above four times the bound, and only for
-`pure` and `db`: whoever changes something waits for them. What programs take at their start varies too much.
+The seconds are those of a reference: a fixed piece of work is measured when a session begins and when it
+ends, and the slower one counts. So a slow machine has the same bounds, and a busy one has about the same. The
+same test still varies by a factor of two. Above its bound it is therefore only named. The run fails above
+four times the bound, and only for `pure` and `db`: whoever changes something waits for them. What programs
+take at their start varies too much.
 """
 
 import math
@@ -17,14 +19,25 @@ from collections.abc import Mapping
 from typing import Any
 
 # In seconds of the reference.
-SECONDS = {"pure": 0.3, "db": 1.0, "broker": 5.0, "process": 5.0, "browser": 20.0, "kill": 20.0, "night": math.inf}
+SECONDS = {
+    "pure": 0.3,
+    "db": 1.0,
+    "broker": 5.0,
+    "process": 5.0,
+    "browser": 20.0,
+    "kill": 20.0,
+    "night": math.inf,
+}
 ON_BOTH_DATABASES = 2.0
 TOLERATED = 4
 FAILING = ("pure", "db")
 
-# A page asks a broker and a Redis that are not there, so sockets are left to `db`. pytest-django keeps the database
-# from all others.
-FORBIDDEN: dict[str, frozenset[str]] = {"pure": frozenset({"process", "socket"}), "db": frozenset({"process"})}
+# A page asks a broker and a Redis that are not there, so sockets are left to `db`. pytest-django keeps the
+# database from all others.
+FORBIDDEN: dict[str, frozenset[str]] = {
+    "pure": frozenset({"process", "socket"}),
+    "db": frozenset({"process"}),
+}
 
 # Audit events of Python. What a program in C does by itself, as the driver of PostgreSQL, raises none.
 EVENTS = {

@@ -27,7 +27,8 @@ seconds = costs.seconds_of_files()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses the database, then sets Django up: pytest-django would not, the settings are named too late for it.
+    """Chooses the database, then sets Django up: pytest-django would not, the settings are named too late for
+    it.
 
     PostgreSQL is started once. Each worker of pytest-xdist has a database of its own in it.
     """
@@ -61,7 +62,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Sche
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """What is imported and collected stays to the end: the garbage collector need not visit it again and again."""
+    """What is imported and collected stays to the end: the garbage collector need not visit it again and
+    again."""
     try:
         return (yield)
     finally:
@@ -109,7 +111,8 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def django_db_keepdb() -> bool:
-    """What lies in the place of the database is a copy that was put there; the place goes with the session."""
+    """What lies in the place of the database is a copy that was put there; the place goes with the
+    session."""
     return True
 
 
@@ -135,7 +138,9 @@ def _url(name: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(was_migrated: bool, migrating: ExitStack, django_db_setup: Any, django_db_blocker: Any) -> None:
+def django_db_setup(
+    was_migrated: bool, migrating: ExitStack, django_db_setup: Any, django_db_blocker: Any
+) -> None:
     if not was_migrated:
         with django_db_blocker.unblock():
             connection.close()

@@ -1,5 +1,5 @@
-"""What each test costs: seconds on the wall, seconds of processors, and what it reaches for. Kept beside the services
-that tests share, so that a table over all of them can be made at any time: python -m tests.costs."""
+"""What each test costs: seconds on the wall, seconds of processors, and what it reaches for. Kept beside the
+services that tests share, so that a table over all of them can be made at any time: python -m tests.costs."""
 
 import json
 import math
@@ -23,7 +23,8 @@ Cost = dict[str, Any]
 
 
 class Meter:
-    """One session's. Workers of pytest-xdist pass on what they measured; their controller judges and keeps it."""
+    """One session's. Workers of pytest-xdist pass on what they measured; their controller judges and keeps
+    it."""
 
     def __init__(self) -> None:
         self.costs: dict[str, Cost] = {}
@@ -67,7 +68,9 @@ class Meter:
             self.reach.end()
         kind = markers.kind_of(item)
         for what in sorted(bounds.FORBIDDEN.get(kind, frozenset()) & self.reach.found.keys()):
-            pytest.fail(f"{item.nodeid} is {kind}, it reaches for a {what}: {self.reach.found[what]}", pytrace=False)
+            pytest.fail(
+                f"{item.nodeid} is {kind}, it reaches for a {what}: {self.reach.found[what]}", pytrace=False
+            )
         return answer
 
     @pytest.hookimpl(optionalhook=True)
@@ -113,7 +116,8 @@ def database() -> str:
 
 
 def _keep(costs: dict[str, Cost], root: Path) -> None:
-    """In a file for each database and folder of tests: stages that end at the same time have different ones."""
+    """In a file for each database and folder of tests: stages that end at the same time have different
+    ones."""
     folder().mkdir(parents=True, exist_ok=True)
     for tests in {_folder_of(name) for name in costs}:
         place = folder() / f"{database()}-{Path(tests).name}.json"

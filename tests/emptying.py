@@ -1,4 +1,5 @@
-"""What a test that commits leaves behind: rows of Django itself, which its own `flush` deletes and makes again.
+"""What a test that commits leaves behind: rows of Django itself, which its own `flush` deletes and makes
+again.
 
 Only tables with rows are emptied. Rows that migrations made go, too, as with `flush`.
 """

@@ -1,7 +1,8 @@
-"""What kind of test each one is, by what it asks for. It gets exactly one of these markers; the dearest one wins.
+"""What kind of test each one is, by what it asks for. It gets exactly one of these markers; the dearest one
+wins.
 
-`kill` and `night` are given by hand, and `process` where no fixture says so. A parameter of a fixture can bring a
-marker too: `house` of tests/broker reaches the real broker with one of its two parameters only.
+`kill` and `night` are given by hand, and `process` where no fixture says so. A parameter of a fixture can
+bring a marker too: `house` of tests/broker reaches the real broker with one of its two parameters only.
 """
 
 from collections.abc import Iterable
@@ -29,7 +30,8 @@ def kind(fixtures: Iterable[str], markers: Iterable[str]) -> str:
 
 
 def set_markers(items: list[pytest.Item]) -> None:
-    """What was set by hand and is cheaper goes, also from modules: `-m process` selects no test that kills."""
+    """What was set by hand and is cheaper goes, also from modules: `-m process` selects no test that
+    kills."""
     for item, found in [(item, _asked(item)) for item in items]:
         for node in item.listchain():
             node.own_markers = [mark for mark in node.own_markers if mark.name not in KINDS]

@@ -1,5 +1,5 @@
-"""Databases that are migrated already: made once for each state of the migrations, then copied into every session.
-What is copied is migrated again, which changes nothing and takes a tenth of the time."""
+"""Databases that are migrated already: made once for each state of the migrations, then copied into every
+session. What is copied is migrated again, which changes nothing and takes a tenth of the time."""
 
 import fcntl
 import hashlib

@@ -1,4 +1,5 @@
-"""Artemis as tests start it: `artemis create` ran once for all of them, and an earlier broker has read the classes."""
+"""Artemis as tests start it: `artemis create` ran once for all of them, and an earlier broker has read the
+classes."""
 
 import hashlib
 import os
@@ -13,7 +14,9 @@ from deploy.broker_files import BrokerPorts
 INSTANCE = "@INSTANCE@"
 
 
-def create_instance(distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]) -> None:
+def create_instance(
+    distribution: Path, folder: Path, ports: BrokerPorts, passwords: Mapping[str, str]
+) -> None:
     """As deploy.artemis does, without the JVM of `artemis create`."""
     kept = distribution.parent / f"instance-{_key(Path(artemis.__file__).read_bytes(), distribution)}"
     if not kept.exists():
@@ -46,27 +49,31 @@ def _texts(folder: Path) -> Iterator[Path]:
 class Classes:
     """Those of the broker as the JVM has parsed and verified them, kept in an archive of its own format.
 
-    The JVM takes only what its own class loader reads: so all jars are in its class path, before those of the boot
-    loader. It does without an archive that does not fit.
+    The JVM takes only what its own class loader reads: so all jars are in its class path, before those of the
+    boot loader. It does without an archive that does not fit.
     """
 
     def __init__(self, distribution: Path, folder: Path) -> None:
         java = Path(shutil.which("java") or "java").resolve()
         self._jars = ":".join(map(str, sorted((distribution / "lib").glob("*.jar"))))
         self._kept = (
-            distribution.parent / f"classes-{_key(str(java.stat().st_mtime_ns).encode(), java, distribution)}.jsa"
+            distribution.parent
+            / f"classes-{_key(str(java.stat().st_mtime_ns).encode(), java, distribution)}.jsa"
         )
         self._made = folder / "tmp" / "classes.jsa"
 
     def profile(self, *, record: bool) -> str:
-        """Lines for the profile of an instance. `record`: it makes the archive at its end, if there is none yet."""
+        """Lines for the profile of an instance. `record`: it makes the archive at its end, if there is none
+        yet."""
         archive = f" -XX:SharedArchiveFile={self._kept}" if self._kept.exists() else ""
         if not archive and record:
             archive = f" -XX:ArchiveClassesAtExit={self._made}"
         return (
-            # A start is half as dear, and no broker of tests lives long enough to gain by the second compiler.
+            # A start is half as dear, and no broker of tests lives long enough to gain by the second
+            # compiler.
             f'\nJAVA_ARGS="$JAVA_ARGS {artemis.ONE_COMPILER}"\n'
-            f'JAVA_ARGS_APPEND="$JAVA_ARGS_APPEND -cp {self._jars}{archive} -Xlog:cds=off -Xlog:cds+dynamic=off"\n'
+            f'JAVA_ARGS_APPEND="$JAVA_ARGS_APPEND -cp {self._jars}{archive} '
+            '-Xlog:cds=off -Xlog:cds+dynamic=off"\n'
         )
 
     def keep(self) -> None:

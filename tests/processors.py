@@ -11,8 +11,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 class Processors:
     """Of one test after the other, from `begin` to `end`.
 
-    `own` leaves out what fixtures of a wider scope take: it would fall on the test that comes first. It leaves out
-    what victims of a kill took before the test, too: all of it is added to ours when they end.
+    `own` leaves out what fixtures of a wider scope take: it would fall on the test that comes first. It
+    leaves out what victims of a kill took before the test, too: all of it is added to ours when they end.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,8 @@ def _spent() -> float:
 
 
 def _children() -> dict[int, float]:
-    """Of each that runs, with children of its own that have ended. A look at all processes takes milliseconds."""
+    """Of each that runs, with children of its own that have ended. A look at all processes takes
+    milliseconds."""
     seconds = {}
     for place in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

@@ -16,7 +16,8 @@ OF_PYTHON = ("ldconfig", "gcc", "cc", "ld", "objdump")
 
 
 class Reach:
-    """Of one test after the other. It hears from `begin` to `end`; what a fixture does at its end is not heard."""
+    """Of one test after the other. It hears from `begin` to `end`; what a fixture does at its end is not
+    heard."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}

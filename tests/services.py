@@ -31,7 +31,8 @@ def cache() -> Path:
 
 
 def pictures(module: str) -> Path:
-    """Where a module of tests keeps what a browser showed. Each has its own folder: stages run beside each other."""
+    """Where a module of tests keeps what a browser showed. Each has its own folder: stages run beside each
+    other."""
     return cache() / "pictures" / module.rpartition(".")[2].removeprefix("test_")
 
 

@@ -1,9 +1,10 @@
 """Catches slow calls inside a transaction of the product: a broker, HTTP, Redis, a file, a process, a sleep.
 
-Whoever waits there holds its locks: on SQLite the one lock of the whole site, on PostgreSQL rows that others wait for.
-The calls are caught where they leave Python, so whoever adds one need not know of this. Libraries of databases do not
-pass here. The broker in memory stands for a real one, so questions to it are caught as well. What other processes do,
-as the feed or gunicorn, is not seen; nor is what another thread does while a transaction waits for it.
+Whoever waits there holds its locks: on SQLite the one lock of the whole site, on PostgreSQL rows that others
+wait for. The calls are caught where they leave Python, so whoever adds one need not know of this. Libraries
+of databases do not pass here. The broker in memory stands for a real one, so questions to it are caught as
+well. What other processes do, as the feed or gunicorn, is not seen; nor is what another thread does while a
+transaction waits for it.
 """
 
 import os
@@ -38,7 +39,12 @@ def install() -> None:
     """Once per process, before Django is set up: modules take `sleep` by its name. It stays."""
     sys.addaudithook(_on_event)
     time.sleep = _noted(time.sleep)  # type: ignore[assignment]  # its parameter has no name
-    watched = {socket.socket: SENDING, MemoryManagement: ASKING, MemoryPublisher: ("publish",), MemoryBrowser: BROWSING}
+    watched = {
+        socket.socket: SENDING,
+        MemoryManagement: ASKING,
+        MemoryPublisher: ("publish",),
+        MemoryBrowser: BROWSING,
+    }
     for owner, names in watched.items():
         for name in names:
             setattr(owner, name, _watched(getattr(owner, name)))
@@ -53,7 +59,12 @@ def take() -> list[str]:
 def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "subprocess.Popen":
         note("starts a process")
-    elif event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES and not _is_compiled(arguments[0]):
+    elif (
+        event == "open"
+        and isinstance(arguments[2], int)
+        and arguments[2] & WRITES
+        and not _is_compiled(arguments[0])
+    ):
         note(f"writes to {arguments[0]}")
 
 
@@ -97,7 +108,9 @@ def _in_transaction() -> bool:
     if not apps.ready:
         return False
     opened = connections.all(initialized_only=True)
-    return any(not vars(block)["_from_testcase"] for connection in opened for block in connection.atomic_blocks)
+    return any(
+        not vars(block)["_from_testcase"] for connection in opened for block in connection.atomic_blocks
+    )
 
 
 def _product_code(frame: FrameType | None) -> FrameType | None:

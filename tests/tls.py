@@ -30,7 +30,8 @@ class Authority:
         """(certificate, key) for `alternatives`, as `IP:127.0.0.1` or `DNS:db.example`."""
         key, request, certificate = (self.folder / f"{name}.{end}" for end in ("key", "csr", "crt"))
         _openssl(
-            "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={subject}",
+            "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            f"/CN={subject}",
             "-keyout", key, "-out", request,
         )  # fmt: skip
         extensions = self.folder / f"{name}.ext"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-# What shares one installation, one session of Spark, one feed of dead letters, or pages that are rendered once.
-# The first prefix that fits.
-# In the order in which they begin on a machine that has not measured anything yet.
+# What shares one installation, one session of Spark, one feed of dead letters, or pages that are rendered
+# once. The first prefix that fits. In the order in which they begin on a machine that has not measured
+# anything yet.
 TOGETHER = {
     "tests/product/test_restored_database.py": "restored database",
     "tests/product/three_servers/": "three servers",
@@ -25,7 +25,8 @@ FIRST = list(dict.fromkeys(TOGETHER.values()))
 
 
 def group(test: str) -> str:
-    """Of a test by its id. Where nothing else is shared it is the file: fixtures of a module are made once."""
+    """Of a test by its id. Where nothing else is shared it is the file: fixtures of a module are made
+    once."""
     file = test.partition("::")[0]
     return next((name for prefix, name in TOGETHER.items() if file.startswith(prefix)), file)
 

@@ -44,7 +44,9 @@ class SubjectFilter(admin.SimpleListFilter):
     parameter_name = "what"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(what, subject_word(what)) for what in ("setting", "activation", "run", "provision", "policy")]
+        return [
+            (what, subject_word(what)) for what in ("setting", "activation", "run", "provision", "policy")
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         return queryset.filter(what=self.value()) if self.value() else queryset

@@ -42,7 +42,15 @@ class AlertRuleForm(forms.ModelForm):
 @admin.register(AlertRule)
 class AlertRuleAdmin(admin.ModelAdmin):
     form = AlertRuleForm
-    list_display = ("kind_label", "pool", "watched", "upper", "lower", "open_after_seconds", "close_after_seconds")
+    list_display = (
+        "kind_label",
+        "pool",
+        "watched",
+        "upper",
+        "lower",
+        "open_after_seconds",
+        "close_after_seconds",
+    )
     list_select_related = ("pool",)
     list_filter = ("pool",)
     list_per_page = 50
@@ -51,9 +59,18 @@ class AlertRuleAdmin(admin.ModelAdmin):
         (
             None,
             {
-                "fields": ("kind", "pool", "watched", "upper", "lower", "open_after_seconds", "close_after_seconds"),
+                "fields": (
+                    "kind",
+                    "pool",
+                    "watched",
+                    "upper",
+                    "lower",
+                    "open_after_seconds",
+                    "close_after_seconds",
+                ),
                 "description": gettext_lazy(
-                    "Without a pool it holds for the whole site. An empty field: as the rule of the site says, else as "
+                    "Without a pool it holds for the whole site. An empty field: as the rule of the site "
+                    "says, else as "
                     "built in."
                 ),
             },

@@ -17,8 +17,8 @@ SHOWN_CHANGES = 5
 
 
 class DestinationForm(forms.ModelForm):
-    """The button "Preview" of a browser without scripts sends it only to be looked at: then it is never valid, so that
-    nothing is saved, and comes back with what was typed."""
+    """The button "Preview" of a browser without scripts sends it only to be looked at: then it is never
+    valid, so that nothing is saved, and comes back with what was typed."""
 
     previewed = False
 
@@ -57,8 +57,10 @@ class DestinationAdmin(admin.ModelAdmin):
             {
                 "fields": ("name", "description"),
                 "description": _(
-                    "An address of the broker: what is published there reaches every setting below. The broker makes "
-                    "it, with this policy, with the first setting that receives from it; before that a send is refused."
+                    "An address of the broker: what is published there reaches every setting below. The "
+                    "broker makes "
+                    "it, with this policy, with the first setting that receives from it; before that a send "
+                    "is refused."
                 ),
             },
         ),
@@ -74,9 +76,12 @@ class DestinationAdmin(admin.ModelAdmin):
                     "expiry_ms",
                 ),
                 "description": _(
-                    "The broker keeps one policy per address. Every launch setting of this destination shares it: "
-                    "a change here changes it for all of them. Maximum attempts −1: without end. Empty maximum delay: "
-                    "10 × delay. Empty expiry: messages never expire. What dies or expires is always kept in the "
+                    "The broker keeps one policy per address. Every launch setting of this destination "
+                    "shares it: "
+                    "a change here changes it for all of them. Maximum attempts −1: without end. Empty "
+                    "maximum delay: "
+                    "10 × delay. Empty expiry: messages never expire. What dies or expires is always kept in "
+                    "the "
                     "dead-letter queue of its setting."
                 ),
             },
@@ -91,14 +96,21 @@ class DestinationAdmin(admin.ModelAdmin):
         if obj is None or obj.settings.exists():
             return self.fieldsets
         (title, shown), *rest = self.fieldsets
-        lone = _("No setting receives from it: the broker has not made it, and what is sent there is refused.")
+        lone = _(
+            "No setting receives from it: the broker has not made it, and what is sent there is refused."
+        )
         return [(title, {**shown, "description": lone}), *rest]
 
     def render_change_form(self, request: HttpRequest, context: Any, *how: Any, **kinds: Any) -> Any:
         """With the schedule of the values in the form, so that it is there without a script as well."""
         form = context["adminform"].form
         shown = preview(form.instance) if not form.is_bound or form.previewed else None
-        told = {**context, "preview": shown, "editing": True, **self._on_the_broker(request, context.get("original"))}
+        told = {
+            **context,
+            "preview": shown,
+            "editing": True,
+            **self._on_the_broker(request, context.get("original")),
+        }
         return super().render_change_form(request, told, *how, **kinds)
 
     def _on_the_broker(self, request: HttpRequest, destination: Destination | None) -> dict[str, Any]:

@@ -30,7 +30,8 @@ class GroupForm(ScheduleForm):
         required=False,
         widget=forms.Textarea(attrs={"rows": 8, "cols": 40, "spellcheck": "false"}),
         help_text=_(
-            "Keys of settings that are started by schedule, one per line. One starts when the one before it has "
+            "Keys of settings that are started by schedule, one per line. One starts when the one before it "
+            "has "
             "finished well. Move lines to change the order; a pass that runs keeps the order it began with."
         ),
     )
@@ -51,7 +52,8 @@ class GroupForm(ScheduleForm):
         except ValidationError as error:
             raise ValidationError(error.message_dict["members"]) from error
         wanted = list(LaunchSetting.objects.filter(key__in=keys))
-        # One without members is nobody's but theirs who may edit every setting: who made it could not touch it again.
+        # One without members is nobody's but theirs who may edit every setting: who made it could not touch
+        # it again.
         if refused := why_not_group(self.user, "edit", self.instance, wanted):
             raise ValidationError(refused)
         return list(keys)
@@ -88,7 +90,10 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: ScheduledGroup | None = None) -> Any:
         if obj and not self.has_change_permission(request, obj):
             return ((None, {"fields": ("name", "description")}), (_("State"), {"fields": FACTS}))
-        shown: Any = ((None, {"fields": ("name", "description", "members")}), (_("When"), {"fields": SCHEDULE_FIELDS}))
+        shown: Any = (
+            (None, {"fields": ("name", "description", "members")}),
+            (_("When"), {"fields": SCHEDULE_FIELDS}),
+        )
         return (*shown, (_("State"), {"fields": FACTS})) if obj else shown
 
     @admin.display(description=_("disabled by"))
@@ -119,7 +124,9 @@ class ScheduledGroupAdmin(admin.ModelAdmin):
         except ScheduledGroup.DoesNotExist:
             return self._gone(request)
 
-    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> Any:
         try:
             return super().change_view(request, object_id, form_url, extra_context)
         except ScheduledGroup.DoesNotExist:
@@ -155,7 +162,10 @@ class PoolGrantAdmin(admin.ModelAdmin):
                 ),
             },
         ),
-        (_("May"), {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop", "may_answer")}),
+        (
+            _("May"),
+            {"fields": ("may_edit", "may_enable", "may_disable", "may_run", "may_stop", "may_answer")},
+        ),
         (
             _("With dead letters and waiting messages, may"),
             {

@@ -23,7 +23,9 @@ class NoticeTargetAdmin(admin.ModelAdmin):
             None,
             {
                 "fields": ("setting", "pool"),
-                "description": gettext_lazy("Of one setting, or of every setting of a pool: choose one of the two."),
+                "description": gettext_lazy(
+                    "Of one setting, or of every setting of a pool: choose one of the two."
+                ),
             },
         ),
         (
@@ -31,7 +33,8 @@ class NoticeTargetAdmin(admin.ModelAdmin):
             {
                 "fields": ("channel", "address"),
                 "description": gettext_lazy(
-                    "An e-mail address, or the address of a webhook. The secret that signs a webhook's body is shown "
+                    "An e-mail address, or the address of a webhook. The secret that signs a webhook's body "
+                    "is shown "
                     "once, when the target is saved."
                 ),
             },

@@ -53,7 +53,10 @@ class ServerAdmin(admin.ModelAdmin):
     )
     readonly_fields = facts
     fieldsets = (
-        (None, {"fields": ("name",), "description": _("Its token comes from: ./ma manage create_server NAME")}),
+        (
+            None,
+            {"fields": ("name",), "description": _("Its token comes from: ./ma manage create_server NAME")},
+        ),
         (_("What its KMA said last"), {"fields": facts}),
     )
     inlines = (OfferedAgentInline,)
@@ -77,7 +80,8 @@ class ServerAdmin(admin.ModelAdmin):
         return super().delete_view(request, object_id, extra_context)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Who may delete a server may delete what is nothing without it: its tokens, offers and closed runs."""
+        """Who may delete a server may delete what is nothing without it: its tokens, offers and closed
+        runs."""
         shown, counts, _missing, _protected = super().get_deleted_objects(objs, request)
         runs = Run.objects.filter(server__in=objs).count()
         return shown, counts | ({Run._meta.verbose_name_plural: runs} if runs else {}), set(), []
@@ -95,7 +99,8 @@ class ServerAdmin(admin.ModelAdmin):
 
 @admin.register(Pool)
 class PoolAdmin(admin.ModelAdmin):
-    """Which agents its settings may run is for those who may change pools, not for those who edit its settings."""
+    """Which agents its settings may run is for those who may change pools, not for those who edit its
+    settings."""
 
     form = PoolForm
     list_display = ("name", "description", "agents_allowed")
@@ -115,7 +120,8 @@ class PoolAdmin(admin.ModelAdmin):
         may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
         agents = ("allows", "listed_agents") if may else ("agents_allowed",)
         text = _(
-            "A setting with another agent can be neither saved nor enabled. One that is enabled is not sent to its "
+            "A setting with another agent can be neither saved nor enabled. One that is enabled is not sent "
+            "to its "
             "servers: what it has at hand is finished or goes back, its messages wait."
         )
         return (
@@ -126,10 +132,16 @@ class PoolAdmin(admin.ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Pool | None = None) -> tuple[str, ...]:
         return ("name", "agents_allowed") if obj else ("agents_allowed",)
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> Any:
         """With what the stored list means, so that it is there without a script as well."""
         original: Pool | None = context.get("original")
-        stored = Pool.objects.filter(pk=original.pk).first() if original and request.user.has_perms(VIEW_LIST) else None
+        stored = (
+            Pool.objects.filter(pk=original.pk).first()
+            if original and request.user.has_perms(VIEW_LIST)
+            else None
+        )
         shown = {"pool": stored, "list": meaning_of(stored, stored.allowlist) if stored else None}
         return super().render_change_form(request, {**context, **shown}, *args, **options)
 

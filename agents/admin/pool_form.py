@@ -31,7 +31,8 @@ class PoolForm(forms.ModelForm):
         max_length=LONGEST_TEXT,
         widget=forms.Textarea(attrs={"rows": 8, "cols": 60, "spellcheck": "false"}),
         help_text=gettext_lazy(
-            "One name on each line, as the agents are registered. Without any name nothing may run in this pool."
+            "One name on each line, as the agents are registered. Without any name nothing may run in this "
+            "pool."
         ),
     )
 
@@ -51,7 +52,10 @@ class PoolForm(forms.ModelForm):
         elif names:
             self.add_error(
                 "listed_agents",
-                _("This list has no effect while every agent is allowed: choose the other way above, or empty it."),
+                _(
+                    "This list has no effect while every agent is allowed: choose the other way above, or "
+                    "empty it."
+                ),
             )
         else:
             self.instance.allowed_agents = None

@@ -1,5 +1,5 @@
-"""A schedule as people say it: every so many minutes, daily at, weekly on, or a crontab. Pure: words to fields and
-back."""
+"""A schedule as people say it: every so many minutes, daily at, weekly on, or a crontab. Pure: words to
+fields and back."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,11 @@ def in_words(schedule: Schedule | None) -> dict[str, Any]:
     """The values of the form's fields for a stored schedule."""
     if schedule is None:
         return {"choice": Choice.NONE, "zone": "UTC", "missed": Missed.SKIP}
-    shown: dict[str, Any] = {"zone": schedule.time_zone, "missed": schedule.missed, "crontab": schedule.crontab}
+    shown: dict[str, Any] = {
+        "zone": schedule.time_zone,
+        "missed": schedule.missed,
+        "crontab": schedule.crontab,
+    }
     if schedule.every_seconds is not None:
         unit = next(unit for unit in sorted(UNITS, reverse=True) if schedule.every_seconds % unit == 0)
         return shown | {"choice": Choice.EVERY, "number": schedule.every_seconds // unit, "unit": unit}
@@ -62,7 +66,8 @@ def in_words(schedule: Schedule | None) -> dict[str, Any]:
 
 
 def wish_of(values: Mapping[str, Any]) -> Wish | None:
-    """What the form's valid values mean; None for no schedule. Raises KeyError with the field that is missing."""
+    """What the form's valid values mean; None for no schedule. Raises KeyError with the field that is
+    missing."""
     choice = values.get("choice") or Choice.NONE
     if choice == Choice.NONE:
         return None

@@ -15,7 +15,9 @@ from agents.crontabs import time_zones
 from agents.models import Missed, Schedule, ScheduledGroup
 from agents.services.schedules import delete_schedule, save_schedule
 
-FIELDS = tuple(f"schedule_{name}" for name in ("choice", "number", "unit", "days", "time", "crontab", "zone", "missed"))
+FIELDS = tuple(
+    f"schedule_{name}" for name in ("choice", "number", "unit", "days", "time", "crontab", "zone", "missed")
+)
 # Where a problem of a Schedule's field is shown.
 SHOWN_AT = {
     "crontab": "schedule_crontab",
@@ -69,14 +71,17 @@ class ScheduleForm(forms.ModelForm):
             "Minute, hour, day of month, month, day of week. “30 2 * * 1-5” is at 02:30 on weekdays."
         ),
     )
-    schedule_zone = forms.ChoiceField(label=gettext_lazy("Time zone"), required=False, choices=_zones, initial="UTC")
+    schedule_zone = forms.ChoiceField(
+        label=gettext_lazy("Time zone"), required=False, choices=_zones, initial="UTC"
+    )
     schedule_missed = forms.ChoiceField(
         label=gettext_lazy("Starts that were missed"),
         required=False,
         choices=Missed.choices,
         initial=Missed.SKIP,
         help_text=gettext_lazy(
-            "While the MA was away. “Run once”: one start makes up for all of them; “skip”: the next one is waited for."
+            "While the MA was away. “Run once”: one start makes up for all of them; “skip”: the next one is "
+            "waited for."
         ),
     )
 
@@ -98,7 +103,9 @@ class ScheduleForm(forms.ModelForm):
         if self._left_alone() or any(name in self.errors for name in FIELDS):
             return
         try:
-            self.wish = wish_of({name.removeprefix("schedule_"): self.cleaned_data.get(name) for name in FIELDS})
+            self.wish = wish_of(
+                {name.removeprefix("schedule_"): self.cleaned_data.get(name) for name in FIELDS}
+            )
         except KeyError as missing:
             self.add_error(f"schedule_{missing.args[0]}", _("This is needed for the chosen way to start."))
             return

@@ -55,64 +55,100 @@ class SettingForm(ScheduleForm):
         help_texts = {
             "key": _("Also the name of its subscription on the broker. It can never be changed."),
             "agent": _("The name under which servers offer it; those offered now are suggested."),
-            "kind": _("A message agent handles messages of its destination; a standalone one runs once per start."),
+            "kind": _(
+                "A message agent handles messages of its destination; a standalone one runs once per start."
+            ),
             "timing": _(
-                "As soon as possible: from enabling to disabling. By schedule: each start drains what has gathered "
+                "As soon as possible: from enabling to disabling. By schedule: each start drains what has "
+                "gathered "
                 "and ends."
             ),
-            "spread": _("Of all live servers of the pool one (another takes over when it is lost), or every one."),
+            "spread": _(
+                "Of all live servers of the pool one (another takes over when it is lost), or every one."
+            ),
             "pool": _("A pool without servers is allowed: then nothing can run."),
             "destination": _("Of a message agent only. It cannot be changed once messages gather."),
-            "concurrency": _("So many messages at once on each server; their order is lost with more than one."),
+            "concurrency": _(
+                "So many messages at once on each server; their order is lost with more than one."
+            ),
             "drain_idle_seconds": _(
-                "It ends when what was there at the start is gone for so long. With a limit below it also takes what "
+                "It ends when what was there at the start is gone for so long. With a limit below it also "
+                "takes what "
                 "comes later, until its subscription was empty for so long."
             ),
             "drain_wait_seconds": _(
-                "Messages that are delayed for their redelivery are waited for; after that it ends with an error."
+                "Messages that are delayed for their redelivery are waited for; after that it ends with an "
+                "error."
             ),
             "drain_limit_messages": _("The rest waits for the next start."),
             "drain_limit_minutes": _("The rest waits for the next start."),
-            "restart_seconds": _("Only as soon as possible: by schedule one that failed waits for the next start."),
-            "grace_seconds": _("When it is stopped, a handler may finish for so long; then its process is killed."),
+            "restart_seconds": _(
+                "Only as soon as possible: by schedule one that failed waits for the next start."
+            ),
+            "grace_seconds": _(
+                "When it is stopped, a handler may finish for so long; then its process is killed."
+            ),
             "mode": _(
-                "Transacted: what the agent sends and the message commit or roll back together; a handling that sends "
-                "costs a transaction. Automatic: the same without the limit on the transaction. Duplicates allowed: "
-                "acknowledged in batches, the fewest writes; a crash repeats at most the batch. Answered: the agent, "
+                "Transacted: what the agent sends and the message commit or roll back together; a handling "
+                "that sends "
+                "costs a transaction. Automatic: the same without the limit on the transaction. Duplicates "
+                "allowed: "
+                "acknowledged in batches, the fewest writes; a crash repeats at most the batch. Answered: "
+                "the agent, "
                 "or anybody later, commits or rolls back each message; until then a crash brings it again."
             ),
-            "dups_ok_messages": _("A crash of the server repeats at most so many messages that were handled well."),
-            "acknowledgement_timeout_seconds": _("Begins when the agent returned unanswered; then it is rolled back."),
-            "acknowledgement_property": _("A message may bring a timeout of its own in it, a whole number of seconds."),
-            "committed_destination": _("Each commit sends a small JSON event there, in the same transaction."),
+            "dups_ok_messages": _(
+                "A crash of the server repeats at most so many messages that were handled well."
+            ),
+            "acknowledgement_timeout_seconds": _(
+                "Begins when the agent returned unanswered; then it is rolled back."
+            ),
+            "acknowledgement_property": _(
+                "A message may bring a timeout of its own in it, a whole number of seconds."
+            ),
+            "committed_destination": _(
+                "Each commit sends a small JSON event there, in the same transaction."
+            ),
             "rolled_back_destination": _("Each rollback, or answer that did not come, sends one there."),
             "dups_ok_seconds": _("So long a quiet subscription shows messages that are handled already."),
             "handling_timeout_seconds": _("Longer handling is killed and counts as a failure."),
-            "breaker_m": _("M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."),
-            "count_once": _("Repeated failures of one message count as one: a single bad message never trips it."),
+            "breaker_m": _(
+                "M failures of any type in a row trip it, or M / 3 of one type; N is derived and no field."
+            ),
+            "count_once": _(
+                "Repeated failures of one message count as one: a single bad message never trips it."
+            ),
             "try_one_first": _(
-                "One message on one server: handled well, all go on at full speed; failed, it is off again at once."
+                "One message on one server: handled well, all go on at full speed; failed, it is off again "
+                "at once."
             ),
             "ordered": _(
-                "One message at a time over all servers. One that failed is tried again before anything else; count "
+                "One message at a time over all servers. One that failed is tried again before anything "
+                "else; count "
                 "each message once, else a bad one soon trips the breaker."
             ),
             "blocked_seconds": _("So long after a failure of the first message; 0 = at once."),
             "after_last": _(
-                "What becomes of a message whose last attempt failed, or that is invalid. Exception destination: a "
-                "marked copy goes there, and to the dead-letter queue what it cannot take. Discard: gone, only its "
-                "protocol and a line in the log remain. Stay: it is tried again without end, and all others wait."
+                "What becomes of a message whose last attempt failed, or that is invalid. Exception "
+                "destination: a "
+                "marked copy goes there, and to the dead-letter queue what it cannot take. Discard: gone, "
+                "only its "
+                "protocol and a line in the log remain. Stay: it is tried again without end, and all others "
+                "wait."
             ),
             "exception_destination": _("An address of the broker that somebody takes these messages from."),
             "duplicate_key": _(
-                "Empty: every message is handled. “key” (the message key), “property:NAME” or “pointer:/a/b” into a "
-                "JSON body: what a server has handled well it accepts from then on without the agent. Each server "
+                "Empty: every message is handled. “key” (the message key), “property:NAME” or “pointer:/a/b” "
+                "into a "
+                "JSON body: what a server has handled well it accepts from then on without the agent. Each "
+                "server "
                 "knows its own."
             ),
             "duplicate_window_seconds": _("A repeat that comes later is handled."),
             "masked_properties": _("Values of these message properties are never stored with a failure."),
             "retention_days": _(
-                "After an activation that finished well all its protocols are deleted; after one with an error those "
+                "After an activation that finished well all its protocols are deleted; after one with an "
+                "error those "
                 "that are older than so many days before its start."
             ),
         }
@@ -140,7 +176,12 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         (
             _("When a start by schedule ends"),
             {
-                "fields": ("drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes"),
+                "fields": (
+                    "drain_idle_seconds",
+                    "drain_wait_seconds",
+                    "drain_limit_messages",
+                    "drain_limit_minutes",
+                ),
                 "description": _("For message agents that are started by schedule."),
             },
         ),
@@ -202,8 +243,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         return actions
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **options: Any) -> Any:
-        """Into pools where this person may make settings, from destinations that they may read; both may always stay
-        as they are."""
+        """Into pools where this person may make settings, from destinations that they may read; both may
+        always stay as they are."""
         form: Any = super().get_form(request, obj, change, **options)
         form.person = request.user
         if "pool" in form.base_fields:
@@ -224,16 +265,22 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         return (*fixed, *FACTS)
 
     def get_fieldsets(self, request: HttpRequest, obj: LaunchSetting | None = None) -> Any:
-        """One that is not saved has no state yet; the fields of the schedule are no machine facts to look at."""
+        """One that is not saved has no state yet; the fields of the schedule are no machine facts to look
+        at."""
         shown: Any = self.fieldsets if obj else self.fieldsets[:-1]
         if obj and not self.has_change_permission(request, obj):
             shown = tuple(
-                (title, {**rest, "fields": tuple(name for name in rest["fields"] if name not in SCHEDULE_FIELDS)})
+                (
+                    title,
+                    {**rest, "fields": tuple(name for name in rest["fields"] if name not in SCHEDULE_FIELDS)},
+                )
                 for title, rest in shown
             )
         return shown
 
-    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any) -> Any:
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> Any:
         return super().render_change_form(request, {**context, "offers": offers()}, *args, **options)
 
     def response_post_save_add(self, request: HttpRequest, obj: LaunchSetting) -> HttpResponseRedirect:
@@ -261,8 +308,8 @@ class LaunchSettingAdmin(admin.ModelAdmin):
         return super().delete_view(request, object_id, extra_context)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Who may delete a setting may delete what is nothing without it. There may be a million starts of it: they
-        are neither listed nor counted to the end."""
+        """Who may delete a setting may delete what is nothing without it. There may be a million starts of
+        it: they are neither listed nor counted to the end."""
         activations = Activation.objects.filter(setting__in=objs)
         shown = [str(each) for each in objs]
         return shown, {Activation._meta.verbose_name_plural: counted(activations)}, set(), []

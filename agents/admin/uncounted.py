@@ -1,4 +1,5 @@
-"""Changelists of tables that grow without end: pages by number among the newest rows, and never a count of all."""
+"""Changelists of tables that grow without end: pages by number among the newest rows, and never a count of
+all."""
 
 from datetime import timedelta
 from typing import Any

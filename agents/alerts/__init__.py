@@ -1,1 +1,2 @@
-"""One engine for what people must know: sources observe, a pure rule decides, each transition is a row that is told."""
+"""One engine for what people must know: sources observe, a pure rule decides, each transition is a row that
+is told."""

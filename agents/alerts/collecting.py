@@ -1,4 +1,5 @@
-"""A storm is few alerts: so many of a kind in an hour open one each, all others are counted in a single one."""
+"""A storm is few alerts: so many of a kind in an hour open one each, all others are counted in a single
+one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +31,8 @@ class Collected:
 
 
 def collect(opening: Sequence[Observation], known: Mapping[str, Alert], now: datetime) -> Collected:
-    """`opening`: the gravest first. What the collective alert counts already stays there while it lasts, so that a
-    storm of an hour ago is not told one by one afterwards."""
+    """`opening`: the gravest first. What the collective alert counts already stays there while it lasts, so
+    that a storm of an hour ago is not told one by one afterwards."""
     counted = _counted(known.get(MORE))
     lately = sum(
         alert.opened_at is not None and alert.opened_at > now - WITHIN

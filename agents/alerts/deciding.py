@@ -1,4 +1,5 @@
-"""When an alert opens, is repeated and closes: a pure rule over what is known of one cause and its newest value."""
+"""When an alert opens, is repeated and closes: a pure rule over what is known of one cause and its newest
+value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +34,8 @@ SAME = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Opens at or above `upper` for `open_after`, closes below `lower` for `close_after`; `lower` <= `upper`, between
-    the two nothing changes. `reminders` empty: it is told once."""
+    """Opens at or above `upper` for `open_after`, closes below `lower` for `close_after`; `lower` <= `upper`,
+    between the two nothing changes. `reminders` empty: it is told once."""
 
     upper: float
     lower: float
@@ -45,9 +46,9 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """`above_since`, `below_since`: how long the value has been at or above `upper`, below `lower`, without a break.
-    `by_hand`: a person closed it; `held`: and its cause has not gone since, so it stays closed. `repeats` counts the
-    reminders, the next is due at `repeat_at`."""
+    """`above_since`, `below_since`: how long the value has been at or above `upper`, below `lower`, without a
+    break. `by_hand`: a person closed it; `held`: and its cause has not gone since, so it stays closed.
+    `repeats` counts the reminders, the next is due at `repeat_at`."""
 
     phase: Phase = Phase.CALM
     above_since: datetime | None = None
@@ -90,7 +91,9 @@ def _watched(state: State, value: float | None, now: datetime, limits: Threshold
         return state
     above = (state.above_since or now) if value >= limits.upper else None
     below = (state.below_since or now) if value < limits.lower else None
-    return replace(state, above_since=above, below_since=below, held=state.held and not _since(below, now, limits))
+    return replace(
+        state, above_since=above, below_since=below, held=state.held and not _since(below, now, limits)
+    )
 
 
 def _since(below: datetime | None, now: datetime, limits: Thresholds) -> bool:
@@ -106,7 +109,9 @@ def _while_open(state: State, now: datetime, limits: Thresholds) -> Decision:
     if not slept and not due:
         return Decision(state)
     repeats = state.repeats + 1
-    again = replace(state, phase=Phase.OPEN, snoozed_until=None, repeats=repeats, repeat_at=_next(repeats, now, limits))
+    again = replace(
+        state, phase=Phase.OPEN, snoozed_until=None, repeats=repeats, repeat_at=_next(repeats, now, limits)
+    )
     return Decision(again, Step.REPEATED)
 
 

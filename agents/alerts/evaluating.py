@@ -1,6 +1,7 @@
 """One look at everything: each kind observes, each cause is decided on, what changed is written down.
 
-One process looks at a time, and for a bounded time: the kinds that it did not come to are first in the next look.
+One process looks at a time, and for a bounded time: the kinds that it did not come to are first in the next
+look.
 """
 
 import time
@@ -22,7 +23,8 @@ from agents.services.signs import sign_of_life
 
 log = structlog.get_logger(__name__)
 
-# A look takes at most so long, and the kind that is at hand; a process that was killed is followed after the lease.
+# A look takes at most so long, and the kind that is at hand; a process that was killed is followed after the
+# lease.
 BUDGET_SECONDS = 10.0
 LEASE = timedelta(seconds=120)
 # What closed longer ago and was let go begins anew.
@@ -57,11 +59,15 @@ def evaluate(now: datetime) -> int:
 def evaluate_kind(kind: Kind, now: datetime) -> int:
     """How many transitions were made."""
     known = {alert.subject: alert for alert in _known(kind, now)}
-    live = frozenset(subject for subject, alert in known.items() if alert.state in LIVE_ALERTS and subject != MORE)
+    live = frozenset(
+        subject for subject, alert in known.items() if alert.state in LIVE_ALERTS and subject != MORE
+    )
     observed = {seen.subject: seen for seen in kind.observe(now, live)}
     gone = [Observation(subject, 0.0) for subject in known if subject not in observed and subject != MORE]
     rules = rules_of(kind)
-    decided = [_decided(seen, known.get(seen.subject), kind, rules, now) for seen in [*observed.values(), *gone]]
+    decided = [
+        _decided(seen, known.get(seen.subject), kind, rules, now) for seen in [*observed.values(), *gone]
+    ]
     opening = [seen for seen, decision in decided if decision.step is Step.OPENED]
     collected = collect(opening, known, now)
     made = sum(
@@ -82,10 +88,14 @@ def _decided(
 
 
 def _made(seen: Observation, decision: Decision, known: dict[str, Alert], kind: Kind, now: datetime) -> bool:
-    return record(known.get(seen.subject), seen, decision, kind, now) is not None and decision.step is not None
+    return (
+        record(known.get(seen.subject), seen, decision, kind, now) is not None and decision.step is not None
+    )
 
 
-def _collective(collected: Collected, known: dict[str, Alert], kind: Kind, rules: Rules, now: datetime) -> bool:
+def _collective(
+    collected: Collected, known: dict[str, Alert], kind: Kind, rules: Rules, now: datetime
+) -> bool:
     """The one alert for all causes beyond those that got one of their own."""
     alert = known.get(MORE)
     if alert is None and not collected.more:
@@ -97,8 +107,8 @@ def _collective(collected: Collected, known: dict[str, Alert], kind: Kind, rules
 
 
 def _known(kind: Kind, now: datetime) -> Sequence[Alert]:
-    """The newest of each cause last, so that it is the one that counts. Three questions, each answered by an index:
-    however many have closed, they are not looked through."""
+    """The newest of each cause last, so that it is the one that counts. Three questions, each answered by an
+    index: however many have closed, they are not looked through."""
     rows = Alert.objects.filter(kind=kind.name)
     parts = (
         rows.filter(state__in=(AlertState.CALM, *LIVE_ALERTS)),
@@ -114,8 +124,8 @@ def _one_is_enough(limits: Thresholds) -> Thresholds:
 
 
 def late_kinds(now: datetime) -> list[str]:
-    """The labels of kinds that nobody looked at lately, though somebody did once: a worker that never ran is told by
-    the health of beat."""
+    """The labels of kinds that nobody looked at lately, though somebody did once: a worker that never ran is
+    told by the health of beat."""
     return [str(kind.label) for kind, at in _looked() if at is not None and now - at > LATE]
 
 

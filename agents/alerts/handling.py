@@ -27,7 +27,8 @@ def snooze(alert: Alert, until: datetime, by: Any, reason: str, now: datetime) -
 
 
 def close(alert: Alert, by: Any, reason: str, now: datetime) -> Alert:
-    """It stays closed until its cause has gone once; then a new one opens when it comes back. Raises Refused."""
+    """It stays closed until its cause has gone once; then a new one opens when it comes back. Raises
+    Refused."""
     return _change(alert, lambda state: closed_by_person(state, now), Step.CLOSED, by, reason, now)
 
 
@@ -41,7 +42,8 @@ def _change(
     *,
     until: datetime | None = None,
 ) -> Alert:
-    """With the row locked; the look that decided on it at the same moment finds another revision and writes nothing."""
+    """With the row locked; the look that decided on it at the same moment finds another revision and writes
+    nothing."""
     with transaction.atomic():
         current = Alert.objects.select_for_update(no_key=True).get(pk=alert.pk)
         if current.state not in LIVE_ALERTS:

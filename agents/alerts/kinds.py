@@ -18,8 +18,9 @@ EVERY_STEP = frozenset({Step.OPENED, Step.REPEATED, Step.CLOSED})
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a source found of one cause. `value` in the unit of its kind; None: nobody knows it now. `setting`, `server`
-    and `pools` are keys of rows: who is told; none of them: everybody. `facts` is JSON, for the texts."""
+    """What a source found of one cause. `value` in the unit of its kind; None: nobody knows it now.
+    `setting`, `server` and `pools` are keys of rows: who is told; none of them: everybody. `facts` is JSON,
+    for the texts."""
 
     subject: str
     value: float | None
@@ -29,17 +30,18 @@ class Observation:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-# What a kind observes at an instant. The subjects are those of its alerts that are open: what it does not tell of them
-# it says with that: their cause has gone. In few bounded queries, never by counting a table; the gravest first.
+# What a kind observes at an instant. The subjects are those of its alerts that are open: what it does not
+# tell of them it says with that: their cause has gone. In few bounded queries, never by counting a table; the
+# gravest first.
 Observe = Callable[[datetime, frozenset[str]], Iterable[Observation]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`says(facts, value)` is one sentence on what is wrong and where, `measure(value)` the value with its unit,
-    empty where it says nothing, `url(facts)` the page of what it is about; all in the reader's language, none with a
-    body or a secret. `told`: the steps that are told by e-mail and webhook. `head` and `advice`: label and what to do
-    of one alert, where they depend on what it is about."""
+    """`says(facts, value)` is one sentence on what is wrong and where, `measure(value)` the value with its
+    unit, empty where it says nothing, `url(facts)` the page of what it is about; all in the reader's
+    language, none with a body or a secret. `told`: the steps that are told by e-mail and webhook. `head` and
+    `advice`: label and what to do of one alert, where they depend on what it is about."""
 
     name: str
     label: Text

@@ -1,8 +1,8 @@
 """Writes down what was decided: the alert, the transition and a notice per address, in one transaction.
 
-Killed before the commit nothing was decided, and the next look decides the same again. Killed after it each notice is a
-row that waits to be sent. Of two that decide at once one writes: a new alert by a unique constraint, a known one by its
-revision.
+Killed before the commit nothing was decided, and the next look decides the same again. Killed after it each
+notice is a row that waits to be sent. Of two that decide at once one writes: a new alert by a unique
+constraint, a known one by its revision.
 """
 
 from dataclasses import asdict
@@ -39,7 +39,9 @@ def state_of(alert: Alert | None) -> State:
     )
 
 
-def record(alert: Alert | None, seen: Observation, decision: Decision, kind: Kind, now: datetime) -> Alert | None:
+def record(
+    alert: Alert | None, seen: Observation, decision: Decision, kind: Kind, now: datetime
+) -> Alert | None:
     """The alert as it is now; None where somebody else was first, or there is none any more."""
     state = decision.state
     if state.phase == Phase.CALM and state.above_since is None:
@@ -65,7 +67,9 @@ def _found(seen: Observation, alert: Alert | None) -> dict[str, Any]:
     return {"setting_id": seen.setting, "server_id": seen.server, "facts": dict(seen.facts), **known}
 
 
-def _created(seen: Observation, decision: Decision, values: dict[str, Any], kind: Kind, now: datetime) -> Alert | None:
+def _created(
+    seen: Observation, decision: Decision, values: dict[str, Any], kind: Kind, now: datetime
+) -> Alert | None:
     opened = {"opened_at": now} if decision.step is Step.OPENED else {}
     try:
         with transaction.atomic():
@@ -111,7 +115,8 @@ def add_transition(
     reason: str = "",
     until: datetime | None = None,
 ) -> AlertTransition:
-    """Part of the transaction that changes the alert. `kind` None: no app knows it any more, nobody is told."""
+    """Part of the transaction that changes the alert. `kind` None: no app knows it any more, nobody is
+    told."""
     row = AlertTransition.objects.create(
         alert=alert, step=step.value, value=alert.value, at=now, by=by, reason=reason, until=until
     )
@@ -119,5 +124,7 @@ def add_transition(
         withdraw(alert)
     if kind is not None and step in kind.told:
         tell(row, now)
-    log.warning("alert", kind=alert.kind, subject=alert.subject, step=step.value, alert=alert.pk, value=alert.value)
+    log.warning(
+        "alert", kind=alert.kind, subject=alert.subject, step=step.value, alert=alert.pk, value=alert.value
+    )
     return row

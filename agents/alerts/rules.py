@@ -27,7 +27,9 @@ def rules_of(kind: Kind) -> Rules:
     rows = list(AlertRule.objects.filter(kind=kind.name))
     site = next((row for row in rows if row.pool_id is None), None)
     limits = _with(kind.limits, site) if site else kind.limits
-    of_pool = {row.pool_id: _with(limits, row) if row.watched else None for row in rows if row.pool_id is not None}
+    of_pool = {
+        row.pool_id: _with(limits, row) if row.watched else None for row in rows if row.pool_id is not None
+    }
     return Rules(None if site and not site.watched else limits, of_pool)
 
 

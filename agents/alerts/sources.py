@@ -32,7 +32,11 @@ def silent_servers(now: datetime, live: frozenset[str]) -> Iterator[Observation]
     for server in servers.prefetch_related("pools")[:MOST]:
         assert server.last_seen_at is not None
         seconds = max(0.0, (now - server.last_seen_at).total_seconds())
-        facts = {"server": server.name, "last_seen_at": server.last_seen_at.isoformat(), **_refused_version(server)}
+        facts = {
+            "server": server.name,
+            "last_seen_at": server.last_seen_at.isoformat(),
+            **_refused_version(server),
+        }
         yield _of_server(server, seconds, facts)
 
 
@@ -48,11 +52,15 @@ def withheld_settings(now: datetime, live: frozenset[str]) -> Iterator[Observati
     runs = (
         withheld_runs()
         .order_by("activation__setting__key", "pk")
-        .values_list("activation__setting", "activation__setting__key", "activation__setting__pool", "withheld_because")
+        .values_list(
+            "activation__setting", "activation__setting__key", "activation__setting__pool", "withheld_because"
+        )
     )
     told = set()
     # Also those of which no run is wanted now, such as one that waits for its schedule.
-    kept = [(one.pk, one.key, one.pool_id, Withheld.AGENT_NOT_ALLOWED.value) for one in settings_not_allowed()]
+    kept = [
+        (one.pk, one.key, one.pool_id, Withheld.AGENT_NOT_ALLOWED.value) for one in settings_not_allowed()
+    ]
     for setting, key, pool, because in [*runs[:MOST], *kept[:MOST]]:
         if setting not in told:
             told.add(setting)
@@ -70,7 +78,8 @@ def filling_spools(now: datetime, live: frozenset[str]) -> Iterator[Observation]
 
 
 def silent_beat(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Its sign goes through Redis and the worker: one of the three is away, and whoever stands in for them looks."""
+    """Its sign goes through Redis and the worker: one of the three is away, and whoever stands in for them
+    looks."""
     seconds = seconds_since("beat", now)
     if seconds is not None:
         yield Observation("beat", max(0.0, seconds), facts={"process": "beat"})
@@ -147,8 +156,10 @@ SILENT = Kind(
     says=_silent,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Look whether its KMA runs and reaches the MA (./ma status, ./ma logs). It keeps its records meanwhile; "
-        "settings that run on one server only go on elsewhere in their pool. If it is gone for good, delete the server."
+        "Look whether its KMA runs and reaches the MA (./ma status, ./ma logs). It keeps its records "
+        "meanwhile; "
+        "settings that run on one server only go on elsewhere in their pool. If it is gone for good, delete "
+        "the server."
     ),
     url=_server_url,
     observe=silent_servers,
@@ -165,8 +176,10 @@ DISOBEYING = Kind(
     says=_disobeying,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "What is enabled or disabled has no effect there. The log of the site says whether its heartbeats fail "
-        "(./ma logs web), that of the KMA whether its disk is full (./ma logs kma-NAME). Stop the KMA if something "
+        "What is enabled or disabled has no effect there. The log of the site says whether its heartbeats "
+        "fail "
+        "(./ma logs web), that of the KMA whether its disk is full (./ma logs kma-NAME). Stop the KMA if "
+        "something "
         "there has to end now."
     ),
     url=_server_url,
@@ -181,7 +194,8 @@ WITHHELD = Kind(
     says=_withheld,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Its page says what to correct. It runs nowhere meanwhile and its messages wait; all other settings go on."
+        "Its page says what to correct. It runs nowhere meanwhile and its messages wait; all other settings "
+        "go on."
     ),
     url=lambda facts: reverse("admin:setting", args=[facts["setting"]]),
     observe=withheld_settings,
@@ -195,7 +209,8 @@ SPOOL = Kind(
     says=_spool,
     measure=lambda value: f"{number(value)}\N{NO-BREAK SPACE}%",
     what_to_do=gettext_lazy(
-        "A full spool takes no more messages. See why the MA does not take its records: the health page, and the KMA's "
+        "A full spool takes no more messages. See why the MA does not take its records: the health page, and "
+        "the KMA's "
         "log; then enlarge the spool's limit or its disk."
     ),
     url=_server_url,
@@ -223,7 +238,8 @@ BEAT = Kind(
     limits=Thresholds(60.0, 30.0, open_after=timedelta(seconds=10), close_after=timedelta(seconds=60)),
     unit=gettext_lazy("seconds since its last heartbeat"),
     says=lambda facts, value: (
-        _("Beat, the worker or Redis is down: no scheduled work for %(time)s.") % {"time": duration(round(value))}
+        _("Beat, the worker or Redis is down: no scheduled work for %(time)s.")
+        % {"time": duration(round(value))}
     ),
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(

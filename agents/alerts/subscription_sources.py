@@ -1,5 +1,5 @@
-"""What this app watches on the broker: subscriptions that nobody consumes, or that stand still though they are fed; and
-KMAs that are heard and have lost their broker; address settings that somebody changed there."""
+"""What this app watches on the broker: subscriptions that nobody consumes, or that stand still though they
+are fed; and KMAs that are heard and have lost their broker; address settings that somebody changed there."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -80,7 +80,10 @@ def _destination_url(facts: Mapping[str, Any]) -> str:
 
 
 def _stalled(facts: Mapping[str, Any], value: float) -> str:
-    text = _("“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, and nothing was acknowledged for %(time)s.")
+    text = _(
+        "“%(key)s”: messages waiting: %(n)s, consumers: %(consumers)s, and nothing was acknowledged for "
+        "%(time)s."
+    )
     return text % {
         "key": facts["setting"],
         "n": number(facts["waiting"]),
@@ -90,7 +93,10 @@ def _stalled(facts: Mapping[str, Any], value: float) -> str:
 
 
 def _unfed(facts: Mapping[str, Any], value: float) -> str:
-    text = _("“%(key)s” is enabled, and its subscription has had no consumer for %(time)s; messages waiting: %(n)s.")
+    text = _(
+        "“%(key)s” is enabled, and its subscription has had no consumer for %(time)s; messages waiting: "
+        "%(n)s."
+    )
     return text % {"key": facts["setting"], "time": duration(round(value)), "n": number(facts["waiting"])}
 
 
@@ -117,8 +123,10 @@ STALLED = Kind(
     says=_stalled,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the setting. If its servers are processing one long message, wait, or give the alert rule of its pool a "
-        "longer time. If nothing is in progress, disable and enable the setting: its servers then open new links."
+        "Open the setting. If its servers are processing one long message, wait, or give the alert rule of "
+        "its pool a "
+        "longer time. If nothing is in progress, disable and enable the setting: its servers then open new "
+        "links."
     ),
     url=_setting_url,
     observe=_observe(lambda row: row.still_since),
@@ -133,7 +141,8 @@ UNFED = Kind(
     says=_unfed,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Its messages wait and are not lost. Open the setting: is a server of its pool in service, does it offer the "
+        "Its messages wait and are not lost. Open the setting: is a server of its pool in service, does it "
+        "offer the "
         "agent, and is its KMA connected to the broker?"
     ),
     url=_setting_url,
@@ -148,7 +157,8 @@ WITHOUT_BROKER = Kind(
     says=_without_broker,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "Check the address in KMA_AMQP_URL and the network between this server and the broker; the KMA's log says why "
+        "Check the address in KMA_AMQP_URL and the network between this server and the broker; the KMA's log "
+        "says why "
         "the connection fails. Messages wait on the broker meanwhile."
     ),
     url=lambda facts: reverse("admin:server", args=[facts["server"]]),
@@ -164,7 +174,8 @@ DRIFT = Kind(
     says=_drifts,
     measure=lambda value: duration(round(value)),
     what_to_do=gettext_lazy(
-        "Open the destination: it shows wanted and found values side by side. Write the wanted ones to the broker, or "
+        "Open the destination: it shows wanted and found values side by side. Write the wanted ones to the "
+        "broker, or "
         "adopt what the broker has. For an address of the MA itself: ./ma manage provision."
     ),
     url=_destination_url,

@@ -1,5 +1,5 @@
-"""Who is told of an alert: the targets of its setting and of its pools; of what concerns everybody, those of every
-pool."""
+"""Who is told of an alert: the targets of its setting and of its pools; of what concerns everybody, those of
+every pool."""
 
 from datetime import datetime
 
@@ -15,8 +15,8 @@ MOST_TOLD = 200
 
 
 def tell(transition: AlertTransition, now: datetime) -> list[Notice]:
-    """Part of the transaction of the transition: a row per address, which a worker sends. That it closed by itself is
-    told only after `SAME`: until then it may come back, and nobody is given a false all-clear."""
+    """Part of the transaction of the transition: a row per address, which a worker sends. That it closed by
+    itself is told only after `SAME`: until then it may come back, and nobody is given a false all-clear."""
     waits = transition.step == Step.CLOSED and transition.by is None
     at = now + SAME if waits else now
     notices = [

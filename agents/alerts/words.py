@@ -1,6 +1,7 @@
 """What an alert says: on pages in the reader's language, in e-mail and webhook in that of the installation.
 
-Names and types of exceptions come from hostile places: here they become one bounded line. No bodies, no secrets.
+Names and types of exceptions come from hostile places: here they become one bounded line. No bodies, no
+secrets.
 """
 
 from typing import Any
@@ -136,7 +137,8 @@ def letter_of(row: AlertTransition) -> tuple[str, str]:
     lines += [
         "",
         _("Look: %(url)s") % {"url": settings.MA_BASE_URL + about(alert)},
-        _("Snooze or close: %(url)s") % {"url": settings.MA_BASE_URL + reverse("admin:alert", args=[alert.pk])},
+        _("Snooze or close: %(url)s")
+        % {"url": settings.MA_BASE_URL + reverse("admin:alert", args=[alert.pk])},
     ]
     return one_line(head, 200), "\n".join(lines)
 

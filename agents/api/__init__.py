@@ -1,1 +1,2 @@
-"""REST of the agents app, and what the APIs of the apps above share: authentication, permissions, errors, parsing."""
+"""REST of the agents app, and what the APIs of the apps above share: authentication, permissions, errors,
+parsing."""

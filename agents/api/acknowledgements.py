@@ -1,6 +1,7 @@
 """/api/v1/acknowledgements/: deliveries of the mode CLIENT that wait for an answer, and the answers.
 
-An agent answers through its KMA, with the token of that server; any other process with the token of a person who may.
+An agent answers through its KMA, with the token of that server; any other process with the token of a person
+who may.
 """
 
 from typing import Any
@@ -31,7 +32,8 @@ MOST_OF_JMS_ID = 255
 
 
 class AcknowledgementSerializer(serializers.ModelSerializer[Acknowledgement]):
-    """`state`: open, pending, committed, rolled_back, expired, lost. `opened_at` and `due_at` by its server's clock."""
+    """`state`: open, pending, committed, rolled_back, expired, lost. `opened_at` and `due_at` by its server's
+    clock."""
 
     setting = serializers.CharField(source="setting.key", read_only=True)
     server = serializers.CharField(source="server.name", read_only=True)
@@ -98,7 +100,9 @@ class AnswerRequest(serializers.Serializer[Any]):
 class AcknowledgementQuery(QuerySerializer):
     """What the list may be narrowed to."""
 
-    setting = serializers.CharField(source="setting__key", required=False, max_length=61, help_text="Key of a setting.")
+    setting = serializers.CharField(
+        source="setting__key", required=False, max_length=61, help_text="Key of a setting."
+    )
     jms_message_id = serializers.CharField(required=False, max_length=MOST_OF_JMS_ID)
     state = serializers.ChoiceField(
         choices=["waiting", *AcknowledgementState.values],
@@ -123,8 +127,8 @@ class Problem(ApiProblem):
 
 
 class MayAnswer(BasePermission):
-    """Servers pass on what their agents answer; of people those who may see the rows. Whether one may answer is asked
-    for the setting."""
+    """Servers pass on what their agents answer; of people those who may see the rows. Whether one may answer
+    is asked for the setting."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.user, AuthenticatedServer):
@@ -133,12 +137,15 @@ class MayAnswer(BasePermission):
 
 
 PROBLEMS = {
-    code: OpenApiResponse(description="See `error`, `state` and `reason`.") for code in (400, 403, 404, 409, 410)
+    code: OpenApiResponse(description="See `error`, `state` and `reason`.")
+    for code in (400, 403, 404, 409, 410)
 }
 
 
 @extend_schema_view(list=extend_schema(parameters=[AcknowledgementQuery]))
-class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Acknowledgement]):
+class AcknowledgementViewSet(
+    mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Acknowledgement]
+):
     """Newest first, in pages by key."""
 
     queryset = Acknowledgement.objects.select_related("setting", "server", "answered_by")
@@ -162,19 +169,28 @@ class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, G
         query.is_valid(raise_exception=True)
         wanted = dict(query.validated_data)
         state = wanted.pop("state")
-        rows = rows.filter(ended_at=None, state__in=WAITING_STATES) if state == "waiting" else rows.filter(state=state)
+        rows = (
+            rows.filter(ended_at=None, state__in=WAITING_STATES)
+            if state == "waiting"
+            else rows.filter(state=state)
+        )
         return rows.filter(**wanted)
 
     @extend_schema(
-        request=AnswerRequest, responses={200: AcknowledgementSerializer, 202: AcknowledgementSerializer, **PROBLEMS}
+        request=AnswerRequest,
+        responses={200: AcknowledgementSerializer, 202: AcknowledgementSerializer, **PROBLEMS},
     )
     def create(self, request: Request) -> Response:
-        """Waits some seconds for the end: 200 with the final state, else 202 and where to ask (`Location`)."""
+        """Waits some seconds for the end: 200 with the final state, else 202 and where to ask
+        (`Location`)."""
         asked = AnswerRequest(data=request.data)
         asked.is_valid(raise_exception=True)
         try:
             row = answering.answer(
-                self._delivery(asked.validated_data), asked.validated_data["action"], self._who(), timezone.now()
+                self._delivery(asked.validated_data),
+                asked.validated_data["action"],
+                self._who(),
+                timezone.now(),
             )
             row = answering.until_ended(row)
         except answering.Unknown as error:
@@ -184,7 +200,9 @@ class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, G
         except answering.AnsweredOtherwise as error:
             raise Problem(error, 409, "answered_otherwise", "Nothing: the first answer counts.") from error
         except answering.TooLate as error:
-            raise Problem(error, 410, "gone", "Nothing: the message was given back, and comes again.") from error
+            raise Problem(
+                error, 410, "gone", "Nothing: the message was given back, and comes again."
+            ) from error
         waiting = row.state in WAITING_STATES
         headers = {"Location": address_of(row)} if waiting else {}
         code = status.HTTP_202_ACCEPTED if waiting else status.HTTP_200_OK
@@ -199,7 +217,9 @@ class AcknowledgementViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, G
                 check_right(self.request, "answer", row.setting)
             return row
         if server:
-            raise Forbidden("An agent names a delivery by its id.", where="acknowledgement", what_to_do="Send its id.")
+            raise Forbidden(
+                "An agent names a delivery by its id.", where="acknowledgement", what_to_do="Send its id."
+            )
         setting = LaunchSetting.objects.filter(key=asked["setting"]).first()
         if setting is None:
             raise Http404

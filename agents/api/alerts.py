@@ -33,7 +33,8 @@ class TransitionSerializer(serializers.ModelSerializer[AlertTransition]):
 
 
 class AlertSerializer(serializers.ModelSerializer[Alert]):
-    """`says` and `what_to_do` in the language of the request; `about` is the path of the page of what it is about."""
+    """`says` and `what_to_do` in the language of the request; `about` is the path of the page of what it is
+    about."""
 
     severity = serializers.SerializerMethodField()
     setting = serializers.CharField(source="setting.key", read_only=True, default=None)
@@ -122,12 +123,16 @@ class NewestAlerts(KeysetPages):
     ordering = ("-opened_at", "-id")
 
 
-@extend_schema_view(list=extend_schema(parameters=[AlertQuery]), retrieve=extend_schema(responses=WholeAlertSerializer))
+@extend_schema_view(
+    list=extend_schema(parameters=[AlertQuery]), retrieve=extend_schema(responses=WholeAlertSerializer)
+)
 class AlertViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Alert]):
     """Newest first, in pages by key."""
 
     queryset = (
-        Alert.objects.exclude(state=AlertState.CALM).select_related("setting", "server").prefetch_related("pools")
+        Alert.objects.exclude(state=AlertState.CALM)
+        .select_related("setting", "server")
+        .prefetch_related("pools")
     )
     serializer_class = AlertSerializer
     lookup_value_converter = "int"

@@ -45,7 +45,8 @@ def log_refused_token(request: Request, kind: str) -> None:
 
 
 def bearer(request: Request) -> str:
-    """The secret after `Bearer`, or empty when the request brings none. Raises AuthenticationFailed on nonsense."""
+    """The secret after `Bearer`, or empty when the request brings none. Raises AuthenticationFailed on
+    nonsense."""
     words = get_authorization_header(request).split()
     if not words or words[0].lower() != b"bearer":
         return ""
@@ -110,7 +111,8 @@ class IsServer(BasePermission):
 
 
 def server_of(request: Request) -> Server:
-    """The server whose token the request brought; the view must use ServerTokenAuthentication and IsServer."""
+    """The server whose token the request brought; the view must use ServerTokenAuthentication and
+    IsServer."""
     principal: Any = request.user
     if not isinstance(principal, AuthenticatedServer):
         raise AuthenticationFailed("A server's token is needed.")

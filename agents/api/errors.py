@@ -15,7 +15,9 @@ from contract.errors import ContractError, UnsupportedVersion
 log = structlog.get_logger(__name__)
 
 HINTS = {
-    "not_authenticated": "Send the header Authorization: Bearer TOKEN (./ma manage create_api_token USER prints one).",
+    "not_authenticated": (
+        "Send the header Authorization: Bearer TOKEN (./ma manage create_api_token USER prints one)."
+    ),
     "authentication_failed": "Use a valid token: ./ma manage create_api_token USER, for a KMA create_server.",
     "permission_denied": "Ask an administrator for the permission.",
     "not_found": "Look at the list of this resource, or at /api/v1/docs/.",
@@ -78,7 +80,9 @@ class ApiProblem(exceptions.APIException):
     status_code: int = status.HTTP_400_BAD_REQUEST
     default_code = "invalid"
 
-    def __init__(self, detail: str, *, where: str = "", what_to_do: str = "", code: str = "", **more: Any) -> None:
+    def __init__(
+        self, detail: str, *, where: str = "", what_to_do: str = "", code: str = "", **more: Any
+    ) -> None:
         super().__init__(detail, code or self.default_code)
         self.word = code or self.default_code
         self.where = where
@@ -106,14 +110,17 @@ def answer(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's exception handler."""
     if isinstance(error, ApiProblem):
         return _response(
-            error.status_code, body(error.word, str(error.detail), error.where, error.what_to_do, **error.more)
+            error.status_code,
+            body(error.word, str(error.detail), error.where, error.what_to_do, **error.more),
         )
     if isinstance(error, ContractError):
         return _contract_error(error)
     if isinstance(error, RequestDataTooBig):
         return _response(413, body("too_large", str(error), "body", "Send less at once."))
     if isinstance(error, (DatabaseError, InterfaceError)):
-        return _internal(error, context, 503, "database_away", "The database did not do its work.", "Try again later.")
+        return _internal(
+            error, context, 503, "database_away", "The database did not do its work.", "Try again later."
+        )
     if isinstance(error, Http404):
         error = exceptions.NotFound()
     elif isinstance(error, PermissionDenied):
@@ -132,8 +139,12 @@ def answer(error: Exception, context: dict[str, Any]) -> Response:
 
 def _contract_error(error: ContractError) -> Response:
     if isinstance(error, UnsupportedVersion):
-        return _response(400, body("unsupported_version", str(error), error.path, "Upgrade the older of MA and KMA."))
-    return _response(400, body("not_as_agreed", str(error), error.path or "body", "Send what the schema describes."))
+        return _response(
+            400, body("unsupported_version", str(error), error.path, "Upgrade the older of MA and KMA.")
+        )
+    return _response(
+        400, body("not_as_agreed", str(error), error.path or "body", "Send what the schema describes.")
+    )
 
 
 def _framework_error(error: exceptions.APIException, context: dict[str, Any]) -> Response:
@@ -174,7 +185,9 @@ def _internal(
 ) -> Response:
     error_id = uuid.uuid4().hex[:12]
     request = context.get("request")
-    log.error("api error", id=error_id, path=request.path if request is not None else "", error=word, exc_info=error)
+    log.error(
+        "api error", id=error_id, path=request.path if request is not None else "", error=word, exc_info=error
+    )
     response = _response(code, body(word, f"{detail} Id: {error_id}.", "", what_to_do, id=error_id))
     if code == status.HTTP_503_SERVICE_UNAVAILABLE:
         response["Retry-After"] = "5"
@@ -188,6 +201,8 @@ def _response(code: int, data: dict[str, Any]) -> Response:
 def unknown_address(request: HttpRequest, path: str = "") -> JsonResponse:
     """What is under /api/ and no route: JSON, not the login page of the admin."""
     return JsonResponse(
-        body("not_found", "There is no such address.", request.path, "See /api/v1/docs/; every path ends in /."),
+        body(
+            "not_found", "There is no such address.", request.path, "See /api/v1/docs/; every path ends in /."
+        ),
         status=404,
     )

@@ -19,7 +19,14 @@ from agents.api.refusals import or_conflict
 from agents.api.rights import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
 from agents.api.validation import CheckedModelSerializer, check_no_body
-from agents.models import Activation, GroupActivation, GroupActivationState, LaunchSetting, ScheduledGroup, Window
+from agents.models import (
+    Activation,
+    GroupActivation,
+    GroupActivationState,
+    LaunchSetting,
+    ScheduledGroup,
+    Window,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.group_members import save_members
 from agents.services.groups import delete_group, disable_group, enable_group, run_group_now
@@ -32,7 +39,9 @@ FACTS = ("enabled", "state_since", "disabled_reason", "disabled_by", "created_at
 class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
     """`members`: keys of settings, in the order in which they run."""
 
-    members = serializers.ListField(child=serializers.CharField(max_length=61), required=False, max_length=200)
+    members = serializers.ListField(
+        child=serializers.CharField(max_length=61), required=False, max_length=200
+    )
     schedule = ScheduleSerializer(required=False, allow_null=True)
     disabled_by = serializers.SerializerMethodField()
     activation = serializers.SerializerMethodField(help_text="The pass through the members that goes on.")
@@ -63,7 +72,9 @@ class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Members and schedule have rules of their own, which are looked at when they are stored."""
-        super().validate({name: value for name, value in attrs.items() if name not in ("members", "schedule")})
+        super().validate(
+            {name: value for name, value in attrs.items() if name not in ("members", "schedule")}
+        )
         if self.instance is not None and attrs.get("name", self.instance.name) != self.instance.name:
             raise serializers.ValidationError({"name": "The name cannot be changed."})
         return attrs
@@ -135,7 +146,10 @@ class GroupViewSet(
 
     @transaction.atomic
     def _save(
-        self, serializer: serializers.BaseSerializer[ScheduledGroup], group: ScheduledGroup, values: dict[str, Any]
+        self,
+        serializer: serializers.BaseSerializer[ScheduledGroup],
+        group: ScheduledGroup,
+        values: dict[str, Any],
     ) -> None:
         """Group, members and schedule: all or none."""
         now, new = timezone.now(), group.pk is None

@@ -16,7 +16,8 @@ from contract.messages import Heartbeat
 
 
 class HeartbeatView(APIView):
-    """Bearer token of the server (`kma_…`). Bodies: `Heartbeat` and `HeartbeatReply` of contract/messages.py."""
+    """Bearer token of the server (`kma_…`). Bodies: `Heartbeat` and `HeartbeatReply` of
+    contract/messages.py."""
 
     authentication_classes = [ServerTokenAuthentication]
     permission_classes = [IsServer]
@@ -32,7 +33,10 @@ class HeartbeatView(APIView):
             reply = accept_heartbeat(server_of(request), heartbeat, now)
         except WrongServer as error:
             raise Forbidden(
-                str(error), code="other_server", where="server", what_to_do="Give each KMA the token of its own server."
+                str(error),
+                code="other_server",
+                where="server",
+                what_to_do="Give each KMA the token of its own server.",
             ) from error
         stand_in_for_alerts(now)
         return Response(wire.dump(reply))

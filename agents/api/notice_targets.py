@@ -1,4 +1,5 @@
-"""/api/v1/notice-targets/: addresses that are told when a breaker trips, of one setting or of a whole pool."""
+"""/api/v1/notice-targets/: addresses that are told when a breaker trips, of one setting or of a whole
+pool."""
 
 from typing import Any
 
@@ -59,7 +60,8 @@ class TargetViewSet(
     mixins.DestroyModelMixin,
     GenericViewSet[NoticeTarget],
 ):
-    """Made and removed by who may edit the setting, or the settings of the pool. To change one, make another."""
+    """Made and removed by who may edit the setting, or the settings of the pool. To change one, make
+    another."""
 
     queryset = NoticeTarget.objects.select_related("setting__pool", "pool").order_by("pk")
     serializer_class = TargetSerializer
@@ -67,7 +69,9 @@ class TargetViewSet(
     lookup_value_converter = "int"
     http_method_names = ["get", "post", "delete", "head", "options"]
     # Whoever sees targets may ask; the right to edit decides by setting and pool.
-    action_permissions = dict.fromkeys(("create", "destroy", "test", "renew_secret"), ("agents.view_noticetarget",))
+    action_permissions = dict.fromkeys(
+        ("create", "destroy", "test", "renew_secret"), ("agents.view_noticetarget",)
+    )
 
     @extend_schema(request=TargetSerializer, responses={201: SecretSerializer})
     @transaction.atomic
@@ -103,7 +107,9 @@ class TargetViewSet(
         check_no_body(request)
         if target.channel != Channel.WEBHOOK:
             raise ApiProblem(
-                _("Only what a webhook gets is signed."), where="channel", what_to_do=_("Nothing is to be done.")
+                _("Only what a webhook gets is signed."),
+                where="channel",
+                what_to_do=_("Nothing is to be done."),
             )
         renew_secret(target)
         return Response(self._with_secret(target))

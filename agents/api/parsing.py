@@ -21,7 +21,10 @@ class BodyTooLarge(ApiProblem):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"The body is larger than {limit} bytes.", where="body", what_to_do="Send less at once.", limit=limit
+            f"The body is larger than {limit} bytes.",
+            where="body",
+            what_to_do="Send less at once.",
+            limit=limit,
         )
 
 
@@ -30,7 +33,9 @@ class NotJson(ApiProblem):
     default_code = "not_json"
 
     def __init__(self, problem: str, where: str = "body") -> None:
-        super().__init__(f"The body is not JSON: {problem}.", where=where, what_to_do="Send a JSON object in UTF-8.")
+        super().__init__(
+            f"The body is not JSON: {problem}.", where=where, what_to_do="Send a JSON object in UTF-8."
+        )
 
 
 class BoundedJsonParser(BaseParser):
@@ -38,7 +43,9 @@ class BoundedJsonParser(BaseParser):
 
     media_type = "application/json"
 
-    def parse(self, stream: IO[Any], media_type: Any = None, parser_context: Mapping[str, Any] | None = None) -> Any:
+    def parse(
+        self, stream: IO[Any], media_type: Any = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
         context = parser_context or {}
         limit = getattr(context.get("view"), "body_limit", DEFAULT_LIMIT)
         raw = _read(stream, limit)
@@ -48,7 +55,9 @@ class BoundedJsonParser(BaseParser):
             raw = _unpacked(raw, limit)
         elif encoding.lower() not in ("", "identity"):
             raise ApiProblem(
-                f"Content-Encoding {encoding} is not understood.", where="Content-Encoding", what_to_do="Use gzip."
+                f"Content-Encoding {encoding} is not understood.",
+                where="Content-Encoding",
+                what_to_do="Use gzip.",
             )
         return self.loads(raw)
 
@@ -67,7 +76,8 @@ def loads(raw: bytes) -> Any:
 
 
 def bounded(value: Any, most: int = DEEPEST) -> Any:
-    """The value itself. Raises NotJson where it nests deeper than anything that readers by recursion can take."""
+    """The value itself. Raises NotJson where it nests deeper than anything that readers by recursion can
+    take."""
     if deeper_than(value, most):
         raise NotJson(f"it nests deeper than {most} levels")
     return value
@@ -89,7 +99,8 @@ def _read(stream: IO[Any], limit: int) -> bytes:
 
 
 def _drain(stream: IO[Any], bound: int) -> None:
-    """Reads what a slightly too large body still brings: a sender that is cut off while writing sees no answer."""
+    """Reads what a slightly too large body still brings: a sender that is cut off while writing sees no
+    answer."""
     while bound > 0 and (chunk := stream.read(CHUNK)):
         bound -= len(chunk)
 

@@ -6,7 +6,14 @@ from django.core.exceptions import ImproperlyConfigured
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-METHODS = {"GET": "view", "HEAD": "view", "OPTIONS": "view", "POST": "add", "PUT": "change", "PATCH": "change"}
+METHODS = {
+    "GET": "view",
+    "HEAD": "view",
+    "OPTIONS": "view",
+    "POST": "add",
+    "PUT": "change",
+    "PATCH": "change",
+}
 METHODS["DELETE"] = "delete"
 
 
@@ -15,7 +22,8 @@ STANDING_FOR = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def needed(view: Any, method: str) -> tuple[str, ...]:
-    """The permissions of a call: `view.action_permissions[action or method]`, else the model's own for the method."""
+    """The permissions of a call: `view.action_permissions[action or method]`, else the model's own for the
+    method."""
     declared: dict[str, tuple[str, ...]] = getattr(view, "action_permissions", {})
     action = getattr(view, "action", None)
     if method in ("HEAD", "OPTIONS"):

@@ -80,11 +80,15 @@ class DutySerializer(ReasonSerializer):
 class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Server]):
     """Servers are made with ./ma manage create_server, which prints their token."""
 
-    queryset = Server.objects.select_related("duty_by").prefetch_related("pools", "offered_agents").order_by("name")
+    queryset = (
+        Server.objects.select_related("duty_by").prefetch_related("pools", "offered_agents").order_by("name")
+    )
     serializer_class = ServerSerializer
     lookup_field = "name"
     lookup_value_regex = "[^/]+"
-    action_permissions = dict.fromkeys(("cordon", "drain", "back"), ("agents.view_server", "agents.can_change_duty"))
+    action_permissions = dict.fromkeys(
+        ("cordon", "drain", "back"), ("agents.view_server", "agents.can_change_duty")
+    )
 
     @extend_schema(request=DutySerializer, responses=ServerSerializer)
     @action(detail=True, methods=["post"])
@@ -95,7 +99,8 @@ class ServerViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericVie
     @extend_schema(request=DutySerializer, responses=ServerSerializer)
     @action(detail=True, methods=["post"])
     def drain(self, request: Request, name: str) -> Response:
-        """Nothing new begins there; runs of ANY move away where another server is able, those of MANY end in order."""
+        """Nothing new begins there; runs of ANY move away where another server is able, those of MANY end in
+        order."""
         return self._changed(drain)
 
     @extend_schema(request=None, responses=ServerSerializer)
@@ -211,7 +216,9 @@ class DestinationSerializer(CheckedModelSerializer[Destination]):
         if row is None:
             return None
         lines = [{**asdict(line), "differs": line.differs} for line in policy_lines(destination, row.found)]
-        return OnBrokerSerializer({"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": lines}).data
+        return OnBrokerSerializer(
+            {"seen_at": row.seen_at, "differs_since": row.differs_since, "settings": lines}
+        ).data
 
 
 class DestinationViewSet(

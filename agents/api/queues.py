@@ -41,6 +41,8 @@ class QueueView(APIView):
             figures = queue_figures(setting, timezone.now())
         except BrokerError as error:
             raise BrokerAway(
-                f"The broker did not answer: {error}", where=key, what_to_do="Try again; ./ma doctor looks closer."
+                f"The broker did not answer: {error}",
+                where=key,
+                what_to_do="Try again; ./ma doctor looks closer.",
             ) from error
         return Response(FiguresSerializer(asdict(figures)).data)

@@ -1,4 +1,5 @@
-"""A service that refuses is a conflict: 409 with its reason and what helps. What was deleted meanwhile is not found."""
+"""A service that refuses is a conflict: 409 with its reason and what helps. What was deleted meanwhile is not
+found."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,4 +18,6 @@ def or_conflict(where: str) -> Iterator[None]:
     except (ScheduledGroup.DoesNotExist, LaunchSetting.DoesNotExist) as gone:
         raise exceptions.NotFound from gone
     except Refused as refused:
-        raise Conflict(refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do) from refused
+        raise Conflict(
+            refused.reason, code=refused.code, where=where, what_to_do=refused.what_to_do
+        ) from refused

@@ -25,7 +25,9 @@ def check_pool(request: Request, pool: Pool) -> None:
 def check_destination(request: Request, action: str, destination: Destination) -> None:
     """`action`: add or edit, for a setting that shall subscribe to it. Raises Forbidden."""
     if not may_subscribe(request.user, action, destination):
-        text = _("No setting of a pool where you may edit subscribes to “%(name)s”. Ask for “%(permission)s”.")
+        text = _(
+            "No setting of a pool where you may edit subscribes to “%(name)s”. Ask for “%(permission)s”."
+        )
         facts = {"name": destination.name, "permission": _("Can add destination")}
         raise _forbidden(text % facts, "destination")
 

@@ -19,8 +19,8 @@ CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
 
 
 class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
-    """Either `crontab` with `time_zone`, or `every_seconds`. `next_due`: the next instants, whether or not the owner
-    is enabled; in lists left out (null)."""
+    """Either `crontab` with `time_zone`, or `every_seconds`. `next_due`: the next instants, whether or not
+    the owner is enabled; in lists left out (null)."""
 
     next_due = serializers.SerializerMethodField()
 
@@ -35,7 +35,9 @@ class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(set(data) - set(CHOSEN))):
-            raise serializers.ValidationError({unknown[0]: f"There is no such field; there are: {sorted(CHOSEN)}."})
+            raise serializers.ValidationError(
+                {unknown[0]: f"There is no such field; there are: {sorted(CHOSEN)}."}
+            )
         return super().to_internal_value(data)
 
 
@@ -60,8 +62,9 @@ def windows_answer(view: APIView, rows: QuerySet[Window]) -> Response:
 def store_schedule(
     owner: LaunchSetting | ScheduledGroup, values: Mapping[str, Any] | None, by: Any, *, partly: bool
 ) -> None:
-    """`values` None deletes it. `partly`: what is not named stays, but crontab and interval, which exclude each other.
-    Raises ValidationError at `schedule`; to be called inside the transaction that saves the owner."""
+    """`values` None deletes it. `partly`: what is not named stays, but crontab and interval, which exclude
+    each other. Raises ValidationError at `schedule`; to be called inside the transaction that saves the
+    owner."""
     schedule = Schedule.objects.filter(**_of(owner)).first()
     if values is None:
         if schedule is not None:

@@ -10,7 +10,11 @@ class PersonTokenScheme(OpenApiAuthenticationExtension):
     name = "personToken"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "ma_…, from ./ma manage create_api_token USER"}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "ma_…, from ./ma manage create_api_token USER",
+        }
 
 
 class ServerTokenScheme(OpenApiAuthenticationExtension):
@@ -18,7 +22,11 @@ class ServerTokenScheme(OpenApiAuthenticationExtension):
     name = "serverToken"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "kma_…, from ./ma manage create_server NAME"}
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "kma_…, from ./ma manage create_server NAME",
+        }
 
 
 class AnyTokenScheme(OpenApiAuthenticationExtension):

@@ -75,7 +75,18 @@ class SettingViewSet(
     filterset_class = SettingFilter
     # Whoever sees settings may ask; `rights` decides by action and pool.
     action_permissions = dict.fromkeys(
-        ("create", "partial_update", "destroy", "enable", "disable", "run", "stop", "retry", "resume", "windows"),
+        (
+            "create",
+            "partial_update",
+            "destroy",
+            "enable",
+            "disable",
+            "run",
+            "stop",
+            "retry",
+            "resume",
+            "windows",
+        ),
         ("agents.view_launchsetting",),
     )
 
@@ -104,7 +115,10 @@ class SettingViewSet(
 
     @transaction.atomic
     def _save(
-        self, serializer: serializers.BaseSerializer[LaunchSetting], setting: LaunchSetting, values: dict[str, Any]
+        self,
+        serializer: serializers.BaseSerializer[LaunchSetting],
+        setting: LaunchSetting,
+        values: dict[str, Any],
     ) -> None:
         """Setting and schedule, both or none."""
         new = setting.pk is None
@@ -124,8 +138,9 @@ class SettingViewSet(
 
     @extend_schema(responses={204: None, 202: None})
     def destroy(self, request: Request, key: str) -> Response:
-        """Removes its empty queues, then itself; protocols and letters stay with the key. 409 while it is enabled, has
-        not ended, is in a group, or a queue of it holds messages. 202: decided, and done within seconds."""
+        """Removes its empty queues, then itself; protocols and letters stay with the key. 409 while it is
+        enabled, has not ended, is in a group, or a queue of it holds messages. 202: decided, and done within
+        seconds."""
         setting = self.for_action("delete")
         with or_conflict(f"settings/{key}"):
             gone = remove_setting(setting, request.user, timezone.now())
@@ -134,8 +149,8 @@ class SettingViewSet(
     @extend_schema(request=EnablingSerializer, responses={200: ActivationSerializer, 204: None})
     @action(detail=True, methods=["post"])
     def enable(self, request: Request, key: str) -> Response:
-        """Starts an activation; answers the open one when it is enabled already, and 204 where there is none: one that
-        is started by its schedule begins later. 409 with the reason if refused."""
+        """Starts an activation; answers the open one when it is enabled already, and 204 where there is none:
+        one that is started by its schedule begins later. 409 with the reason if refused."""
         setting, given = self.for_action("enable"), EnablingSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
@@ -145,8 +160,8 @@ class SettingViewSet(
     @extend_schema(request=DisablingSerializer, responses=SettingSerializer)
     @action(detail=True, methods=["post"])
     def disable(self, request: Request, key: str) -> Response:
-        """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing happens
-        when it is off already."""
+        """Stops it on every server, with its group if it is in one; its subscription keeps gathering. Nothing
+        happens when it is off already."""
         setting, given = self.for_action("disable"), DisablingSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
@@ -156,7 +171,8 @@ class SettingViewSet(
     @extend_schema(request=None, responses={201: ActivationSerializer})
     @action(detail=True, methods=["post"])
     def run(self, request: Request, key: str) -> Response:
-        """Starts what is otherwise started by its schedule, or a standalone agent that ended. 409 if refused."""
+        """Starts what is otherwise started by its schedule, or a standalone agent that ended. 409 if
+        refused."""
         setting = self.for_action("run")
         check_no_body(request)
         with or_conflict(f"settings/{key}"):
@@ -166,8 +182,8 @@ class SettingViewSet(
     @extend_schema(request=ReasonSerializer, responses={200: ActivationSerializer})
     @action(detail=True, methods=["post"])
     def stop(self, request: Request, key: str) -> Response:
-        """Stops the activation that goes on; the setting stays enabled. 409 where nothing goes on, or only disabling
-        stops it."""
+        """Stops the activation that goes on; the setting stays enabled. 409 where nothing goes on, or only
+        disabling stops it."""
         setting, given = self.for_action("stop"), ReasonSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):

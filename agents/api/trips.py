@@ -44,7 +44,17 @@ class InterruptionSerializer(serializers.ModelSerializer[Interruption]):
 class NoticeSerializer(serializers.ModelSerializer[Notice]):
     class Meta:
         model = Notice
-        fields = ("id", "channel", "address", "state", "attempts", "next_at", "problem", "created_at", "sent_at")
+        fields = (
+            "id",
+            "channel",
+            "address",
+            "state",
+            "attempts",
+            "next_at",
+            "problem",
+            "created_at",
+            "sent_at",
+        )
         read_only_fields = fields
 
     def to_representation(self, notice: Notice) -> dict[str, Any]:
@@ -113,9 +123,14 @@ class WholeTripSerializer(TripSerializer):
 class TripQuery(QuerySerializer):
     """What the list may be narrowed to."""
 
-    setting = serializers.CharField(source="setting__key", required=False, max_length=61, help_text="Key of a setting.")
+    setting = serializers.CharField(
+        source="setting__key", required=False, max_length=61, help_text="Key of a setting."
+    )
     open = serializers.BooleanField(
-        required=False, allow_null=True, default=None, help_text="Whether its setting is still off through it."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Whether its setting is still off through it.",
     )
 
 
@@ -123,7 +138,9 @@ class NewestTrips(KeysetPages):
     ordering = ("-at", "-id")
 
 
-@extend_schema_view(list=extend_schema(parameters=[TripQuery]), retrieve=extend_schema(responses=WholeTripSerializer))
+@extend_schema_view(
+    list=extend_schema(parameters=[TripQuery]), retrieve=extend_schema(responses=WholeTripSerializer)
+)
 class TripViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[BreakerTrip]):
     """Newest first, in pages by key. It ends when a person enables the setting."""
 

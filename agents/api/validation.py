@@ -16,8 +16,8 @@ M = TypeVar("M", bound=Model)
 
 
 class BodySerializer(serializers.Serializer[Any]):
-    """The body of an action, which may be left out. A name that it does not know is an error: a misspelt reason is not
-    lost, and a misspelt `until` switches nothing off for ever."""
+    """The body of an action, which may be left out. A name that it does not know is an error: a misspelt
+    reason is not lost, and a misspelt `until` switches nothing off for ever."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping) and (unknown := sorted(set(data) - set(self.fields))):
@@ -26,8 +26,8 @@ class BodySerializer(serializers.Serializer[Any]):
 
 
 class QuerySerializer(serializers.Serializer[Any]):
-    """What a list in pages by key may be narrowed to. A name that it does not know is an error: a misspelt filter would
-    find everything."""
+    """What a list in pages by key may be narrowed to. A name that it does not know is an error: a misspelt
+    filter would find everything."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         known = {*self.fields, KeysetPages.cursor_query_param, KeysetPages.page_size_query_param, "format"}
@@ -89,7 +89,11 @@ class CheckedModelSerializer(serializers.ModelSerializer[M]):
 
 def _no_such(fields: Iterable[str]) -> str:
     names = sorted(fields)
-    return f"There is no such field; there are: {names}." if names else "There is no such field; nothing is taken here."
+    return (
+        f"There is no such field; there are: {names}."
+        if names
+        else "There is no such field; nothing is taken here."
+    )
 
 
 def _is_many(model: type[Model], name: str) -> bool:

@@ -1,9 +1,10 @@
 """Makes the rows say what a file says: all of it or nothing.
 
-Everything is stored through the services that people's forms use, in one transaction; a dry run does the same and
-rolls it back. Two things follow after the commit, because they need what was committed: the broker gets what new
-settings need, and what the file wants enabled is enabled. A kill in between leaves that to the next `apply`.
-Nothing that the file does not name is touched, and nothing is deleted but a schedule that the file says is none.
+Everything is stored through the services that people's forms use, in one transaction; a dry run does the same
+and rolls it back. Two things follow after the commit, because they need what was committed: the broker gets
+what new settings need, and what the file wants enabled is enabled. A kill in between leaves that to the next
+`apply`. Nothing that the file does not name is touched, and nothing is deleted but a schedule that the file
+says is none.
 """
 
 import time
@@ -19,7 +20,15 @@ from agents.declared.export import members_of, schedule_fields
 from agents.declared.problems import Problem, Rejected, gathered
 from agents.declared.shape import Document, Entry
 from agents.declared.storing import store_destination, store_group, store_pool, store_setting
-from agents.models import GroupMember, LaunchSetting, PoisonPolicy, Pool, ProvisionState, Schedule, ScheduledGroup
+from agents.models import (
+    GroupMember,
+    LaunchSetting,
+    PoisonPolicy,
+    Pool,
+    ProvisionState,
+    Schedule,
+    ScheduledGroup,
+)
 from agents.services.group_members import save_members
 from agents.services.groups import disable_group, enable_group
 from agents.services.pools import affected_by
@@ -34,8 +43,9 @@ PATIENCE_SECONDS = 15.0
 
 @dataclass
 class Outcome:
-    """`changes` in the order in which they were made; `refused`: what could not be enabled, though it was stored;
-    `withheld`: keys of enabled settings that a changed list of allowed agents keeps from their servers."""
+    """`changes` in the order in which they were made; `refused`: what could not be enabled, though it was
+    stored; `withheld`: keys of enabled settings that a changed list of allowed agents keeps from their
+    servers."""
 
     changes: list[Change] = field(default_factory=list)
     refused: list[Problem] = field(default_factory=list)
@@ -64,7 +74,8 @@ def apply(document: Document, by: Any, now: datetime, *, dry_run: bool = False) 
 
 
 class _Work:
-    """The order lets a file move a setting from a schedule of its own into a group, or from one group to another."""
+    """The order lets a file move a setting from a schedule of its own into a group, or from one group to
+    another."""
 
     def __init__(self, document: Document, by: Any, now: datetime) -> None:
         self.document, self.by, self.now = document, by, now
@@ -79,7 +90,11 @@ class _Work:
         for entry in self.document.of("groups"):
             self._let_members_go(entry)
         pools = partial(store_pool, now=self.now)
-        for section, store in (("pools", pools), ("destinations", store_destination), ("settings", store_setting)):
+        for section, store in (
+            ("pools", pools),
+            ("destinations", store_destination),
+            ("settings", store_setting),
+        ):
             for entry in sorted(self.document.of(section), key=_hands_on):
                 with gathered(self.problems, entry.path):
                     self.changes += store(entry, self.by)
@@ -93,9 +108,12 @@ class _Work:
             self._check_enabled_alone(entry)
 
     def withheld(self) -> list[str]:
-        """Enabled settings of pools whose list this file changes, with an agent that the list does not allow."""
+        """Enabled settings of pools whose list this file changes, with an agent that the list does not
+        allow."""
         changed = {change.path for change in self.changes}
-        names = [entry.name for entry in self.document.of("pools") if f"{entry.path}/allowed_agents" in changed]
+        names = [
+            entry.name for entry in self.document.of("pools") if f"{entry.path}/allowed_agents" in changed
+        ]
         pools = Pool.objects.filter(name__in=names).order_by("name")
         return [key for pool in pools for key in affected_by(pool, pool.allowlist).enabled]
 
@@ -159,7 +177,11 @@ class _Work:
 
     def _set_members(self, entry: Entry) -> None:
         group = ScheduledGroup.objects.filter(name=entry.name).first()
-        if group is None or "members" not in entry.given or (before := members_of(group)) == entry.given["members"]:
+        if (
+            group is None
+            or "members" not in entry.given
+            or (before := members_of(group)) == entry.given["members"]
+        ):
             return
         path = f"{entry.path}/members"
         if any(problem.path == path for problem in self.problems):
@@ -189,7 +211,11 @@ def _provide(*settings: LaunchSetting) -> None:
             return
         for setting in found:
             provision_setting(setting.pk)
-        if problem := pending.exclude(provision_problem="").values_list("provision_problem", flat=True).first():
+        if (
+            problem := pending.exclude(provision_problem="")
+            .values_list("provision_problem", flat=True)
+            .first()
+        ):
             raise Refused("not_provisioned", f"The broker is away: {problem}.", "")
         time.sleep(0.2)
 
@@ -210,6 +236,6 @@ def _schedule(entry: Entry) -> Schedule | None:
 
 
 def _hands_on(entry: Entry) -> bool:
-    """Whether it is a setting that sends messages on after their last attempt: after the others, among which may be one
-    that does so no more, and so leads nothing back here."""
+    """Whether it is a setting that sends messages on after their last attempt: after the others, among which
+    may be one that does so no more, and so leads nothing back here."""
     return entry.given.get("after_last") == PoisonPolicy.EXCEPTION

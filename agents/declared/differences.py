@@ -24,7 +24,10 @@ class Change:
 def between(path: str, old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> list[Change]:
     """Field by field; `old` is None for an object that is not there yet."""
     if old is None:
-        return [Change(path, None, "new"), *(Change(f"{path}/{name}", None, shown(new[name])) for name in new)]
+        return [
+            Change(path, None, "new"),
+            *(Change(f"{path}/{name}", None, shown(new[name])) for name in new),
+        ]
     return [
         Change(f"{path}/{name}", shown(old.get(name)), shown(value))
         for name, value in new.items()

@@ -14,8 +14,8 @@ class UnknownSettings(Exception):
 
 
 def document(keys: Sequence[str] = ()) -> dict[str, Any]:
-    """Everything, or these settings with what they need and the groups that hold nothing else. Whether something is
-    enabled is no part of it, nor are servers and their tokens. Raises UnknownSettings."""
+    """Everything, or these settings with what they need and the groups that hold nothing else. Whether
+    something is enabled is no part of it, nor are servers and their tokens. Raises UnknownSettings."""
     settings = list(_settings(keys))
     pools: Collection[Pool] = Pool.objects.order_by("name")
     destinations: Collection[Destination] = Destination.objects.order_by("name")
@@ -74,7 +74,11 @@ def _scheduled(schedule: Schedule | None) -> dict[str, Any]:
 
 
 def _settings(keys: Sequence[str]) -> Collection[LaunchSetting]:
-    settings = LaunchSetting.objects.exclude(wanted_hash=REMOVING).select_related("pool", "destination").order_by("key")
+    settings = (
+        LaunchSetting.objects.exclude(wanted_hash=REMOVING)
+        .select_related("pool", "destination")
+        .order_by("key")
+    )
     if not keys:
         return settings
     found = settings.filter(key__in=keys)

@@ -73,7 +73,8 @@ def names_problem(value: Any) -> str:
 def unknown_fields(path: str, given: Mapping[Any, Any], known: set[str]) -> list[Problem]:
     return [
         Problem(
-            f"{path}/{name}" if path else str(name), f"there is no such field; there are: {', '.join(sorted(known))}"
+            f"{path}/{name}" if path else str(name),
+            f"there is no such field; there are: {', '.join(sorted(known))}",
         )
         for name in given
         if name not in known

@@ -1,4 +1,5 @@
-"""From plain values to a document whose fields and types are right. Nothing is looked up in the database here."""
+"""From plain values to a document whose fields and types are right. Nothing is looked up in the database
+here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,8 +27,8 @@ BESIDE = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One object of the file. `given` holds only what the file says: every other field stays as it is, or gets its
-    default where the object is new."""
+    """One object of the file. `given` holds only what the file says: every other field stays as it is, or
+    gets its default where the object is new."""
 
     section: str
     name: str

@@ -97,6 +97,8 @@ def _servers(names: Sequence[str]) -> list[Server]:
     """In the order in which an export has them."""
     found = list(Server.objects.filter(name__in=names).order_by("name"))
     if missing := sorted(set(names) - {server.name for server in found}):
-        text = f"There is no server {', '.join(missing)}: create it first with ./ma manage create_server NAME."
+        text = (
+            f"There is no server {', '.join(missing)}: create it first with ./ma manage create_server NAME."
+        )
         raise ValidationError({"servers": text})
     return found

@@ -25,7 +25,9 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(key_node, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(problem="a key must be a text", problem_mark=key_node.start_mark)
             if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} is there twice", problem_mark=key_node.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key!r} is there twice", problem_mark=key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep=deep)
 

@@ -33,16 +33,19 @@ WAITING_STATES = (AcknowledgementState.OPEN, AcknowledgementState.PENDING)
 
 
 class Acknowledgement(models.Model):
-    """One row per acknowledgement id. It comes with the record that its delivery was left open, or with an answer to
-    an id that is true and whose record is still under way: then `opened_at` is empty. `opened_record`, `ended_record`:
-    the records that said it, so that each is stored once. `answered_from`: the token's name, or the server that passed
-    it on. Every change of state is a conditional UPDATE; the first answer wins."""
+    """One row per acknowledgement id. It comes with the record that its delivery was left open, or with an
+    answer to an id that is true and whose record is still under way: then `opened_at` is empty.
+    `opened_record`, `ended_record`: the records that said it, so that each is stored once. `answered_from`:
+    the token's name, or the server that passed it on. Every change of state is a conditional UPDATE; the
+    first answer wins."""
 
     acknowledgement = models.CharField(_("acknowledgement id"), max_length=LONGEST_ID, unique=True)
     setting = models.ForeignKey(
         LaunchSetting, models.CASCADE, related_name="acknowledgements", verbose_name=_("launch setting")
     )
-    server = models.ForeignKey(Server, models.PROTECT, related_name="acknowledgements", verbose_name=_("server"))
+    server = models.ForeignKey(
+        Server, models.PROTECT, related_name="acknowledgements", verbose_name=_("server")
+    )
     activation_uuid = models.UUIDField(_("activation"))
     epoch = models.PositiveBigIntegerField(_("epoch"))
     message_key = models.CharField(_("message key"), max_length=255, blank=True, default="")
@@ -71,13 +74,21 @@ class Acknowledgement(models.Model):
         ordering = ("-created_at", "-id")
         permissions = [("can_answer", _("Can answer deliveries that wait"))]
         indexes = [
-            models.Index(fields=["created_at", "id"], condition=Q(ended_at=None), name="open_acknowledgements"),
             models.Index(
-                fields=["setting", "created_at", "id"], condition=Q(ended_at=None), name="open_acks_of_setting"
+                fields=["created_at", "id"], condition=Q(ended_at=None), name="open_acknowledgements"
+            ),
+            models.Index(
+                fields=["setting", "created_at", "id"],
+                condition=Q(ended_at=None),
+                name="open_acks_of_setting",
             ),
             models.Index(fields=["jms_message_id", "setting"], name="acks_by_jms_id"),
-            models.Index(fields=["server", "state", "id"], condition=Q(ended_at=None), name="open_acks_of_server"),
-            models.Index(fields=["-ended_at", "-id"], condition=Q(ended_at__isnull=False), name="acks_by_end"),
+            models.Index(
+                fields=["server", "state", "id"], condition=Q(ended_at=None), name="open_acks_of_server"
+            ),
+            models.Index(
+                fields=["-ended_at", "-id"], condition=Q(ended_at__isnull=False), name="acks_by_end"
+            ),
             models.Index(
                 fields=["setting", "-ended_at", "-id"],
                 condition=Q(ended_at__isnull=False),

@@ -1,4 +1,5 @@
-"""An activation is one start of a setting; a run is that activation on one server, with an epoch that grows."""
+"""An activation is one start of a setting; a run is that activation on one server, with an epoch that
+grows."""
 
 import uuid
 
@@ -29,8 +30,8 @@ class Trigger(models.TextChoices):
 
 
 class Ending(models.TextChoices):
-    """Why the MA no longer wants the runs of an activation that was not switched off. Its state follows when the last
-    run is closed."""
+    """Why the MA no longer wants the runs of an activation that was not switched off. Its state follows when
+    the last run is closed."""
 
     DRAINED = "drained", _("drained")
     LIMIT = "limit", _("limit reached")
@@ -73,24 +74,31 @@ class Activation(models.Model):
     )
     started_at = models.DateTimeField(_("started"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    # How it finished, for who asks when its records are deleted; None before it ended. False before it ended: nobody
-    # can tell any more that all went well. See agents.services.final_states.
+    # How it finished, for who asks when its records are deleted; None before it ended. False before it ended:
+    # nobody can tell any more that all went well. See agents.services.final_states.
     well = models.BooleanField(_("finished well"), null=True, editable=False)
     reason = models.TextField(_("reason"), blank=True, default="")
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
-    # Which enabling of the setting it belongs to (LaunchSetting.enablings at its start), and its place among the
-    # activations of the setting: instants tell neither where clocks differ or step back.
+    # Which enabling of the setting it belongs to (LaunchSetting.enablings at its start), and its place among
+    # the activations of the setting: instants tell neither where clocks differ or step back.
     enabling = models.PositiveIntegerField(default=0, editable=False)
     number = models.PositiveIntegerField(default=0, editable=False)
-    trigger = models.CharField(_("started through"), max_length=10, choices=Trigger.choices, default=Trigger.ENABLED)
+    trigger = models.CharField(
+        _("started through"), max_length=10, choices=Trigger.choices, default=Trigger.ENABLED
+    )
     group_activation = models.ForeignKey(
-        "agents.GroupActivation", models.SET_NULL, null=True, related_name="activations", verbose_name=_("group")
+        "agents.GroupActivation",
+        models.SET_NULL,
+        null=True,
+        related_name="activations",
+        verbose_name=_("group"),
     )
     # One message is tried first: until it was handled well, one server has one run and nobody else begins.
     trial = models.BooleanField(_("tries one message first"), default=False)
     ending = models.CharField(_("ending"), max_length=10, choices=Ending.choices, blank=True, default="")
     ending_at = models.DateTimeField(_("ending since"), null=True)
-    # What the broker said when it began: messages in the subscription, delayed ones too, and the added ones ever.
+    # What the broker said when it began: messages in the subscription, delayed ones too, and the added ones
+    # ever.
     waiting_at_start = models.BigIntegerField(_("messages at the start"), null=True)
     added_at_start = models.BigIntegerField(null=True, editable=False)
     # The same when it was looked at last: another number means that messages came meanwhile.
@@ -114,7 +122,9 @@ class Activation(models.Model):
             models.Index(fields=["setting", "-number", "-started_at"], name="activations_in_their_order"),
             models.Index(fields=["-started_at", "-id"], name="activations_by_start"),
             models.Index(fields=["state", "-started_at", "-id"], name="activations_by_state"),
-            models.Index(fields=["setting", "state", "-started_at", "-id"], name="activations_of_setting_state"),
+            models.Index(
+                fields=["setting", "state", "-started_at", "-id"], name="activations_of_setting_state"
+            ),
             models.Index(fields=["setting"], condition=models.Q(ended_at=None), name="unended_activations"),
             models.Index(fields=["setting", "-ended_at"], name="activations_by_end"),
             models.Index(
@@ -136,7 +146,8 @@ class Activation(models.Model):
 
 
 class Withheld(models.TextChoices):
-    """Why a wanted run is left out of what its server is sent. Cleared by itself when it can be sent again."""
+    """Why a wanted run is left out of what its server is sent. Cleared by itself when it can be sent
+    again."""
 
     PARAMETERS_TOO_DEEP = "parameters_too_deep", _("its parameters nest too deep")
     PARAMETERS_UNREADABLE = "parameters_unreadable", _("its parameters cannot be read")
@@ -145,11 +156,13 @@ class Withheld(models.TextChoices):
 
 
 class Run(models.Model):
-    """`handled`, `restarts`, `in_progress`, the counts and `connected` are the KMA's word (a claim to the present);
-    `failed`, `temporary`, `recovered` and `stored_records` count stored facts. Closed and still `wanted`: it ended by
-    itself."""
+    """`handled`, `restarts`, `in_progress`, the counts and `connected` are the KMA's word (a claim to the
+    present); `failed`, `temporary`, `recovered` and `stored_records` count stored facts. Closed and still
+    `wanted`: it ended by itself."""
 
-    activation = models.ForeignKey(Activation, models.CASCADE, related_name="runs", verbose_name=_("activation"))
+    activation = models.ForeignKey(
+        Activation, models.CASCADE, related_name="runs", verbose_name=_("activation")
+    )
     server = models.ForeignKey(Server, models.PROTECT, related_name="runs", verbose_name=_("server"))
     epoch = models.PositiveIntegerField(_("epoch"))
     wanted = models.BooleanField(_("wanted"), default=True)
@@ -165,7 +178,8 @@ class Run(models.Model):
     same_type = models.CharField(_("type of the failures in a row"), max_length=255, blank=True, default="")
     same_count = models.IntegerField(_("failures of that type in a row"), default=0)
     any_count = models.IntegerField(_("failures in a row"), default=0)
-    # Where each message counts once: which ones counted in this row (contract.breaker.mark). For the next run only.
+    # Where each message counts once: which ones counted in this row (contract.breaker.mark). For the next run
+    # only.
     counted_marks = models.JSONField(default=list, blank=True, editable=False)
     reported_at = models.DateTimeField(_("reported"), null=True)
     problem = models.TextField(_("problem"), blank=True, default="")
@@ -189,8 +203,12 @@ class Run(models.Model):
             models.Index(fields=["server", "-created_at", "-id"], name="runs_of_server_by_start"),
             models.Index(fields=["server", "-closed_at", "-id"], name="runs_of_server_by_end"),
             models.Index(fields=["server"], condition=models.Q(closed_at=None), name="open_runs_of_server"),
-            models.Index(fields=["activation"], condition=models.Q(closed_at=None), name="open_runs_of_activation"),
-            models.Index(fields=["activation"], condition=~models.Q(withheld_because=""), name="withheld_runs"),
+            models.Index(
+                fields=["activation"], condition=models.Q(closed_at=None), name="open_runs_of_activation"
+            ),
+            models.Index(
+                fields=["activation"], condition=~models.Q(withheld_because=""), name="withheld_runs"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -13,7 +13,8 @@ from agents.models.setting import LaunchSetting
 
 
 class AlertState(models.TextChoices):
-    """`calm`: its value is above the bound, not for long enough yet. Such a row is nobody's business and goes again."""
+    """`calm`: its value is above the bound, not for long enough yet. Such a row is nobody's business and goes
+    again."""
 
     CALM = "calm", pgettext_lazy("an alert", "on its way")
     OPEN = "open", pgettext_lazy("an alert", "open")
@@ -30,9 +31,10 @@ class Severity(models.IntegerChoices):
 
 
 class Alert(models.Model):
-    """One cause: a `kind` of `agents.alerts.kinds` and a `subject` within it. The fields from `above_since` to
-    `repeat_at` are those of `agents.alerts.deciding.State`. `facts` is what its texts are made of. Without `pools` it
-    concerns everybody. Who changes a row moves `revision` on, and only from the one that it saw."""
+    """One cause: a `kind` of `agents.alerts.kinds` and a `subject` within it. The fields from `above_since`
+    to `repeat_at` are those of `agents.alerts.deciding.State`. `facts` is what its texts are made of. Without
+    `pools` it concerns everybody. Who changes a row moves `revision` on, and only from the one that it
+    saw."""
 
     kind = models.CharField(_("kind"), max_length=40)
     subject = models.CharField(_("subject"), max_length=300, blank=True)
@@ -41,7 +43,9 @@ class Alert(models.Model):
     setting = models.ForeignKey(
         LaunchSetting, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("launch setting")
     )
-    server = models.ForeignKey(Server, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("server"))
+    server = models.ForeignKey(
+        Server, models.SET_NULL, null=True, related_name="alerts", verbose_name=_("server")
+    )
     pools = models.ManyToManyField(Pool, related_name="alerts", verbose_name=_("pools"))
     facts = models.JSONField(default=dict)
     value = models.FloatField(_("value"), default=0.0)
@@ -64,7 +68,9 @@ class Alert(models.Model):
         permissions = [("can_handle_alerts", _("Can snooze and close alerts"))]
         constraints = [
             models.UniqueConstraint(
-                fields=["kind", "subject"], condition=~models.Q(state="closed"), name="one_open_alert_per_cause"
+                fields=["kind", "subject"],
+                condition=~models.Q(state="closed"),
+                name="one_open_alert_per_cause",
             )
         ]
         indexes = [
@@ -88,7 +94,9 @@ class AlertTransition(models.Model):
     step = models.CharField(_("step"), max_length=10)
     value = models.FloatField(_("value"), default=0.0)
     until = models.DateTimeField(_("until"), null=True)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     reason = models.TextField(_("reason"), blank=True, default="")
     at = models.DateTimeField(_("at"), default=timezone.now)
 
@@ -103,8 +111,8 @@ class AlertTransition(models.Model):
 
 
 class AlertRule(models.Model):
-    """Bounds of a kind that differ from the built-in ones, for the whole site or for one pool. An empty field: as the
-    rule of the site says, else as built in."""
+    """Bounds of a kind that differ from the built-in ones, for the whole site or for one pool. An empty
+    field: as the rule of the site says, else as built in."""
 
     kind = models.CharField(_("kind"), max_length=40)
     pool = models.ForeignKey(
@@ -122,7 +130,9 @@ class AlertRule(models.Model):
         ordering = ("kind", "pool")
         constraints = [
             models.UniqueConstraint(fields=["kind", "pool"], name="one_alert_rule_per_pool"),
-            models.UniqueConstraint(fields=["kind"], condition=models.Q(pool=None), name="one_alert_rule_of_the_site"),
+            models.UniqueConstraint(
+                fields=["kind"], condition=models.Q(pool=None), name="one_alert_rule_of_the_site"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -11,8 +11,8 @@ class ComponentCondition(models.TextChoices):
 
 
 class ComponentState(models.Model):
-    """`since` is when it came into this state, `measured_at` when it was last seen in it: an old row says that nobody
-    measures."""
+    """`since` is when it came into this state, `measured_at` when it was last seen in it: an old row says
+    that nobody measures."""
 
     name = models.CharField(_("component"), max_length=60, unique=True)
     state = models.CharField(_("state"), max_length=20, choices=ComponentCondition.choices)

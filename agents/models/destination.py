@@ -1,4 +1,5 @@
-"""A destination is an address of the broker. It owns the redelivery policy: settings that share it share the policy."""
+"""A destination is an address of the broker. It owns the redelivery policy: settings that share it share the
+policy."""
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
@@ -13,7 +14,10 @@ DAY_MS = 24 * 60 * 60 * 1000
 # No wildcard (`*`, `#`), no `::`: the name is also the match of its address settings.
 address_name = RegexValidator(
     r"^(?!(?:activemq|MA|DLQ|ExpiryQueue|mops|jms)(?:\.|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}$",
-    _("Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to broker and us."),
+    _(
+        "Letters, digits and . _ / - ; not activemq, mops, jms, ExpiryQueue, MA or DLQ: these belong to "
+        "broker and us."
+    ),
 )
 
 
@@ -24,7 +28,9 @@ class Destination(models.Model):
     max_attempts = models.IntegerField(
         _("maximum attempts"), default=10, validators=[MinValueValidator(-1), MaxValueValidator(1_000_000)]
     )
-    delay_ms = models.PositiveBigIntegerField(_("delay, ms"), default=5000, validators=[MaxValueValidator(30 * DAY_MS)])
+    delay_ms = models.PositiveBigIntegerField(
+        _("delay, ms"), default=5000, validators=[MaxValueValidator(30 * DAY_MS)]
+    )
     multiplier = models.FloatField(
         _("multiplier"), default=2.0, validators=[MinValueValidator(1.0), MaxValueValidator(100.0)]
     )
@@ -35,7 +41,10 @@ class Destination(models.Model):
         _("collision avoidance"), default=0.0, validators=[MinValueValidator(0.0), MaxValueValidator(1.0)]
     )
     expiry_ms = models.PositiveBigIntegerField(
-        _("expiry, ms"), null=True, blank=True, validators=[MinValueValidator(1), MaxValueValidator(365 * DAY_MS)]
+        _("expiry, ms"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(365 * DAY_MS)],
     )
     accept_queue_senders = models.BooleanField(_("accept queue senders"), default=False)
     description = models.TextField(_("description"), blank=True, default="")
@@ -53,7 +62,11 @@ class Destination(models.Model):
             raise ValidationError({"max_attempts": _("At least 1 attempt, or -1 for attempts without end.")})
         if self.accept_queue_senders:
             raise ValidationError(
-                {"accept_queue_senders": _("Not offered yet: publish to this address as a topic (MULTICAST).")}
+                {
+                    "accept_queue_senders": _(
+                        "Not offered yet: publish to this address as a topic (MULTICAST)."
+                    )
+                }
             )
         stored = Destination.objects.filter(pk=self.pk).first() if self.pk else None
         if stored is not None and stored.name != self.name:

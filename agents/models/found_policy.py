@@ -6,8 +6,9 @@ from django.utils.translation import gettext_lazy as _
 
 
 class FoundPolicy(models.Model):
-    """Of each destination that has settings, and of the dead-letter address. `found` by the names of the broker's JSON;
-    `differing` are the names whose values are not the wanted ones, `differs_since` None while there are none."""
+    """Of each destination that has settings, and of the dead-letter address. `found` by the names of the
+    broker's JSON; `differing` are the names whose values are not the wanted ones, `differs_since` None while
+    there are none."""
 
     address = models.CharField(_("address"), max_length=200, unique=True)
     found = models.JSONField(default=dict)

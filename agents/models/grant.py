@@ -1,4 +1,5 @@
-"""What a group of people may do with the settings of one pool, beyond what their permissions allow everywhere."""
+"""What a group of people may do with the settings of one pool, beyond what their permissions allow
+everywhere."""
 
 from django.contrib.auth.models import Group
 from django.db import models

@@ -60,8 +60,9 @@ class GroupActivationState(models.TextChoices):
 
 
 class GroupActivation(models.Model):
-    """One pass through the members, frozen at its start: `plan` is the list of setting keys, `step` the index of the
-    member that runs, or is the next to be started. A conditional update of `step` lets one starter win."""
+    """One pass through the members, frozen at its start: `plan` is the list of setting keys, `step` the index
+    of the member that runs, or is the next to be started. A conditional update of `step` lets one starter
+    win."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     group = models.ForeignKey(ScheduledGroup, models.CASCADE, related_name="activations")

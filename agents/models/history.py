@@ -22,7 +22,9 @@ class StateChange(models.Model):
     old = models.CharField(_("from"), max_length=60, blank=True, default="")
     new = models.CharField(_("to"), max_length=60, blank=True, default="")
     reason = models.TextField(_("reason"), blank=True, default="")
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     at = models.DateTimeField(_("at"), default=timezone.now)
 
     class Meta:

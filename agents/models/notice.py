@@ -23,7 +23,8 @@ class Channel(models.TextChoices):
 
 
 class NoticeTarget(models.Model):
-    """Belongs to one setting or to a whole pool. `secret` signs the webhook's body; it is never shown again."""
+    """Belongs to one setting or to a whole pool. `secret` signs the webhook's body; it is never shown
+    again."""
 
     setting = models.ForeignKey(
         LaunchSetting,
@@ -60,7 +61,11 @@ class NoticeTarget(models.Model):
     def clean(self) -> None:
         if self.channel == Channel.EMAIL and not settings.MA_EMAIL_READY:
             raise ValidationError(
-                {"channel": _("This installation sends no e-mail: MA_EMAIL_URL is not set (docs/operations.md).")}
+                {
+                    "channel": _(
+                        "This installation sends no e-mail: MA_EMAIL_URL is not set (docs/operations.md)."
+                    )
+                }
             )
         check = EmailValidator() if self.channel == Channel.EMAIL else URLValidator(schemes=["http", "https"])
         try:
@@ -89,7 +94,9 @@ class Notice(models.Model):
     target = models.ForeignKey(NoticeTarget, models.SET_NULL, null=True, related_name="notices")
     channel = models.CharField(_("channel"), max_length=7, choices=Channel.choices)
     address = models.CharField(_("address"), max_length=500)
-    state = models.CharField(_("state"), max_length=7, choices=NoticeState.choices, default=NoticeState.PENDING)
+    state = models.CharField(
+        _("state"), max_length=7, choices=NoticeState.choices, default=NoticeState.PENDING
+    )
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     next_at = models.DateTimeField(_("next attempt"), default=timezone.now)
     problem = models.TextField(_("problem"), blank=True, default="")
@@ -102,9 +109,13 @@ class Notice(models.Model):
         ordering = ("-created_at", "-id")
         constraints = [
             models.UniqueConstraint(fields=["trip", "target"], name="one_notice_per_trip_and_target"),
-            models.UniqueConstraint(fields=["transition", "target"], name="one_notice_per_transition_and_target"),
+            models.UniqueConstraint(
+                fields=["transition", "target"], name="one_notice_per_transition_and_target"
+            ),
         ]
-        indexes = [models.Index(fields=["next_at"], condition=models.Q(state="pending"), name="notices_to_send")]
+        indexes = [
+            models.Index(fields=["next_at"], condition=models.Q(state="pending"), name="notices_to_send")
+        ]
 
     def __str__(self) -> str:
         return f"{self.channel} {masked(self.address)}"

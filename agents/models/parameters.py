@@ -17,12 +17,15 @@ LARGEST_PARAMETERS = 64 * 1024  # bytes of canonical JSON
 
 
 class UnreadableJson(dict[str, Any]):
-    """Stands for what is in the row and cannot be read: too deep for a reader, or no JSON. It is never written back."""
+    """Stands for what is in the row and cannot be read: too deep for a reader, or no JSON. It is never
+    written back."""
 
 
 def canonical(value: Any) -> bytes:
     """The same bytes for the same value. Raises ValueError, RecursionError, TypeError."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
 
 
 def text_of(value: Any) -> str:
@@ -43,7 +46,9 @@ def check_bounds(value: Any) -> None:
     try:
         size = len(canonical(value))
     except (ValueError, TypeError) as error:
-        raise ValidationError(_("It contains what JSON does not know, such as NaN."), code="not_json") from error
+        raise ValidationError(
+            _("It contains what JSON does not know, such as NaN."), code="not_json"
+        ) from error
     if size > LARGEST_PARAMETERS:
         raise ValidationError(
             _("It is larger than %(most)s KB: keep large data where the agent can read it."),
@@ -99,7 +104,8 @@ class JsonFormField(forms.JSONField):
 
 
 class ReadableJSONField(models.JSONField):
-    """A JSON column of which one bad row never stops those that read many. The same column in the database."""
+    """A JSON column of which one bad row never stops those that read many. The same column in the
+    database."""
 
     def deconstruct(self) -> Any:
         name, _path, args, kwargs = super().deconstruct()
@@ -113,7 +119,9 @@ class ReadableJSONField(models.JSONField):
 
     def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
         if isinstance(value, UnreadableJson):
-            raise ValueError(f"{self.name} could not be read, so it cannot be written back: name the fields to save")
+            raise ValueError(
+                f"{self.name} could not be read, so it cannot be written back: name the fields to save"
+            )
         return super().get_db_prep_value(value, connection, prepared)
 
     def validate(self, value: Any, model_instance: Any) -> None:

@@ -49,13 +49,17 @@ def poison_problems(setting: "LaunchSetting") -> dict[str, Any]:
     if setting.mode == Mode.CLIENT.value:
         for field in ("committed_destination", "rolled_back_destination"):
             if _is_own(setting, getattr(setting, field)):
-                found[field] = _("At its own destination each event would be a message for it: name another one.")
+                found[field] = _(
+                    "At its own destination each event would be a message for it: name another one."
+                )
     if not setting.ordered:
         return found
     if not setting.takes_messages:
         found["ordered"] = _("A standalone agent takes no messages.")
     if setting.mode not in IN_ORDER:
-        found["mode"] = _("An ordered subscription settles each message before the next: transacted or automatic.")
+        found["mode"] = _(
+            "An ordered subscription settles each message before the next: transacted or automatic."
+        )
     if setting.concurrency != 1:
         found["concurrency"] = _("An ordered subscription has one handler.")
     return found
@@ -73,15 +77,16 @@ def _destination_problem(setting: "LaunchSetting") -> Any:
 
 
 def _is_as_stored(setting: "LaunchSetting") -> bool:
-    """A way back that is there already keeps nobody from changing something else: no message goes round, see kma."""
+    """A way back that is there already keeps nobody from changing something else: no message goes round, see
+    kma."""
     wish = {"after_last": setting.after_last, "exception_destination": setting.exception_destination}
     rows = type(setting)._default_manager.filter(pk=setting.pk, destination=setting.destination_id, **wish)
     return setting.pk is not None and rows.exists()
 
 
 def _way_back(setting: "LaunchSetting") -> list[str]:
-    """The keys of other settings whose exception destinations lead from that of `setting` to its own destination, the
-    nearest first; empty: none do."""
+    """The keys of other settings whose exception destinations lead from that of `setting` to its own
+    destination, the nearest first; empty: none do."""
     others = type(setting)._default_manager.exclude(pk=setting.pk).filter(after_last=PoisonPolicy.EXCEPTION)
     ways: dict[str, list[str]] = {setting.exception_destination: []}
     edge = set(ways)

@@ -74,14 +74,16 @@ class Pool(models.Model):
 
     def what_it_allows(self) -> str:
         """What helps after `refusal_of`."""
-        text = gettext("Choose an allowed agent (%(names)s), or ask whoever may change pools to allow this one.")
+        text = gettext(
+            "Choose an allowed agent (%(names)s), or ask whoever may change pools to allow this one."
+        )
         return text % {"names": join_names(self.allowlist or ()) or gettext("none so far")}
 
 
 def agent_problems(setting: Any, stored: Any) -> dict[str, str]:
-    """Of a launch setting that is to be saved, at the field that brings an agent and a pool together that does not
-    allow it. `stored`: as it was, or None. Where both stay as they are, as after the list was narrowed, the rest may be
-    edited: it is not sent to its servers anyway."""
+    """Of a launch setting that is to be saved, at the field that brings an agent and a pool together that
+    does not allow it. `stored`: as it was, or None. Where both stay as they are, as after the list was
+    narrowed, the rest may be edited: it is not sent to its servers anyway."""
     if not setting.agent or setting.pool_id is None:
         return {}
     if stored is not None and (stored.agent, stored.pool_id) == (setting.agent, setting.pool_id):

@@ -1,4 +1,5 @@
-"""When something DELAYED is started: a crontab in a time zone, or an interval. Each due instant becomes one window."""
+"""When something DELAYED is started: a crontab in a time zone, or an interval. Each due instant becomes one
+window."""
 
 from typing import Any
 
@@ -46,7 +47,8 @@ class Schedule(models.Model):
                 name="schedule_of_one_owner",
             ),
             models.CheckConstraint(
-                condition=models.Q(every_seconds__isnull=True) ^ models.Q(crontab=""), name="crontab_or_interval"
+                condition=models.Q(every_seconds__isnull=True) ^ models.Q(crontab=""),
+                name="crontab_or_interval",
             ),
         ]
 
@@ -93,7 +95,9 @@ class Window(models.Model):
     result = models.CharField(_("result"), max_length=8, choices=WindowResult.choices)
     reason = models.TextField(_("reason"), blank=True, default="")
     activation = models.OneToOneField("agents.Activation", models.SET_NULL, null=True, related_name="window")
-    group_activation = models.OneToOneField("agents.GroupActivation", models.SET_NULL, null=True, related_name="window")
+    group_activation = models.OneToOneField(
+        "agents.GroupActivation", models.SET_NULL, null=True, related_name="window"
+    )
     decided_at = models.DateTimeField(_("decided"), default=timezone.now)
 
     class Meta:

@@ -9,7 +9,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 server_name = RegexValidator(
-    r"^[a-z0-9][a-z0-9.-]{0,62}$", _("Small letters, digits, points and hyphens, at most 63, a letter or digit first.")
+    r"^[a-z0-9][a-z0-9.-]{0,62}$",
+    _("Small letters, digits, points and hyphens, at most 63, a letter or digit first."),
 )
 
 
@@ -20,7 +21,8 @@ class ServerState(models.TextChoices):
 
 
 class Duty(models.TextChoices):
-    """What people let a server do. Cordoned: nothing new begins there. Draining: what runs there ends or moves."""
+    """What people let a server do. Cordoned: nothing new begins there. Draining: what runs there ends or
+    moves."""
 
     ACTIVE = "active", _("in service")
     CORDONED = "cordoned", _("cordoned")
@@ -34,8 +36,8 @@ DISOBEYS_AFTER_SECONDS = 30.0
 class Server(models.Model):
     """What its KMA said last. `last_seen_at` is by our clock, `clock_skew_seconds` is theirs minus ours.
 
-    To be heard is not to obey. `last_seen_at`: an authenticated heartbeat arrived. `desired_state_taken_at`: it was
-    answered, and the KMA had confirmed what it was sent before. docs/runs.md says who goes by which.
+    To be heard is not to obey. `last_seen_at`: an authenticated heartbeat arrived. `desired_state_taken_at`:
+    it was answered, and the KMA had confirmed what it was sent before. docs/runs.md says who goes by which.
     """
 
     name = models.CharField(_("name"), max_length=63, unique=True, validators=[server_name])
@@ -48,7 +50,8 @@ class Server(models.Model):
     desired_version_sent = models.CharField(max_length=64, default="", editable=False)
     boot = models.UUIDField(_("boot"), null=True, editable=False)
     kma_version = models.CharField(_("KMA version"), max_length=60, default="", editable=False)
-    # The version of the wire in its last heartbeat, where this site does not speak it; None since one was accepted.
+    # The version of the wire in its last heartbeat, where this site does not speak it; None since one was
+    # accepted.
     refused_version = models.BigIntegerField(_("refused version"), null=True, editable=False)
     clock_skew_seconds = models.FloatField(_("clock skew, s"), default=0.0, editable=False)
     spool_rows = models.BigIntegerField(_("records in spool"), default=0, editable=False)
@@ -58,13 +61,20 @@ class Server(models.Model):
     problems = models.JSONField(_("problems"), default=list, editable=False)
     # Hash of what the KMA said it has; the wanted one is computed from the runs.
     desired_version = models.CharField(_("desired state it has"), max_length=64, default="", editable=False)
-    duty = models.CharField(_("duty"), max_length=10, choices=Duty.choices, default=Duty.ACTIVE, editable=False)
+    duty = models.CharField(
+        _("duty"), max_length=10, choices=Duty.choices, default=Duty.ACTIVE, editable=False
+    )
     duty_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
     duty_since = models.DateTimeField(_("since"), null=True, editable=False)
     # Then it is back in service by itself.
     duty_until = models.DateTimeField(_("until"), null=True, editable=False)
     duty_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+", verbose_name=_("by")
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        verbose_name=_("by"),
     )
 
     class Meta:
@@ -97,7 +107,8 @@ def lost_before(now: datetime) -> datetime:
 
 
 class ServerToken(models.Model):
-    """A secret of one KMA, stored as its SHA-256. Two are valid at a time, so that a rotation needs no pause."""
+    """A secret of one KMA, stored as its SHA-256. Two are valid at a time, so that a rotation needs no
+    pause."""
 
     server = models.ForeignKey(Server, models.CASCADE, related_name="tokens")
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -117,7 +128,9 @@ class ServerToken(models.Model):
 class OfferedAgent(models.Model):
     """An agent that is registered on a server's KMA: only these can be started there."""
 
-    server = models.ForeignKey(Server, models.CASCADE, related_name="offered_agents", verbose_name=_("server"))
+    server = models.ForeignKey(
+        Server, models.CASCADE, related_name="offered_agents", verbose_name=_("server")
+    )
     name = models.CharField(_("name"), max_length=200)
     kind = models.CharField(_("kind"), max_length=20)
     version = models.CharField(_("version"), max_length=60, default="")

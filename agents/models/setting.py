@@ -85,7 +85,12 @@ class LaunchSetting(models.Model):
     pool = models.ForeignKey(Pool, models.PROTECT, related_name="settings", verbose_name=_("pool"))
     # A message agent has one, a standalone agent none: see `clean` and the constraint.
     destination = models.ForeignKey(
-        Destination, models.PROTECT, related_name="settings", verbose_name=_("destination"), null=True, blank=True
+        Destination,
+        models.PROTECT,
+        related_name="settings",
+        verbose_name=_("destination"),
+        null=True,
+        blank=True,
     )
     mode = models.CharField(
         _("acknowledgement mode"), max_length=10, choices=AckMode.choices, default=AckMode.TRANSACTED
@@ -158,10 +163,18 @@ class LaunchSetting(models.Model):
         validators=[property_name],
     )
     committed_destination = models.CharField(
-        _("destination of events of commits"), max_length=200, blank=True, default="", validators=[address_name]
+        _("destination of events of commits"),
+        max_length=200,
+        blank=True,
+        default="",
+        validators=[address_name],
     )
     rolled_back_destination = models.CharField(
-        _("destination of events of rollbacks"), max_length=200, blank=True, default="", validators=[address_name]
+        _("destination of events of rollbacks"),
+        max_length=200,
+        blank=True,
+        default="",
+        validators=[address_name],
     )
     ordered = models.BooleanField(_("ordered: one message at a time, the failed one first"), default=False)
     blocked_seconds = models.FloatField(
@@ -203,11 +216,13 @@ class LaunchSetting(models.Model):
     state_since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
     # How often it was switched on. What belongs to this enabling is known by it: clocks differ and step back.
     enablings = models.PositiveIntegerField(default=0, editable=False)
-    # Whether this enabling tries one message first, where whoever enabled it chose; else `try_one_first` says it.
+    # Whether this enabling tries one message first, where whoever enabled it chose; else `try_one_first` says
+    # it.
     first_tries_one = models.BooleanField(null=True, editable=False)
     # How often somebody asked for another attempt of the message that blocks it.
     retries_asked = models.PositiveIntegerField(default=0, editable=False)
-    # How often somebody gave up what blocks it, and what was meant last: the digest of a message key, never the key.
+    # How often somebody gave up what blocks it, and what was meant last: the digest of a message key, never
+    # the key.
     give_ups_asked = models.PositiveIntegerField(default=0, editable=False)
     give_up_digest = models.CharField(max_length=64, blank=True, default="", editable=False)
     give_up_attempt = models.PositiveIntegerField(default=0, editable=False)
@@ -276,7 +291,8 @@ class LaunchSetting(models.Model):
         return self.destination
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        """Tells of a destination beside all other problems: else the form shows the constraint's name instead."""
+        """Tells of a destination beside all other problems: else the form shows the constraint's name
+        instead."""
         problems: dict[str, Any] = {}
         try:
             super().clean_fields(exclude)
@@ -334,7 +350,10 @@ class LaunchSetting(models.Model):
         if refused := self._in_use(stored):
             return refused
         if hasattr(stored, "membership"):
-            return _("It belongs to a group, whose members are started by schedule: take it out of the group first.")
+            return _(
+                "It belongs to a group, whose members are started by schedule: take it out of the group "
+                "first."
+            )
         if hasattr(stored, "schedule"):
             return _("It has a schedule: delete the schedule first.")
         return None

@@ -5,7 +5,8 @@ from django.utils import timezone
 
 
 class SignInCounter(models.Model):
-    """`key` is `address:A`, `account:H` or `pair:A:H`, where H is a hash: what a stranger types is not kept."""
+    """`key` is `address:A`, `account:H` or `pair:A:H`, where H is a hash: what a stranger types is not
+    kept."""
 
     key = models.CharField(max_length=100, unique=True)
     failures = models.PositiveIntegerField(default=0)

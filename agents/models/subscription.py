@@ -8,9 +8,9 @@ from agents.models.setting import LaunchSetting
 
 
 class SubscriptionState(models.Model):
-    """As of `seen_at`. `acknowledged` is the broker's counter, which begins anew when it is restarted. `still_since`:
-    since when messages wait, consumers are open and the counter stands; `unfed_since`: since when nobody consumes
-    though somebody should. Both None while all is well."""
+    """As of `seen_at`. `acknowledged` is the broker's counter, which begins anew when it is restarted.
+    `still_since`: since when messages wait, consumers are open and the counter stands; `unfed_since`: since
+    when nobody consumes though somebody should. Both None while all is well."""
 
     setting = models.OneToOneField(
         LaunchSetting, models.CASCADE, related_name="subscription_state", verbose_name=_("launch setting")

@@ -19,9 +19,9 @@ class BreakReason(models.TextChoices):
 
 
 class BreakerTrip(models.Model):
-    """`quorum`: {"needed": n, "interrupted": [server names], "live": [server names], "rule": stable word}. `effects`:
-    what was done at once, in order: [{"what": …, "name": …}]. It ends when a person enables the setting; a trial that
-    fails opens the same trip again (`reopened` counts)."""
+    """`quorum`: {"needed": n, "interrupted": [server names], "live": [server names], "rule": stable word}.
+    `effects`: what was done at once, in order: [{"what": …, "name": …}]. It ends when a person enables the
+    setting; a trial that fails opens the same trip again (`reopened` counts)."""
 
     setting = models.ForeignKey(LaunchSetting, models.CASCADE, related_name="trips")
     activation = models.ForeignKey(Activation, models.SET_NULL, null=True, related_name="trips")
@@ -54,7 +54,8 @@ class BreakerTrip(models.Model):
 
 
 class Interruption(models.Model):
-    """What a KMA said when it gave a run up. `effective`: it was of the newest epoch on its server when it came."""
+    """What a KMA said when it gave a run up. `effective`: it was of the newest epoch on its server when it
+    came."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     setting = models.ForeignKey(LaunchSetting, models.CASCADE, related_name="interruptions")

@@ -35,7 +35,9 @@ def activation_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     rows = Activation.objects.select_related("setting__destination", "setting__pool", "started_by")
     activation = get_object_or_404(rows, pk=pk)
     setting = activation.setting
-    runs = list(activation.runs.select_related("server", "activation__setting").order_by("server__name", "epoch"))
+    runs = list(
+        activation.runs.select_related("server", "activation__setting").order_by("server__name", "epoch")
+    )
     before = setting.activations.filter(started_at__lt=activation.started_at).order_by("-started_at").first()
     after = setting.activations.filter(started_at__gt=activation.started_at).order_by("started_at").first()
     return page(

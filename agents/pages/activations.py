@@ -56,6 +56,9 @@ def activation_list(request: HttpRequest) -> HttpResponseBase:
         filters=filters,
         filtered=any(value for name, value in request.GET.items() if name in filters.filters),
         listed=listed,
-        rows=[(activation, ACTIVATIONS[activation.state], failed.get(activation.pk)) for activation in listed.rows],
+        rows=[
+            (activation, ACTIVATIONS[activation.state], failed.get(activation.pk))
+            for activation in listed.rows
+        ],
         told="",
     )

@@ -94,7 +94,10 @@ def close_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 
     texts = [
         words.says(alert),
-        _("It stays closed while its cause lasts. When the cause has gone and comes back, a new alert opens."),
+        _(
+            "It stays closed while its cause lasts. When the cause has gone and comes back, a new alert "
+            "opens."
+        ),
     ]
     return _ask(request, alert, _("Close this alert?"), texts, _("Close"), act, ReasonForm)
 

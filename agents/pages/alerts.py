@@ -137,7 +137,9 @@ def alert_list(request: HttpRequest) -> HttpResponseBase:
 def snoozers_of(alerts: list[Alert]) -> dict[int, str]:
     """Who snoozed those that are snoozed; one query."""
     asleep = [alert.pk for alert in alerts if alert.state == AlertState.SNOOZED]
-    steps = AlertTransition.objects.filter(alert__in=asleep, step="snoozed").select_related("by").order_by("id")
+    steps = (
+        AlertTransition.objects.filter(alert__in=asleep, step="snoozed").select_related("by").order_by("id")
+    )
     return {step.alert_id: step.by.get_username() if step.by else "" for step in steps}
 
 
@@ -145,7 +147,9 @@ def snoozers_of(alerts: list[Alert]) -> dict[int, str]:
 @needs(VIEW)
 def alert_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     alert = get_object_or_404(
-        Alert.objects.exclude(state=AlertState.CALM).select_related("setting", "server").prefetch_related("pools"),
+        Alert.objects.exclude(state=AlertState.CALM)
+        .select_related("setting", "server")
+        .prefetch_related("pools"),
         pk=pk,
     )
     steps = reversed(alert.transitions.select_related("by").order_by("-id")[:MOST_ROWS])

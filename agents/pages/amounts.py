@@ -59,7 +59,8 @@ def coarse(value: timedelta) -> str:
 
 
 def instant(value: datetime) -> str:
-    """Absolute, in the server's zone, as the admin writes it (ma_site.formats): `21 Nov 2026, 14:35:16 UTC`."""
+    """Absolute, in the server's zone, as the admin writes it (ma_site.formats): `21 Nov 2026, 14:35:16
+    UTC`."""
     return date_format(timezone.localtime(value), "DATETIME_FORMAT")
 
 

@@ -1,5 +1,5 @@
-"""What servers say of the end of a delivery that waited for an answer, in the reader's language. A text that is not
-known here is shown as it is."""
+"""What servers say of the end of a delivery that waited for an answer, in the reader's language. A text that
+is not known here is shown as it is."""
 
 import re
 
@@ -16,7 +16,10 @@ _TEXTS = (
     ),
     (
         r"The connection was lost while it was being committed: it is committed, or the message comes back\.",
-        _("The connection was lost while it was being committed: it is committed, or the message comes back."),
+        _(
+            "The connection was lost while it was being committed: it is committed, or the message comes "
+            "back."
+        ),
     ),
     (
         r"The run ended while it waited; the message comes back\.",

@@ -47,7 +47,8 @@ STATES: dict[str, Shown] = {
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """`since`, `due` by the clock of the MA. `silent`: its server was not heard for so long that it may be gone."""
+    """`since`, `due` by the clock of the MA. `silent`: its server was not heard for so long that it may be
+    gone."""
 
     row: Acknowledgement
     state: Shown
@@ -79,7 +80,9 @@ def waiting(row: Acknowledgement, now: datetime, user: Any) -> Waiting:
 def choices() -> list[tuple[str, str]]:
     """Settings of the mode, and those that had it while deliveries wait still."""
     open_ones = Acknowledgement.objects.filter(ended_at=None, setting=OuterRef("pk"))
-    keys = LaunchSetting.objects.filter(Q(mode=AckMode.CLIENT) | Exists(open_ones)).values_list("key", flat=True)
+    keys = LaunchSetting.objects.filter(Q(mode=AckMode.CLIENT) | Exists(open_ones)).values_list(
+        "key", flat=True
+    )
     return [(key, key) for key in keys]
 
 
@@ -111,7 +114,9 @@ class AnswerFilter(django_filters.FilterSet):
 def answer_list(request: HttpRequest) -> HttpResponseBase:
     ended = request.GET.get("state") == "ended"
     rows = Acknowledgement.objects.select_related("setting__pool", "server", "answered_by")
-    rows = rows.filter(ended_at__isnull=not ended).order_by(*(("-ended_at",) if ended else ("-created_at",)), "-id")
+    rows = rows.filter(ended_at__isnull=not ended).order_by(
+        *(("-ended_at",) if ended else ("-created_at",)), "-id"
+    )
     filters = AnswerFilter(request.GET, rows)
     listed = keyset_page(request, filters.qs, "ended_at" if ended else "created_at")
     now = timezone.now()
@@ -133,7 +138,12 @@ def answer_list(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(ASKED)
 @needs(VIEW)
 def commit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
-    texts = [_("The message is done with: it leaves the subscription for good, as after a handling that went well.")]
+    texts = [
+        _(
+            "The message is done with: it leaves the subscription for good, as after a handling that went "
+            "well."
+        )
+    ]
     return _ask(request, pk, Action.COMMIT, _("Commit this message?"), texts, _("Commit"))
 
 
@@ -142,7 +152,8 @@ def commit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 def rollback_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     texts = [
         _(
-            "That is a failed attempt with a protocol of its own: the message comes again after the delay of its "
+            "That is a failed attempt with a protocol of its own: the message comes again after the delay of "
+            "its "
             "destination, after the last attempt it is a dead letter."
         )
     ]

@@ -1,4 +1,5 @@
-"""Questions before something is done: a page that asks, and the POST that does it. Nothing happens by looking."""
+"""Questions before something is done: a page that asks, and the POST that does it. Nothing happens by
+looking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -95,9 +96,8 @@ def ask(
     form: Callable[..., forms.Form] | None = None,
     **shown: Any,
 ) -> HttpResponseBase:
-    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back; to the
-    list where what it is about is gone.
-    `shown` goes to the page that asks."""
+    """`act(form)` does it and answers what to say; what it refuses (Refused) is said instead. Then back; to
+    the list where what it is about is gone. `shown` goes to the page that asks."""
     bound = form(request.POST) if form is not None and request.method == "POST" else form() if form else None
     if request.method != "POST" or (bound is not None and not bound.is_valid()):
         return page(

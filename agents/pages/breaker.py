@@ -1,4 +1,5 @@
-"""The breaker of one setting as it stands: a row per server, the quorum, the open trip, and a sentence on all that."""
+"""The breaker of one setting as it stands: a row per server, the quorum, the open trip, and a sentence on all
+that."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +87,8 @@ def newest_runs(activation: Activation | None) -> list[Run]:
 
 
 def _as_given_up(runs: list[Run], interruptions: Sequence[Interruption]) -> list[Run]:
-    """A run that was given up with the counts that did it: a heartbeat may have told of others before or since."""
+    """A run that was given up with the counts that did it: a heartbeat may have told of others before or
+    since."""
     said = {each.run_id: each for each in reversed(interruptions)}
     for run in runs:
         if run.state == RunPhase.INTERRUPTED and (told := said.get(run.pk)):
@@ -121,7 +123,9 @@ def answer(
     return Answer(question, _nearest(setting, nearest), "warn" if _nearness(nearest) >= 0.5 else "ok")
 
 
-def _why_off(setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Sequence[Interruption]) -> Answer:
+def _why_off(
+    setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Sequence[Interruption]
+) -> Answer:
     question = _("Why is it off?")
     if trip is not None:
         text = _("By the breaker: %(cause)s. It stays off until a person switches it on.")
@@ -130,7 +134,9 @@ def _why_off(setting: LaunchSetting, trip: BreakerTrip | None, interruptions: Se
         text = _("By %(person)s, not by the breaker.") % {"person": setting.disabled_by}
         return Answer(question, text, "off", setting.state_since)
     if setting.disabled_reason:
-        return Answer(question, _("Not by its own breaker: %(why)s") % {"why": setting.disabled_reason}, "off", None)
+        return Answer(
+            question, _("Not by its own breaker: %(why)s") % {"why": setting.disabled_reason}, "off", None
+        )
     return Answer(question, _("It was not switched on so far; the breaker has no part in it."), "off", None)
 
 
@@ -143,17 +149,26 @@ def _given_up_alone(quorum: Quorum) -> str:
         len(quorum.interrupted),
     )
     others = _("%(others)s go on") % {"others": ", ".join(quorum.others)}
-    facts = {"servers": ", ".join(quorum.interrupted), "needed": number(max(quorum.needed, 1)), "others": others}
+    facts = {
+        "servers": ", ".join(quorum.interrupted),
+        "needed": number(max(quorum.needed, 1)),
+        "others": others,
+    }
     return text % facts
 
 
 def _given_up_everywhere(quorum: Quorum) -> str:
     text = ngettext(
-        "%(servers)s has given it up and no other runs it. It is switched off when no other could for %(seconds)s s.",
-        "%(servers)s have given it up and no other runs it. It is switched off when no other could for %(seconds)s s.",
+        "%(servers)s has given it up and no other runs it. It is switched off when no other could for "
+        "%(seconds)s s.",
+        "%(servers)s have given it up and no other runs it. It is switched off when no other could for "
+        "%(seconds)s s.",
         len(quorum.interrupted),
     )
-    return text % {"servers": ", ".join(quorum.interrupted), "seconds": number(round(ALONE_AFTER.total_seconds()))}
+    return text % {
+        "servers": ", ".join(quorum.interrupted),
+        "seconds": number(round(ALONE_AFTER.total_seconds())),
+    }
 
 
 def _nearness(row: RunRow) -> float:
@@ -170,14 +185,18 @@ def _nearest(setting: LaunchSetting, row: RunRow) -> str:
         "m": number(m),
         "server": run.server.name,
     }
-    counted = _("Nearest is %(server)s: %(same)s of %(limit)s %(type)s and %(any)s of %(m)s of any type in a row.")
+    counted = _(
+        "Nearest is %(server)s: %(same)s of %(limit)s %(type)s and %(any)s of %(m)s of any type in a row."
+    )
     missing = min(limit - run.same_count, m - run.any_count)
     if missing <= 0:
         return counted % facts
     if setting.spread == Spread.MANY:
         more = ngettext(
-            "%(n)s more without a success between and that server gives it up; it takes two to switch it off.",
-            "%(n)s more without a success between and that server gives it up; it takes two to switch it off.",
+            "%(n)s more without a success between and that server gives it up; it takes two to switch it "
+            "off.",
+            "%(n)s more without a success between and that server gives it up; it takes two to switch it "
+            "off.",
             missing,
         )
     else:

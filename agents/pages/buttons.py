@@ -6,7 +6,14 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.models import Activation, GroupActivation, GroupActivationState, LaunchSetting, ScheduledGroup, Timing
+from agents.models import (
+    Activation,
+    GroupActivation,
+    GroupActivationState,
+    LaunchSetting,
+    ScheduledGroup,
+    Timing,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.pages.consoles import Text, link
 from agents.services.groups import group_of, group_refusal
@@ -55,7 +62,14 @@ def setting_buttons(request: HttpRequest, setting: LaunchSetting) -> list[Button
     again: list[Button] = []
     if setting.ordered:
         again = [
-            Button("retry", _("Try again now…"), link("setting_retry", key), "run", "", why_not(user, "run", setting))
+            Button(
+                "retry",
+                _("Try again now…"),
+                link("setting_retry", key),
+                "run",
+                "",
+                why_not(user, "run", setting),
+            )
         ]
     if setting.timing == Timing.ASAP and setting.takes_messages:
         return [*again, off]
@@ -78,8 +92,15 @@ def group_buttons(
     running = last is not None and last.state == GroupActivationState.RUNNING
     if not group.enabled:
         refusal = missing("enable") or told(group_refusal(group, timezone.now()))
-        return [Button("enable", _("Switch on…"), link("group_enable", group.name), "play", "primary", refusal)]
-    off = Button("disable", _("Switch off…"), link("group_disable", group.name), "off", "danger", missing("disable"))
+        return [
+            Button("enable", _("Switch on…"), link("group_enable", group.name), "play", "primary", refusal)
+        ]
+    off = Button(
+        "disable", _("Switch off…"), link("group_disable", group.name), "off", "danger", missing("disable")
+    )
     if running:
         return [off]
-    return [Button("run", _("Run now…"), link("group_run", group.name), "run", "primary", missing("run")), off]
+    return [
+        Button("run", _("Run now…"), link("group_run", group.name), "run", "primary", missing("run")),
+        off,
+    ]

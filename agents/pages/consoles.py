@@ -20,9 +20,9 @@ View = Callable[..., HttpResponseBase]
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end. `action`: instead of a
-    permission, one of `agents.services.rights` that a grant in any pool allows as well. `badge(request)`: a short text
-    beside the label, empty for none; it is asked for on every page."""
+    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end. `action`:
+    instead of a permission, one of `agents.services.rights` that a grant in any pool allows as well.
+    `badge(request)`: a short text beside the label, empty for none; it is asked for on every page."""
 
     section: str
     label: Text

@@ -1,4 +1,5 @@
-"""The broker's own settings of a destination beside what is wanted, and what may be done where they differ."""
+"""The broker's own settings of a destination beside what is wanted, and what may be done where they
+differ."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,15 @@ from agents.pages.asking import Question, StorableField, ask
 from agents.pages.buttons import Button
 from agents.pages.consoles import Text, link, needs
 from agents.services.patience import bounded
-from agents.services.policies import PolicyLine, adopt_policy, apply_policy, is_made, mark_of, policy_lines, read_policy
+from agents.services.policies import (
+    PolicyLine,
+    adopt_policy,
+    apply_policy,
+    is_made,
+    mark_of,
+    policy_lines,
+    read_policy,
+)
 from broker.errors import BrokerError
 
 VIEW = "agents.view_destination"
@@ -39,8 +48,8 @@ class ShownLine:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSide:
-    """`problem`: why the broker does not tell what it has; `lines` then show what is wanted alone. `made` False: the MA
-    keeps nothing there yet. `mark` is of `agents.services.policies`."""
+    """`problem`: why the broker does not tell what it has; `lines` then show what is wanted alone. `made`
+    False: the MA keeps nothing there yet. `mark` is of `agents.services.policies`."""
 
     lines: list[ShownLine] = field(default_factory=list)
     drift: int = 0
@@ -116,7 +125,12 @@ def policy_buttons(request: HttpRequest, destination: Destination, side: BrokerS
             why,
         ),
         Button(
-            "adopt", _("Adopt what the broker has…"), link("destination_adopt", destination.pk), "down", "", adopting
+            "adopt",
+            _("Adopt what the broker has…"),
+            link("destination_adopt", destination.pk),
+            "down",
+            "",
+            adopting,
         ),
     ]
 
@@ -157,7 +171,8 @@ def adopt_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     destination = get_object_or_404(Destination, pk=pk)
     texts: list[Text] = [
         _(
-            "The fields of this destination get what the broker has. What is always the MA's is not adopted, it is "
+            "The fields of this destination get what the broker has. What is always the MA's is not adopted, "
+            "it is "
             "written to the broker."
         ),
         _("The broker goes by these values already: what waits is not treated otherwise than before."),
@@ -175,7 +190,8 @@ def adopt_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 def _waiting() -> str:
     return _(
-        "It holds for messages that wait already, from their next failure on. One that is delayed at this moment keeps "
+        "It holds for messages that wait already, from their next failure on. One that is delayed at this "
+        "moment keeps "
         "its delay."
     )
 

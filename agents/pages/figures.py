@@ -1,4 +1,5 @@
-"""The broker's figures for pages: never older than a moment while it answers, the last known ones while it does not."""
+"""The broker's figures for pages: never older than a moment while it answers, the last known ones while it
+does not."""
 
 import threading
 import time
@@ -67,7 +68,8 @@ def figures_for(settings: Iterable[LaunchSetting]) -> dict[str, Figures]:
 
 
 def asked_now(setting: LaunchSetting) -> Figures:
-    """As `figures_of`, and never of a moment before this question; stale where the broker does not answer it."""
+    """As `figures_of`, and never of a moment before this question; stale where the broker does not answer
+    it."""
     if setting.takes_messages and time.monotonic() >= _away_until:
         _ask(setting, timezone.now())
     return _known_of(setting.key)

@@ -42,7 +42,10 @@ def enable_page(request: HttpRequest, name: str) -> HttpResponseBase:
     question = Question(
         title=_("Switch the group %(name)s on?") % {"name": name},
         texts=[
-            _("All its members are switched on with it. Nothing starts before the next window, or before “run now”."),
+            _(
+                "All its members are switched on with it. Nothing starts before the next window, or before "
+                "“run now”."
+            ),
         ],
         button=_("Switch on"),
         icon="play",
@@ -64,8 +67,14 @@ def disable_page(request: HttpRequest, name: str) -> HttpResponseBase:
     question = Question(
         title=_("Switch the group %(name)s off?") % {"name": name},
         texts=[
-            _("The member that runs is stopped, nothing after it starts, and every member is switched off with it."),
-            _("Messages wait in the subscriptions of the members until it is switched on again; nothing is lost."),
+            _(
+                "The member that runs is stopped, nothing after it starts, and every member is switched off "
+                "with it."
+            ),
+            _(
+                "Messages wait in the subscriptions of the members until it is switched on again; nothing is "
+                "lost."
+            ),
         ],
         button=_("Switch off"),
         icon="off",
@@ -86,7 +95,9 @@ def run_page(request: HttpRequest, name: str) -> HttpResponseBase:
     group = _group(request, name, "run")
     question = Question(
         title=_("Run the group %(name)s now?") % {"name": name},
-        texts=[_("Its members start one after the other, each only when the one before it has finished well.")],
+        texts=[
+            _("Its members start one after the other, each only when the one before it has finished well.")
+        ],
         button=_("Run now"),
         icon="run",
         **_frame(group),

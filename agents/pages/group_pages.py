@@ -84,7 +84,9 @@ def group_list(request: HttpRequest) -> HttpResponseBase:
     groups = ScheduledGroup.objects.select_related("schedule", "disabled_by").prefetch_related("members")
     found = list(groups.order_by("name")[:MOST_MEMBERS])
     newest = GroupActivation.objects.filter(group=OuterRef("pk")).order_by("-started_at").values("pk")[:1]
-    last = dict(ScheduledGroup.objects.filter(pk__in=[each.pk for each in found]).values_list("pk", Subquery(newest)))
+    last = dict(
+        ScheduledGroup.objects.filter(pk__in=[each.pk for each in found]).values_list("pk", Subquery(newest))
+    )
     passes = GroupActivation.objects.in_bulk([pk for pk in last.values() if pk])
     open_trips = {trip.group_id: trip for trip in BreakerTrip.objects.filter(ended_at=None, group__in=found)}
     return page(
@@ -116,7 +118,10 @@ def group_page(request: HttpRequest, name: str) -> HttpResponseBase:
     now = timezone.now()
     members = list(_members(group))
     trip = BreakerTrip.objects.filter(group=group, ended_at=None).select_related("setting").first()
-    passes = [_pass(each) for each in group.activations.select_related("started_by").order_by("-started_at")[:PASSES]]
+    passes = [
+        _pass(each)
+        for each in group.activations.select_related("started_by").order_by("-started_at")[:PASSES]
+    ]
     return page(
         request,
         "agents/group.html",
@@ -141,7 +146,9 @@ def _members(group: ScheduledGroup) -> list[LaunchSetting]:
     return [member.setting for member in rows.order_by("position")[:MOST_MEMBERS]]
 
 
-def _member_rows(members: list[LaunchSetting], now: datetime) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
+def _member_rows(
+    members: list[LaunchSetting], now: datetime
+) -> list[tuple[LaunchSetting, Shown, Activation | None]]:
     keys = [each.pk for each in members]
     runs, facts, last = open_runs(keys), facts_of(keys), _last_activations(keys)
     return [
@@ -162,7 +169,9 @@ def _last_activations(settings: list[int]) -> dict[int, Activation]:
 
 def _pass(run: GroupActivation) -> PassRow:
     """Its plan is frozen, so what a member was renamed to or left since does not change the line."""
-    started = {each.setting.key: each for each in run.activations.select_related("setting").order_by("started_at")}
+    started = {
+        each.setting.key: each for each in run.activations.select_related("setting").order_by("started_at")
+    }
     keys = [str(key) for key in run.plan] if isinstance(run.plan, list) else []
     waits = TO_COME if run.ended_at is None else NOT_STARTED
     steps = []

@@ -36,7 +36,9 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
         AckMode.AUTO.value: _(
             "Acknowledged when the agent returns; what it sent goes out then, after a failure nothing."
         ),
-        AckMode.CLIENT.value: _("Each message waits until the agent, or somebody later, commits it or rolls it back."),
+        AckMode.CLIENT.value: _(
+            "Each message waits until the agent, or somebody later, commits it or rolls it back."
+        ),
         AckMode.DUPS_OK.value: _("Acknowledged in batches; a crash of a server repeats at most one batch."),
     }
     if setting.takes_messages:
@@ -48,7 +50,9 @@ def _what(setting: LaunchSetting, servers: list[Server], offered: list[OfferedAg
     if setting.masked_properties:
         masked = ", ".join(setting.masked_properties)
         facts.append(
-            Fact(_("Masked properties"), masked, _("Their values are never stored with a failure."), code=True)
+            Fact(
+                _("Masked properties"), masked, _("Their values are never stored with a failure."), code=True
+            )
         )
     return facts
 
@@ -79,17 +83,24 @@ def _where(setting: LaunchSetting, servers: list[Server]) -> list[Fact]:
     spread = Fact(_("Spread"), setting.get_spread_display(), _spread(setting))
     if not setting.takes_messages:
         return [pool, spread]
-    handlers = setting.concurrency * (len(servers) if setting.spread == Spread.MANY and not setting.ordered else 1)
+    handlers = setting.concurrency * (
+        len(servers) if setting.spread == Spread.MANY and not setting.ordered else 1
+    )
     at_once = ngettext("At most %(n)s message at a time.", "At most %(n)s messages at a time.", handlers)
     subscription = _(
-        "Made on the broker when the setting was saved: it gathers messages from then on, also while it is off."
+        "Made on the broker when the setting was saved: it gathers messages from then on, also while it is "
+        "off."
     )
     return [
         Fact(_("Destination"), setting.subscribed.name, code=True),
         Fact(_("Subscription"), setting.key, subscription, code=True),
         pool,
         spread,
-        Fact(_("Handlers per server"), amounts.number(setting.concurrency), at_once % {"n": amounts.number(handlers)}),
+        Fact(
+            _("Handlers per server"),
+            amounts.number(setting.concurrency),
+            at_once % {"n": amounts.number(handlers)},
+        ),
     ]
 
 
@@ -99,7 +110,10 @@ def _spread(setting: LaunchSetting) -> str:
             return _("The broker feeds one server at a time; another takes over when that one is lost.")
         return _("Every live server of the pool takes messages; each message goes to one of them.")
     if setting.spread == Spread.ANY:
-        return _("It runs on one server; another takes over when that one was not heard for so long that it has ended.")
+        return _(
+            "It runs on one server; another takes over when that one was not heard for so long that it has "
+            "ended."
+        )
     return _("It runs on every live server of the pool.")
 
 
@@ -131,7 +145,11 @@ def _limits(setting: LaunchSetting) -> list[Fact]:
     if setting.child_memory_mb:
         bound = _("%(n)s MB") % {"n": amounts.number(setting.child_memory_mb)}
         facts.append(
-            Fact(_("Memory of a process"), bound, _("A process that wants more is replaced: a failure like any other."))
+            Fact(
+                _("Memory of a process"),
+                bound,
+                _("A process that wants more is replaced: a failure like any other."),
+            )
         )
     return facts
 
@@ -143,7 +161,13 @@ def _seconds(value: float) -> str:
 def after_failure(setting: LaunchSetting) -> list[Fact]:
     if not setting.takes_messages:
         return [*_restart(setting), *_breaker(setting)]
-    return [*policy_facts(setting), *_order(setting), _exhausted(setting), *_repeats(setting), *_breaker(setting)]
+    return [
+        *policy_facts(setting),
+        *_order(setting),
+        _exhausted(setting),
+        *_repeats(setting),
+        *_breaker(setting),
+    ]
 
 
 def _repeats(setting: LaunchSetting) -> list[Fact]:
@@ -159,7 +183,10 @@ def _order(setting: LaunchSetting) -> list[Fact]:
         return []
     wait = setting.blocked_seconds
     again = _("when a person asks") if wait < 0 else _("at once") if not wait else amounts.duration(wait)
-    note = _("One message at a time over all servers: the failed one stays first, whatever its destination's delays.")
+    note = _(
+        "One message at a time over all servers: the failed one stays first, whatever its destination's "
+        "delays."
+    )
     return [Fact(_("Ordered: tried again"), again, note)]
 
 
@@ -177,7 +204,9 @@ def _exhausted(setting: LaunchSetting) -> Fact:
 def _restart(setting: LaunchSetting) -> list[Fact]:
     if setting.timing == Timing.DELAYED:
         return []
-    return [Fact(_("Started again"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})]
+    return [
+        Fact(_("Started again"), _("after %(time)s") % {"time": amounts.duration(setting.restart_seconds)})
+    ]
 
 
 def _breaker(setting: LaunchSetting) -> list[Fact]:
@@ -189,7 +218,11 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
     facts = [Fact(_("Breaker"), value, _at_the_limit(setting))]
     if setting.count_once:
         facts.append(
-            Fact(_("Counts"), _("each message once"), _("Repeated failures of one message are one for the breaker."))
+            Fact(
+                _("Counts"),
+                _("each message once"),
+                _("Repeated failures of one message are one for the breaker."),
+            )
         )
     if setting.try_one_first:
         follows = _("It succeeds: full speed. It fails: off again, by the same trip.")
@@ -199,7 +232,9 @@ def _breaker(setting: LaunchSetting) -> list[Fact]:
 
 def _at_the_limit(setting: LaunchSetting) -> str:
     if setting.spread == Spread.MANY:
-        return _("A server that reaches it gives the setting up; two different servers switch it off everywhere.")
+        return _(
+            "A server that reaches it gives the setting up; two different servers switch it off everywhere."
+        )
     if not setting.takes_messages:
         return _("Then it is switched off, and stays off until a person switches it on.")
     return _("Then it is switched off, and stays off until a person switches it on. Its messages wait.")
@@ -219,32 +254,40 @@ def _alone(setting: LaunchSetting) -> str:
         return ""
     if setting.spread == Spread.MANY and attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up with its %(n)s attempt, as "
+            "One bad message alone on a quiet queue can make a server give this setting up with its %(n)s "
+            "attempt, as "
             "it becomes dead.",
-            "One bad message alone on a quiet queue can make a server give this setting up with its last attempt of "
+            "One bad message alone on a quiet queue can make a server give this setting up with its last "
+            "attempt of "
             "%(n)s, as it becomes dead.",
             limit,
         )
     elif setting.spread == Spread.MANY:
         text = ngettext(
-            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s attempt, "
+            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s "
+            "attempt, "
             "before it is dead.",
-            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s attempts, "
+            "One bad message alone on a quiet queue can make a server give this setting up after %(n)s "
+            "attempts, "
             "before it is dead.",
             limit,
         )
     elif attempts == limit:
         text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off with its %(n)s attempt, as it becomes "
+            "One bad message alone on a quiet queue switches this setting off with its %(n)s attempt, as it "
+            "becomes "
             "dead.",
-            "One bad message alone on a quiet queue switches this setting off with its last attempt of %(n)s, as it "
+            "One bad message alone on a quiet queue switches this setting off with its last attempt of "
+            "%(n)s, as it "
             "becomes dead.",
             limit,
         )
     else:
         text = ngettext(
-            "One bad message alone on a quiet queue switches this setting off after %(n)s attempt, before it is dead.",
-            "One bad message alone on a quiet queue switches this setting off after %(n)s attempts, before it is dead.",
+            "One bad message alone on a quiet queue switches this setting off after %(n)s attempt, before it "
+            "is dead.",
+            "One bad message alone on a quiet queue switches this setting off after %(n)s attempts, before "
+            "it is dead.",
             limit,
         )
     ways = _("Ways out: count each message once, a larger limit, or fewer attempts at the destination.")

@@ -109,7 +109,9 @@ def _words() -> dict[tuple[str, str], str]:
         ("provision", "ready"): _("Ready on the broker"),
         ("provision", "failed"): _("Could not be made on the broker"),
         ("provision", "pending"): _("To be made on the broker"),
-        ("agent", "not_allowed"): _("Its pool does not allow its agent any more: it is not sent to its servers"),
+        ("agent", "not_allowed"): _(
+            "Its pool does not allow its agent any more: it is not sent to its servers"
+        ),
         ("agent", "allowed"): _("Its pool allows its agent again"),
         ("policy", "applying"): _("The redelivery policy is being written to the broker"),
         ("policy", "applied"): _("Redelivery policy written to the broker"),

@@ -1,4 +1,5 @@
-"""Cursors of lists that are walked by an instant and a key, newest first: an index answers, however long they are."""
+"""Cursors of lists that are walked by an instant and a key, newest first: an index answers, however long they
+are."""
 
 from datetime import datetime
 from typing import Any
@@ -13,11 +14,14 @@ BIGGEST_KEY = 2**63 - 1
 
 
 def keyset_page(request: HttpRequest, rows: QuerySet[Any], instant: str, size: int = PAGE) -> Page:
-    """A page of `rows`, which are ordered by (`-instant`, `-pk`). A cursor that nobody wrote begins at the newest."""
+    """A page of `rows`, which are ordered by (`-instant`, `-pk`). A cursor that nobody wrote begins at the
+    newest."""
     if cursor := _read(request.GET.get(BEFORE, ""), rows.model):
         at, key = cursor
         rows = rows.filter(**{f"{instant}__lte": at}).filter(Q(**{f"{instant}__lt": at}) | Q(pk__lt=key))
-    return page_of(request, list(rows[: size + 1]), lambda row: f"{getattr(row, instant).isoformat()}_{row.pk}", size)
+    return page_of(
+        request, list(rows[: size + 1]), lambda row: f"{getattr(row, instant).isoformat()}_{row.pk}", size
+    )
 
 
 def _read(text: str, model: type[Model]) -> tuple[datetime, Any] | None:

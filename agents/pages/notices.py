@@ -25,7 +25,8 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class TargetRow:
-    """`address`: as this person may see it. `last`: the newest notice that was sent there, a test or a trip."""
+    """`address`: as this person may see it. `last`: the newest notice that was sent there, a test or a
+    trip."""
 
     target: NoticeTarget
     address: str
@@ -35,7 +36,8 @@ class TargetRow:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Of one setting: those of its own and those of its pool. `why_not`: why this person cannot send a test."""
+    """Of one setting: those of its own and those of its pool. `why_not`: why this person cannot send a
+    test."""
 
     rows: list[TargetRow]
     why_not: str
@@ -52,7 +54,9 @@ def told_of(request: HttpRequest, setting: LaunchSetting) -> Told | None:
 
 def _row(request: HttpRequest, target: NoticeTarget) -> TargetRow:
     last = target.notices.order_by("-created_at").first()
-    return TargetRow(target, address_of_target(request.user, target), last, NOTICES[last.state] if last else None)
+    return TargetRow(
+        target, address_of_target(request.user, target), last, NOTICES[last.state] if last else None
+    )
 
 
 @require_POST

@@ -10,7 +10,9 @@ from agents.models import OfferedAgent, Pool
 def offers() -> list[tuple[str, str]]:
     """Each agent that some server offers, with the servers' names."""
     servers: dict[str, list[str]] = defaultdict(list)
-    for name, server in OfferedAgent.objects.order_by("name", "server__name").values_list("name", "server__name"):
+    for name, server in OfferedAgent.objects.order_by("name", "server__name").values_list(
+        "name", "server__name"
+    ):
         servers[name].append(server)
     return [(name, ", ".join(names)) for name, names in servers.items()]
 
@@ -31,5 +33,7 @@ def offer_warning(agent: str, pool: Pool | None) -> str:
     if offering.filter(server__pools=pool).exists():
         return ""
     servers = ", ".join(offering.order_by("server__name").values_list("server__name", flat=True))
-    text = _("No server of the pool “%(pool)s” offers the agent “%(agent)s”: it could not start. %(servers)s do.")
+    text = _(
+        "No server of the pool “%(pool)s” offers the agent “%(agent)s”: it could not start. %(servers)s do."
+    )
     return text % {"pool": pool, "agent": agent, "servers": servers}

@@ -32,7 +32,8 @@ def pool_preview(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def meaning_of(pool: Pool, allowed: Collection[str] | None) -> dict[str, Any]:
-    """Which settings this list keeps from running, and how it differs from what the servers of the pool offer."""
+    """Which settings this list keeps from running, and how it differs from what the servers of the pool
+    offer."""
     affected = affected_by(pool, allowed)
     rows = OfferedAgent.objects.filter(server__pools=pool.pk).order_by("name").values_list("name", flat=True)
     offered = list(rows.distinct()[:MOST_OFFERED])

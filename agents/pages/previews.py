@@ -35,10 +35,11 @@ def destination_preview(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @needs("agents.view_launchsetting")
 def setting_preview(request: HttpRequest) -> HttpResponseBase:
-    """The breaker's limits of the values in the query, the schedule of the chosen destination, and whether somebody
-    offers the agent.
+    """The breaker's limits of the values in the query, the schedule of the chosen destination, and whether
+    somebody offers the agent.
 
-    The form of an existing setting does not send its key and its destination, which cannot change: `setting` names it.
+    The form of an existing setting does not send its key and its destination, which cannot change: `setting`
+    names it.
     """
     unsaid = {"spread": Spread.ANY, "blocked_seconds": "5", "after_last": PoisonPolicy.DLQ}
     form = Breaker({**unsaid, **request.GET.dict()})
@@ -50,7 +51,9 @@ def setting_preview(request: HttpRequest) -> HttpResponseBase:
     context: dict[str, Any] = {"warnings": [warning] if warning else []}
     if destination:
         key = stored or request.GET.get("key", "")
-        wished = LaunchSetting(key=key if KEY.fullmatch(key) else "…", destination=destination, **form.cleaned_data)
+        wished = LaunchSetting(
+            key=key if KEY.fullmatch(key) else "…", destination=destination, **form.cleaned_data
+        )
         context["warnings"] += groups.breaker_warnings(wished)
         context |= {"preview": redelivery.preview_of(wished), "facts": groups.after_failure(wished)}
     return TemplateResponse(request, "agents/preview_setting.html", context)

@@ -11,15 +11,16 @@ PATIENCE = 5000
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """On PostgreSQL: indexes wherever there is one, for a guess that matches are everywhere is dear where they are not;
-    and an end to every statement."""
+    """On PostgreSQL: indexes wherever there is one, for a guess that matches are everywhere is dear where
+    they are not; and an end to every statement."""
     if connection.vendor != "postgresql":
         yield
         return
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(
-                f"SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL statement_timeout = {PATIENCE}"
+                f"SET LOCAL enable_seqscan = off; SET LOCAL jit = off; SET LOCAL statement_timeout = "
+                f"{PATIENCE}"
             )
         yield
         with connection.cursor() as cursor:

@@ -1,4 +1,5 @@
-"""Reasons that the services keep in rows, in the reader's language. One that is not known here is shown as it is."""
+"""Reasons that the services keep in rows, in the reader's language. One that is not known here is shown as it
+is."""
 
 import re
 from typing import Any
@@ -11,8 +12,8 @@ from agents.services.endings import REASONS
 from agents.services.planning import NOT_PLANNED
 from agents.services.pools import NOT_ALLOWED_ANY_MORE
 
-# What is stored, and how it is said. A group named `state` is the value of an activation's state, one named `reason`
-# is itself a reason.
+# What is stored, and how it is said. A group named `state` is the value of an activation's state, one named
+# `reason` is itself a reason.
 _TEXTS: tuple[tuple[str, Any], ...] = (
     (r"epoch (?P<n>\d+)", _("epoch %(n)s")),
     (r"The pool “(?P<pool>[^”]*)” has no server\.", _("The pool “%(pool)s” has no server.")),
@@ -36,9 +37,13 @@ _TEXTS: tuple[tuple[str, Any], ...] = (
         _("the server drains, left the pool, or no longer offers the agent"),
     ),
     (
-        r"Every live server of the pool “(?P<pool>[^”]*)” that offers the agent “(?P<agent>[^”]*)” is cordoned or "
+        r"Every live server of the pool “(?P<pool>[^”]*)” that offers the agent “(?P<agent>[^”]*)” is "
+        r"cordoned or "
         r"draining\.",
-        _("Every live server of the pool “%(pool)s” that offers the agent “%(agent)s” is cordoned or draining."),
+        _(
+            "Every live server of the pool “%(pool)s” that offers the agent “%(agent)s” is cordoned or "
+            "draining."
+        ),
     ),
     (
         r"Every live server of the pool “(?P<pool>[^”]*)” is heard but does not take what it is sent\.",

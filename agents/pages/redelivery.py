@@ -22,7 +22,8 @@ SHOWN_SETTINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """`when` since the first failure, `delay` since the attempt before (empty for the first), as people read them."""
+    """`when` since the first failure, `delay` since the attempt before (empty for the first), as people read
+    them."""
 
     number: int
     when: str
@@ -31,8 +32,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The schedule as it is drawn; `left_out` attempts lie between the last two shown. `gone`: what it is after the
-    last one where it is no dead letter."""
+    """The schedule as it is drawn; `left_out` attempts lie between the last two shown. `gone`: what it is
+    after the last one where it is no dead letter."""
 
     attempts: list[Attempt]
     left_out: int
@@ -62,8 +63,8 @@ def preview(destination: Destination) -> Preview:
 
 
 def preview_of(setting: LaunchSetting) -> Preview | None:
-    """What becomes of a message of this setting that keeps failing. An ordered subscription has an interval of its own;
-    None: there a person decides when it is tried again."""
+    """What becomes of a message of this setting that keeps failing. An ordered subscription has an interval
+    of its own; None: there a person decides when it is tried again."""
     destination = setting.subscribed
     if not setting.ordered:
         return replace(preview(destination), gone=_gone(setting))
@@ -88,9 +89,11 @@ def losses(setting: LaunchSetting) -> list[str]:
     if most < 0 or not setting.ordered or setting.after_last != PoisonPolicy.STAY:
         return []
     text = ngettext(
-        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the message is a "
+        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the "
+        "message is a "
         "dead letter. Only a destination without a maximum (−1) has no such end.",
-        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the message is a "
+        "A loss of its server or of the broker may count as an attempt there: after %(n)s of these the "
+        "message is a "
         "dead letter. Only a destination without a maximum (−1) has no such end.",
         most,
     )
@@ -135,8 +138,10 @@ def _too_late(destination: Destination, planned: list[PlannedDelivery]) -> list[
     if late is None:
         return []
     text = _(
-        "The expiry, %(expiry)s, is shorter than the schedule: a message that keeps failing may expire before attempt "
-        "%(n)s. It is then a dead letter without the attempts that are left, as soon as it was due for the next one."
+        "The expiry, %(expiry)s, is shorter than the schedule: a message that keeps failing may expire "
+        "before attempt "
+        "%(n)s. It is then a dead letter without the attempts that are left, as soon as it was due for the "
+        "next one."
     )
     return [text % {"expiry": amounts.duration(expiry), "n": amounts.number(late.number)}]
 
@@ -157,7 +162,9 @@ def policy_facts(setting: LaunchSetting) -> list[Fact]:
         told = _("Belongs to the destination: settings that share it share the delays.")
         facts.append(Fact(_("Delay"), _delay(destination), told))
     if destination.expiry_ms is not None:
-        told = _("What is not handled so long after it came to the broker is kept in %(queue)s.") % {"queue": queue}
+        told = _("What is not handled so long after it came to the broker is kept in %(queue)s.") % {
+            "queue": queue
+        }
         facts.append(Fact(_("Expiry"), amounts.duration(destination.expiry_ms / 1000), told))
     facts.append(Fact(_("Shared with"), *_shared(setting, destination)))
     return facts

@@ -21,6 +21,13 @@ def facts_of(settings: Iterable[int]) -> dict[int, Facts]:
     timed = set(Schedule.objects.filter(setting__in=wanted).order_by().values_list("setting", flat=True))
     withheld = set(withheld_runs().order_by().values_list("activation__setting", flat=True))
     return {
-        pk: Facts(pk in running, pk in tripped, pk in group_of, group_of.get(pk) in groups, pk in timed, pk in withheld)
+        pk: Facts(
+            pk in running,
+            pk in tripped,
+            pk in group_of,
+            group_of.get(pk) in groups,
+            pk in timed,
+            pk in withheld,
+        )
         for pk in wanted
     }

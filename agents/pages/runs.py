@@ -14,7 +14,8 @@ from contract.breaker import same_limit
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """`value` of `limit`, drawn no longer than its whole length: handlers that were at hand may go past the limit."""
+    """`value` of `limit`, drawn no longer than its whole length: handlers that were at hand may go past the
+    limit."""
 
     value: int
     limit: int

@@ -42,10 +42,13 @@ def bar_of(
     saved_url: str,
     save_url: str,
 ) -> dict[str, Any]:
-    """What `ma/saved_bar.html` shows. `usable`: IN_BAR and one more of them; `own`: the filter of the list."""
+    """What `ma/saved_bar.html` shows. `usable`: IN_BAR and one more of them; `own`: the filter of the
+    list."""
     there = list(usable)
     return {
-        "saved": [(each, url_of(each), bool(own) and as_set(each.query) == as_set(own)) for each in there[:IN_BAR]],
+        "saved": [
+            (each, url_of(each), bool(own) and as_set(each.query) == as_set(own)) for each in there[:IN_BAR]
+        ],
         "more_saved": len(there) > IN_BAR,
         "to_save": own,
         "save_back": request.get_full_path(),

@@ -28,7 +28,9 @@ def duty_buttons(request: HttpRequest, server: Server) -> list[Button]:
     may = request.user.has_perm(CHANGE_DUTY)
     why = "" if may else text % {"permission": _("Can cordon and drain servers")}
     every = {
-        Duty.ACTIVE: Button("back", _("Back into service…"), link("server_back", server.name), "play", "primary", why),
+        Duty.ACTIVE: Button(
+            "back", _("Back into service…"), link("server_back", server.name), "play", "primary", why
+        ),
         Duty.CORDONED: Button("cordon", _("Cordon…"), link("server_cordon", server.name), "pause", "", why),
         Duty.DRAINING: Button("drain", _("Drain…"), link("server_drain", server.name), "down", "", why),
     }
@@ -51,7 +53,10 @@ def _ask(
     do: Callable[[Any, datetime], bool],
     form: type[ExpiryForm] | None = None,
 ) -> HttpResponseBase:
-    crumbs: list[tuple[Text, str]] = [(_("Servers"), link("servers")), (server.name, link("server", server.name))]
+    crumbs: list[tuple[Text, str]] = [
+        (_("Servers"), link("servers")),
+        (server.name, link("server", server.name)),
+    ]
     question = Question(
         title=change.title,
         texts=change.texts,
@@ -96,7 +101,10 @@ def drain_page(request: HttpRequest, name: str) -> HttpResponseBase:
     change = _Change(
         title=_("Drain %(server)s?") % facts,
         texts=[
-            _("Nothing new begins there. What runs there ends in order: messages at hand finish, the rest goes back."),
+            _(
+                "Nothing new begins there. What runs there ends in order: messages at hand finish, the rest "
+                "goes back."
+            ),
             _("What runs on one server only moves to another that is able; where none is, it stays."),
         ],
         button=_("Drain"),

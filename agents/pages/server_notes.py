@@ -34,7 +34,10 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
         return ServerNote(
             _("heard, but has not taken the desired state for %(time)s")
             % {"time": duration(round(server.seconds_disobeying(now)))},
-            _("What is enabled or disabled has no effect there. The logs of the site and of its KMA say why."),
+            _(
+                "What is enabled or disabled has no effect there. The logs of the site and of its KMA say "
+                "why."
+            ),
         )
     if count := unfed.get(server.pk, 0):
         text = ngettext(
@@ -45,7 +48,8 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
         return ServerNote(
             text % {"n": number(count)},
             _(
-                "Check the address in KMA_AMQP_URL and the network between this server and the broker; the KMA's log "
+                "Check the address in KMA_AMQP_URL and the network between this server and the broker; the "
+                "KMA's log "
                 "says why the connection fails. Messages wait on the broker meanwhile."
             ),
         )
@@ -55,7 +59,9 @@ def note_of(server: Server, now: datetime, unfed: dict[int, int], expected: bool
 def _silent(server: Server, now: datetime) -> ServerNote:
     assert server.last_seen_at is not None
     if server.refused_version is not None:
-        return ServerNote(version_problem(server.name, server.refused_version), version_advice(server.refused_version))
+        return ServerNote(
+            version_problem(server.name, server.refused_version), version_advice(server.refused_version)
+        )
     return ServerNote(
         _("silent for %(time)s") % {"time": coarse(now - server.last_seen_at)},
         _(

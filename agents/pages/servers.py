@@ -73,7 +73,10 @@ def server_rows(now: datetime) -> list[ServerRow]:
     servers = Server.objects.select_related("duty_by").prefetch_related("pools")
     return [
         ServerRow(
-            server, server_shown(server, now), server.pk in expected, note_of(server, now, unfed, server.pk in expected)
+            server,
+            server_shown(server, now),
+            server.pk in expected,
+            note_of(server, now, unfed, server.pk in expected),
         )
         for server in servers
     ]

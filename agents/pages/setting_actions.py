@@ -1,4 +1,5 @@
-"""What people do with a setting: switch it on or off, run it now, stop its activation, let one server go on."""
+"""What people do with a setting: switch it on or off, run it now, stop its activation, let one server go
+on."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,14 +31,19 @@ ASKED = ["GET", "HEAD", "POST"]
 
 def setting_for(request: HttpRequest, key: str, action: str) -> LaunchSetting:
     """The setting this person wants to act on: 404, or 403 without the right, whatever the page showed."""
-    setting = get_object_or_404(LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key)
+    setting = get_object_or_404(
+        LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key
+    )
     if not may(request.user, action, setting):
         raise PermissionDenied
     return setting
 
 
 def _frame(setting: LaunchSetting) -> dict[str, Any]:
-    crumbs: list[tuple[Text, str]] = [(_("Settings"), link("settings")), (setting.key, link("setting", setting.key))]
+    crumbs: list[tuple[Text, str]] = [
+        (_("Settings"), link("settings")),
+        (setting.key, link("setting", setting.key)),
+    ]
     return {"section": "settings", "back": link("setting", setting.key), "crumbs": crumbs}
 
 
@@ -49,7 +55,12 @@ def _figures(setting: LaunchSetting) -> dict[str, Any]:
 @needs(VIEW)
 def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
     setting = setting_for(request, key, "enable")
-    trip = setting.trips.select_related("group").prefetch_related("interruptions__server").filter(ended_at=None).first()
+    trip = (
+        setting.trips.select_related("group")
+        .prefetch_related("interruptions__server")
+        .filter(ended_at=None)
+        .first()
+    )
     question = Question(
         title=_("Switch %(key)s on?") % {"key": key},
         texts=[_what_starts(setting), _("The breaker's counts begin at 0.")],
@@ -67,7 +78,9 @@ def enable_page(request: HttpRequest, key: str) -> HttpResponseBase:
     form: Callable[..., SwitchOnForm] | None = None
     if setting.takes_messages and not setting.enabled:
         form = partial(SwitchOnForm, initial={"try_one_first": setting.try_one_first or trip is not None})
-    shown: dict[str, Any] = {"off": setting, "trip": trip, "trip_cause": _cause(trip)} if not setting.enabled else {}
+    shown: dict[str, Any] = (
+        {"off": setting, "trip": trip, "trip_cause": _cause(trip)} if not setting.enabled else {}
+    )
     return ask(request, question, act, form, **shown, **_figures(setting))
 
 
@@ -81,7 +94,9 @@ def _what_starts(setting: LaunchSetting) -> str:
         return _("Its schedule, or a person, starts %(agent)s in the pool %(pool)s from then on.") % facts
     if not setting.takes_messages:
         return _("A new activation begins: %(agent)s is started in the pool %(pool)s.") % facts
-    text = _("A new activation begins: %(agent)s is started in the pool %(pool)s and goes on with what waits.")
+    text = _(
+        "A new activation begins: %(agent)s is started in the pool %(pool)s and goes on with what waits."
+    )
     return text % facts
 
 
@@ -106,9 +121,14 @@ def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
     def act(form: Any) -> Text:
         now, said = timezone.now(), form.cleaned_data
         until = form.until(now) if group is None else None
-        disable_setting(setting, request.user, said["reason"], now, ticket=said.get("ticket", ""), until=until)
+        disable_setting(
+            setting, request.user, said["reason"], now, ticket=said.get("ticket", ""), until=until
+        )
         if group is not None:
-            return _("Switched off: %(key)s, and with it its group %(group)s") % {"key": key, "group": group.name}
+            return _("Switched off: %(key)s, and with it its group %(group)s") % {
+                "key": key,
+                "group": group.name,
+            }
         return _("Switched off: %(key)s") % {"key": key}
 
     form = SwitchOffForm if group is None else ReasonForm
@@ -117,10 +137,14 @@ def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
 
 def _what_stops(setting: LaunchSetting) -> str:
     if not setting.takes_messages:
-        return _("It is stopped on every server: the agent is told to stop, and ended after the grace period.")
+        return _(
+            "It is stopped on every server: the agent is told to stop, and ended after the grace period."
+        )
     return _(
-        "It is stopped on every server. Messages at hand may finish within the grace period, the rest goes back "
-        "without an attempt spent. New messages wait in its subscription until it is switched on again; nothing is "
+        "It is stopped on every server. Messages at hand may finish within the grace period, the rest goes "
+        "back "
+        "without an attempt spent. New messages wait in its subscription until it is switched on again; "
+        "nothing is "
         "lost."
     )
 
@@ -132,7 +156,9 @@ def run_page(request: HttpRequest, key: str) -> HttpResponseBase:
     handles = _("It handles what waits in its subscription, and ends.")
     question = Question(
         title=_("Run %(key)s now?") % {"key": key},
-        texts=[handles if setting.takes_messages else _("The agent runs once, and the activation ends with it.")],
+        texts=[
+            handles if setting.takes_messages else _("The agent runs once, and the activation ends with it.")
+        ],
         button=_("Run now"),
         icon="run",
         refusal=told(start_refusal(setting)),
@@ -162,7 +188,9 @@ def stop_page(request: HttpRequest, key: str) -> HttpResponseBase:
     )
 
     def act(form: Any) -> Text:
-        if activation and stop_activation(activation, request.user, form.cleaned_data["reason"], timezone.now()):
+        if activation and stop_activation(
+            activation, request.user, form.cleaned_data["reason"], timezone.now()
+        ):
             return _("It is being stopped: %(key)s") % {"key": key}
         return _("It had ended already: %(key)s") % {"key": key}
 
@@ -185,7 +213,9 @@ def resume_page(request: HttpRequest, key: str, name: str) -> HttpResponseBase:
         _("A new run begins on that server alone, its counts at 0. Its failures so far stay as they are.")
     ]
     if setting.spread == Spread.MANY:
-        texts.append(_("If it gives the setting up again while another has too, it is switched off everywhere."))
+        texts.append(
+            _("If it gives the setting up again while another has too, it is switched off everywhere.")
+        )
     question = Question(
         title=_("Let %(key)s go on on %(server)s?") % facts,
         texts=texts,
@@ -208,7 +238,10 @@ def retry_page(request: HttpRequest, key: str) -> HttpResponseBase:
     question = Question(
         title=_("Try the first message of %(key)s again now?") % {"key": key},
         texts=[
-            _("Where a failed message blocks the subscription its next attempt begins at once; else nothing happens.")
+            _(
+                "Where a failed message blocks the subscription its next attempt begins at once; else "
+                "nothing happens."
+            )
         ],
         button=_("Try again now"),
         icon="run",

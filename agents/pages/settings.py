@@ -80,11 +80,15 @@ def setting_page(request: HttpRequest, key: str) -> HttpResponseBase:
 
 
 def _runs_of(activation: Activation | None) -> list[Run]:
-    return list(activation.runs.select_related("server").order_by("server__name", "epoch")) if activation else []
+    return (
+        list(activation.runs.select_related("server").order_by("server__name", "epoch")) if activation else []
+    )
 
 
 def _setting(key: str) -> LaunchSetting:
-    return get_object_or_404(LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key)
+    return get_object_or_404(
+        LaunchSetting.objects.select_related("pool", "destination", "disabled_by"), key=key
+    )
 
 
 def pending_reason(activation: Activation | None) -> str:

@@ -32,10 +32,10 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`: its
-    breaker switched it off and nobody has switched it on again. `member`: a group starts it. `with_group`: a trip
-    of a member switched its group off. `scheduled`: it has a schedule of its own. `withheld`: it is enabled, and its
-    servers are not sent it."""
+    """What a setting's state is told from beside its runs. `started`: an activation of it is open. `tripped`:
+    its breaker switched it off and nobody has switched it on again. `member`: a group starts it.
+    `with_group`: a trip of a member switched its group off. `scheduled`: it has a schedule of its own.
+    `withheld`: it is enabled, and its servers are not sent it."""
 
     started: bool = True
     tripped: bool = False
@@ -53,7 +53,9 @@ def stopping_shown(setting: LaunchSetting, consumers: int | None) -> Shown | Non
     return Shown(text % {"n": number(consumers)}, "warn", "wait")
 
 
-def setting_shown(setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()) -> Shown:
+def setting_shown(
+    setting: LaunchSetting, open_runs: list[OpenRun], now: datetime, facts: Facts = Facts()
+) -> Shown:
     """What an operator needs first: is it off, can it run, does it run."""
     if setting.provision_state == ProvisionState.FAILED:
         return Shown(_("not on the broker"), "bad", "warn")

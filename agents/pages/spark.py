@@ -1,4 +1,5 @@
-"""A sparkline as bars of an SVG: only attributes, no style, so that the strict policy of the site takes it. Pure."""
+"""A sparkline as bars of an SVG: only attributes, no style, so that the strict policy of the site takes it.
+Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,15 +35,18 @@ class Spark:
         """The bars; nothing but numbers. A template would take a third of a page's time for them."""
         return SafeString(
             "".join(
-                f'<rect x="{bar.x:d}" y="{bar.y:d}" width="{BAR:d}" height="{bar.height:d}"{NOW if bar.now else ""}/>'
+                (
+                    f'<rect x="{bar.x:d}" y="{bar.y:d}" width="{BAR:d}" '
+                    f'height="{bar.height:d}"{NOW if bar.now else ""}/>'
+                )
                 for bar in self.bars
             )
         )
 
 
 def spark(counts: Sequence[int], *, going_on: bool = True) -> Spark:
-    """One bar each; where time is `going_on`, the last one is marked as not over yet. What is not nothing is seen,
-    however little it is."""
+    """One bar each; where time is `going_on`, the last one is marked as not over yet. What is not nothing is
+    seen, however little it is."""
     most = max(counts, default=0)
     bars = []
     for index, count in enumerate(counts):

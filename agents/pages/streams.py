@@ -24,10 +24,11 @@ class AllPlacesTaken(Exception):
 
 
 class Stream:
-    """The file in pieces. Whoever asked for it holds one of few places until the last piece, or until it is closed.
+    """The file in pieces. Whoever asked for it holds one of few places until the last piece, or until it is
+    closed.
 
-    `told(True)` before anything is sent. One that breaks off is told by `told(False)`, and looks broken to its reader:
-    it must not be taken for a whole one."""
+    `told(True)` before anything is sent. One that breaks off is told by `told(False)`, and looks broken to
+    its reader: it must not be taken for a whole one."""
 
     def __init__(self, texts: Iterable[str], *, told: Callable[[bool], object], begin: str = "") -> None:
         """Raises AllPlacesTaken."""
@@ -79,4 +80,6 @@ def begin_of(form: str) -> str:
 
 def _plain(name: str) -> str:
     """A key has no other characters; one in an address may."""
-    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-._") else "_" for letter in name)
+    return "".join(
+        letter if letter.isascii() and (letter.isalnum() or letter in "-._") else "_" for letter in name
+    )

@@ -20,10 +20,13 @@ def stopping_note(setting: LaunchSetting, consumers: int | None) -> str:
     if setting.enabled or not consumers:
         return ""
     text = ngettext(
-        "Disabled, but %(n)s consumer of its subscription is still open and may process messages. A run that is still "
+        "Disabled, but %(n)s consumer of its subscription is still open and may process messages. A run that "
+        "is still "
         "ending is listed below with its server; where none is, the consumer belongs to another client.",
-        "Disabled, but %(n)s consumers of its subscription are still open and may process messages. Runs that are "
-        "still ending are listed below with their servers; where none is, the consumers belong to another client.",
+        "Disabled, but %(n)s consumers of its subscription are still open and may process messages. Runs "
+        "that are "
+        "still ending are listed below with their servers; where none is, the consumers belong to another "
+        "client.",
         consumers,
     )
     return text % {"n": number(consumers)}

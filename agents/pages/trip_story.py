@@ -21,9 +21,9 @@ class Chapter:
 
 
 def trip_story(trip: BreakerTrip, told: Sequence[Told], user: Any) -> list[Chapter]:
-    """`told`: interruptions, oldest first, with their causes. The first chapter is the trip itself; each one after it
-    is a message that was tried first and failed, which belongs to an activation of its own. Where the oldest
-    interruptions are missing, the newest chapters keep theirs."""
+    """`told`: interruptions, oldest first, with their causes. The first chapter is the trip itself; each one
+    after it is a message that was tried first and failed, which belongs to an activation of its own. Where
+    the oldest interruptions are missing, the newest chapters keep theirs."""
     own = [(each, why) for each, why in told if each.trip_id == trip.pk]
     activations = list(dict.fromkeys(each.activation_uuid for each, _ in own))
     done = _batches(effects(user, trip), trip.reopened + 1)

@@ -30,8 +30,8 @@ def cause(reason: str, kind: str, same: int, every: int, servers: Sequence[str])
 
 
 def trip_cause(trip: BreakerTrip, interruptions: Sequence[Interruption] = ()) -> str:
-    """Of the interruptions of the trip, newest first, the last one of its own reason tells how many it took: a trip
-    that was opened again also has those of the message that was tried first."""
+    """Of the interruptions of the trip, newest first, the last one of its own reason tells how many it took:
+    a trip that was opened again also has those of the message that was tried first."""
     said = next((each for each in interruptions if each.effective and each.reason == trip.reason), None)
     same, every = (said.same_count, said.any_count) if said else (0, 0)
     kind = trip.exception_type or (said.same_type if said else "")
@@ -60,8 +60,8 @@ def quorum_text(trip: BreakerTrip) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One thing that was done at a trip. `url` leads to what it was done to, where there is a page of it; `first`: with
-    it begins what was done at one time."""
+    """One thing that was done at a trip. `url` leads to what it was done to, where there is a page of it;
+    `first`: with it begins what was done at one time."""
 
     text: str
     name: str
@@ -70,8 +70,8 @@ class Done:
 
 
 def effects(user: Any, trip: BreakerTrip) -> list[Done]:
-    """In the order in which they were done, as this person may see them. A word that is not known here is shown as it
-    is."""
+    """In the order in which they were done, as this person may see them. A word that is not known here is
+    shown as it is."""
     return [_done(effect) for effect in effects_for(user, trip)]
 
 

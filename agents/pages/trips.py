@@ -118,7 +118,8 @@ def trip_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         story=trip_story(trip, told, request.user),
         interruptions=told,
         notices=[
-            (notice, address_of_notice(request.user, notice, trip.setting), NOTICES[notice.state]) for notice in notices
+            (notice, address_of_notice(request.user, notice, trip.setting), NOTICES[notice.state])
+            for notice in notices
         ],
         untold=len(untold(trip)),
         panels=panels.render("trip", request, trip),

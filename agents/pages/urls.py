@@ -26,7 +26,13 @@ from agents.pages.consoles import Tab, add_page, add_tab
 
 def register() -> None:
     add_tab(
-        Tab("destinations", _("Destinations"), "admin:agents_destination_changelist", 30, "agents.view_destination")
+        Tab(
+            "destinations",
+            _("Destinations"),
+            "admin:agents_destination_changelist",
+            30,
+            "agents.view_destination",
+        )
     )
     add_tab(Tab("servers", _("Servers"), "admin:servers", 40, servers.VIEW))
     add_tab(Tab("groups", _("Groups"), "admin:groups", 25, group_pages.VIEW))

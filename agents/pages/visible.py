@@ -12,7 +12,8 @@ NAMES = (
 )  # fmt: skip
 CONTROLS = dict(enumerate(NAMES))
 CONTROLS |= {0x7F: "DEL", 0x2400: "NUL"}
-# Control, format (bidi overrides, zero width), surrogate, private use, unassigned, line and paragraph separators.
+# Control, format (bidi overrides, zero width), surrogate, private use, unassigned, line and paragraph
+# separators.
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 

@@ -35,7 +35,10 @@ WHAT_TO_DO: dict[str, str | Promise] = {
 def withheld_note(setting: LaunchSetting) -> Note | None:
     """Also of a setting that is off: it could not be enabled."""
     found = (
-        withheld_runs().filter(activation__setting=setting).order_by("pk").values_list("withheld_because", flat=True)
+        withheld_runs()
+        .filter(activation__setting=setting)
+        .order_by("pk")
+        .values_list("withheld_because", flat=True)
     )
     code = why_not_sent(setting) or found.first()
     if not code:

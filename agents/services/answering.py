@@ -1,5 +1,5 @@
-"""Answers to deliveries that wait for one. An answer is a row: pending from when it is given until the server that
-holds the delivery has said what came of it.
+"""Answers to deliveries that wait for one. An answer is a row: pending from when it is given until the server
+that holds the delivery has said what came of it.
 
 Given and killed: the row is pending, and every heartbeat of that server carries it until its end is stored.
 """
@@ -23,8 +23,8 @@ from contract.acknowledging import END_OF, Action, read_id, verify
 
 log = structlog.get_logger(__name__)
 
-# Seconds that an answer waits for its end, and how many of them do so at once in a process: its other threads take
-# the records that say it.
+# Seconds that an answer waits for its end, and how many of them do so at once in a process: its other threads
+# take the records that say it.
 PATIENCE = 5.0
 WAITING_AT_ONCE = 2
 PAUSE = 0.1
@@ -67,7 +67,8 @@ class Answerer:
 
 
 def named(acknowledgement: str, now: datetime) -> Acknowledgement:
-    """The delivery with this id. One whose record is still under way gets its row. Raises Unknown, TooLate."""
+    """The delivery with this id. One whose record is still under way gets its row. Raises Unknown,
+    TooLate."""
     row = _found(acknowledgement)
     if row is not None:
         return row
@@ -76,7 +77,9 @@ def named(acknowledgement: str, now: datetime) -> Acknowledgement:
     except ValueError:
         raise Unknown(_("This is no acknowledgement id.")) from None
     server = Server.objects.filter(name=parts.server).first()
-    runs = Run.objects.filter(activation=parts.activation, epoch=parts.epoch, activation__setting__mode=AckMode.CLIENT)
+    runs = Run.objects.filter(
+        activation=parts.activation, epoch=parts.epoch, activation__setting__mode=AckMode.CLIENT
+    )
     run = runs.select_related("activation__setting").filter(server=server).first() if server else None
     if run is None or server is None or not verify(secret_of(run, server), acknowledgement):
         raise Unknown(_("No delivery has this acknowledgement id."))
@@ -129,7 +132,9 @@ def answer(row: Acknowledgement, action: Action, who: Answerer, now: datetime) -
     elif row.state in GONE:
         raise TooLate(row.reason or _("It waits for no answer any more."), row)
     elif not _same(row, action):
-        raise AnsweredOtherwise(_("Another answer came first: %(what)s.") % {"what": row.get_state_display()}, row)
+        raise AnsweredOtherwise(
+            _("Another answer came first: %(what)s.") % {"what": row.get_state_display()}, row
+        )
     return row
 
 
@@ -141,8 +146,8 @@ def _same(row: Acknowledgement, action: Action) -> bool:
 
 
 def until_ended(row: Acknowledgement, seconds: float = PATIENCE) -> Acknowledgement:
-    """The row when it has ended, or as it is after so long: at once where enough others wait. Raises TooLate where its
-    server could do nothing with the answer any more."""
+    """The row when it has ended, or as it is after so long: at once where enough others wait. Raises TooLate
+    where its server could do nothing with the answer any more."""
     if row.state not in WAITING_STATES or not _places.acquire(blocking=False):
         return row
     try:

@@ -19,7 +19,8 @@ _process = 0
 
 
 def management() -> Management:
-    """Safe between threads; a forked process makes its own (two readers of one reply queue take each other's)."""
+    """Safe between threads; a forked process makes its own (two readers of one reply queue take each
+    other's)."""
     global _connection, _process
     with _lock:
         if _connection is None or _process != os.getpid():

@@ -1,11 +1,12 @@
 """Whether the broker is this site's own. Asked by `./ma up`, the feed and the worker before they touch it.
 
-A site that began on a foreign broker would take the other's dead letters out of the feed and write them into its own
-database. Libraries do not ask: tests share brokers.
+A site that began on a foreign broker would take the other's dead letters out of the feed and write them into
+its own database. Libraries do not ask: tests share brokers.
 
-A person may give the broker to another site while this one runs. The feed asks again before it stores a batch, and
-every few seconds without one; the worker every few seconds. What was being stored when the owner changed is accepted:
-the new owner finds such a letter in its dead-letter queue, by its sweep. Nothing is claimed by asking again.
+A person may give the broker to another site while this one runs. The feed asks again before it stores a
+batch, and every few seconds without one; the worker every few seconds. What was being stored when the owner
+changed is accepted: the new owner finds such a letter in its dead-letter queue, by its sweep. Nothing is
+claimed by asking again.
 """
 
 import time
@@ -31,7 +32,8 @@ ASK_SECONDS = 5.0
 
 
 class Ownership(Enum):
-    """OURS: go on. FREE: claim it. OTHER and UNKNOWN: refuse; UNKNOWN has no mark but settings that are not ours."""
+    """OURS: go on. FREE: claim it. OTHER and UNKNOWN: refuse; UNKNOWN has no mark but settings that are not
+    ours."""
 
     OURS = "ours"
     FREE = "free"
@@ -44,7 +46,8 @@ class ForeignBroker(Exception):
 
 
 def judge(site: UUID, owner: UUID | None, own_keys: Set[str], broker_keys: Set[str]) -> Ownership:
-    """`own_keys`: settings of this database; `broker_keys`: settings that have a dead-letter queue on the broker.
+    """`own_keys`: settings of this database; `broker_keys`: settings that have a dead-letter queue on the
+    broker.
 
     A broker of an older version has no mark: it belongs to the site of whose settings it knows at least one.
     """
@@ -79,7 +82,8 @@ def require_own_broker(management: Management) -> None:
 
 
 def note_owner(management: Management, now: datetime) -> bool:
-    """Writes down whose broker it is, for alerts: whether this site has claimed it. False: nobody has for the moment.
+    """Writes down whose broker it is, for alerts: whether this site has claimed it. False: nobody has for the
+    moment.
 
     Raises ForeignBroker where another site has taken it over, BrokerError."""
     site, owner = site_id(), site_claim.owner(management)
@@ -98,8 +102,8 @@ class OwnerWatch:
         self._next = 0.0
 
     def require(self, now: datetime, *, at_once: bool) -> None:
-        """`at_once`: something is about to be taken from the broker. Else it asks every few seconds. Raises as
-        `note_owner`."""
+        """`at_once`: something is about to be taken from the broker. Else it asks every few seconds. Raises
+        as `note_owner`."""
         if at_once or time.monotonic() >= self._next:
             note_owner(self._management, now)
             self._next = time.monotonic() + ASK_SECONDS

@@ -7,8 +7,8 @@ from contract.messages import BreakerCounts
 def carried_counts(run: Run) -> BreakerCounts | None:
     """What the run that ended last before this one had counted: for MANY on the same server, for ANY on any.
 
-    None: the KMA starts from 0. So it is for what runs as soon as possible, after a person enabled the setting, and
-    where a person resumed a run that was given up.
+    None: the KMA starts from 0. So it is for what runs as soon as possible, after a person enabled the
+    setting, and where a person resumed a run that was given up.
     """
     if run.activation.setting.timing != Timing.DELAYED:
         return None
@@ -28,7 +28,8 @@ def _last_before(run: Run) -> Run | None:
     within = closed.filter(activation=run.activation_id, epoch__lt=run.epoch).order_by("-epoch").first()
     if within is not None:
         return within
-    # What ran before the setting was enabled is forgiven. Of one setting only one activation is open: this one.
+    # What ran before the setting was enabled is forgiven. Of one setting only one activation is open: this
+    # one.
     earlier = closed.filter(activation__setting=setting, activation__enabling=run.activation.enabling)
     earlier = earlier.exclude(activation=run.activation_id)
     return earlier.order_by("-activation__number", "-activation__started_at", "-epoch").first()

@@ -7,9 +7,10 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A server of the pool. `offers` the agent; `load` = runs wanted there now; `lost` = silent, and for so long that
-    it counts (between alive and lost nothing is decided). `cordoned`: nothing new begins there; `draining`: what runs
-    there shall move or end. `obeys`: it takes what it is sent; where it does not, nothing new would begin."""
+    """A server of the pool. `offers` the agent; `load` = runs wanted there now; `lost` = silent, and for so
+    long that it counts (between alive and lost nothing is decided). `cordoned`: nothing new begins there;
+    `draining`: what runs there shall move or end. `obeys`: it takes what it is sent; where it does not,
+    nothing new would begin."""
 
     server: int
     name: str
@@ -37,8 +38,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The newest run of the activation on a server, if it is wanted or interrupted. `over`: it ended by itself or was
-    interrupted, so nothing begins there again until a person says so."""
+    """The newest run of the activation on a server, if it is wanted or interrupted. `over`: it ended by
+    itself or was interrupted, so nothing begins there again until a person says so."""
 
     run: int
     server: int
@@ -74,11 +75,13 @@ class Plan:
 def plan_any(
     candidates: Sequence[Candidate], current: Sequence[Current], *, fenced: bool = True, leaving: bool = False
 ) -> Plan:
-    """One run. It moves when its server is lost, drains, left the pool or no longer offers the agent, and another is
-    able. Without another able server the run stays wanted where it is: a silent server may well go on with it.
+    """One run. It moves when its server is lost, drains, left the pool or no longer offers the agent, and
+    another is able. Without another able server the run stays wanted where it is: a silent server may well go
+    on with it.
 
-    `fenced`: the broker never feeds two at once, so that the next one may begin while the one before still stops. Where
-    nothing fences (standalone), nothing begins while a run is `leaving`: one that is not wanted and not closed.
+    `fenced`: the broker never feeds two at once, so that the next one may begin while the one before still
+    stops. Where nothing fences (standalone), nothing begins while a run is `leaving`: one that is not wanted
+    and not closed.
     """
     if any(run.over for run in current):
         return Plan()
@@ -99,7 +102,8 @@ def plan_any(
 
 
 def plan_many(candidates: Sequence[Candidate], current: Sequence[Current]) -> Plan:
-    """A run on every able server; one that left the pool or drains is withdrawn, a silent one keeps its run."""
+    """A run on every able server; one that left the pool or drains is withdrawn, a silent one keeps its
+    run."""
     pool = {candidate.server: candidate for candidate in candidates}
     running = {run.server for run in current}
     start = tuple(c.server for c in candidates if c.able and c.server not in running)

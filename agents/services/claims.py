@@ -25,8 +25,8 @@ COUNTED = ("same_type", "same_count", "any_count", "counted_marks")
 
 
 def accept_claims(server: Server, reports: Sequence[RunReport], now: datetime) -> None:
-    """Writes only what changed. A claim about a run that is unknown, lost, or not the newest here is left aside; one
-    that cannot be stored keeps neither the others nor the answer from their server."""
+    """Writes only what changed. A claim about a run that is unknown, lost, or not the newest here is left
+    aside; one that cannot be stored keeps neither the others nor the answer from their server."""
     news = _news(server, reports)
     if not news:
         return
@@ -96,7 +96,9 @@ def _accept_state(run: Run, report: RunReport, now: datetime) -> None:
             note_interrupted(run, report.counts, now)
         return
     moving = Run.objects.filter(pk=run.pk, closed_at=None)
-    moving.exclude(state__in=(RunPhase.LOST, RunPhase.INTERRUPTED)).update(state=report.state.value, reported_at=now)
+    moving.exclude(state__in=(RunPhase.LOST, RunPhase.INTERRUPTED)).update(
+        state=report.state.value, reported_at=now
+    )
 
 
 def _newest(runs: Iterable[Run]) -> dict[UUID, Run]:

@@ -10,15 +10,16 @@ from agents.models import Activation, Kind, Run, RunPhase, Server, Spread
 from agents.models.server import lost_before
 from agents.services.hearing import lease_over_before, silence_counts
 
-# A KMA sends the closing record right after the run; past this, with an empty spool, it does not have it any more.
+# A KMA sends the closing record right after the run; past this, with an empty spool, it does not have it any
+# more.
 CLOSING_RECORD_WITHIN = timedelta(seconds=60)
 # Only a lease keeps two of them from running at once: as `hearing.leased` says of one setting.
 LEASED = Q(activation__setting__kind=Kind.STANDALONE, activation__setting__spread=Spread.ANY)
 
 
 def lose_unreachable_runs(now: datetime) -> int:
-    """Unwanted runs on silent servers, or on servers that no longer know them, count as lost; so do runs of whose
-    records some will never come."""
+    """Unwanted runs on silent servers, or on servers that no longer know them, count as lost; so do runs of
+    whose records some will never come."""
     silent = _silent(lost_before(now)) & ~LEASED | _silent(lease_over_before(now)) & LEASED
     if not silence_counts(now):
         silent = Q(pk__in=[])
@@ -55,8 +56,8 @@ def _give_up_missing_records(now: datetime) -> int:
 
 
 def close_never_started(server: Server, heard: Collection[UUID], now: datetime) -> int:
-    """The KMA has the present desired state, does not speak of these runs (`heard`: the activations it speaks of), and
-    never said more of them than that they were to start: it never began them."""
+    """The KMA has the present desired state, does not speak of these runs (`heard`: the activations it speaks
+    of), and never said more of them than that they were to start: it never began them."""
     nothing = Q(state=RunPhase.STARTING, handled=0, failed=0, temporary=0, restarts=0, server__spool_rows=0)
     never = Run.objects.filter(nothing | Q(reported_at=None), server=server, wanted=False, closed_at=None)
     never = never.exclude(activation__in=heard)

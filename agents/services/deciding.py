@@ -1,7 +1,7 @@
 """Which due windows are started, and which are skipped and why. Pure.
 
-What was due in the last minutes is on time: of several the newest starts. What is older was missed: it is skipped, or
-all of it together runs once.
+What was due in the last minutes is on time: of several the newest starts. What is older was missed: it is
+skipped, or all of it together runs once.
 """
 
 from dataclasses import dataclass
@@ -57,13 +57,16 @@ class _Missed:
         self.first = due_windows(timetable, after, until, COUNTED + 1) if after < until else []
         overflow = len(self.first) > COUNTED
         self.count = f"{COUNTED}+" if overflow else str(len(self.first))
-        self.newest = last_window(timetable, after, until) if overflow else self.first[-1] if self.first else None
+        self.newest = (
+            last_window(timetable, after, until) if overflow else self.first[-1] if self.first else None
+        )
 
     def skips(self, but: datetime | None = None) -> tuple[Skip, ...]:
         """`but`: the one that is started after all."""
         if len(self.first) <= ROWS:
             return tuple(Skip(due, MISSED_ONE) for due in self.first if due != but)
-        # The row stands at the first one, so that it never takes the place of the newest, which may be started.
+        # The row stands at the first one, so that it never takes the place of the newest, which may be
+        # started.
         reason = MISSED_MANY.format(count=self.count, first=_stamp(self.first[0]), last=_stamp(self.newest))
         return (Skip(self.first[0], reason),)
 

@@ -1,4 +1,5 @@
-"""The rows of the demo. Everything is found by its name: making it twice changes nothing that a person changed."""
+"""The rows of the demo. Everything is found by its name: making it twice changes nothing that a person
+changed."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,7 +7,17 @@ from typing import Any
 
 from django.db import transaction
 
-from agents.models import Destination, Kind, LaunchSetting, Pool, Schedule, ScheduledGroup, Server, Spread, Timing
+from agents.models import (
+    Destination,
+    Kind,
+    LaunchSetting,
+    Pool,
+    Schedule,
+    ScheduledGroup,
+    Server,
+    Spread,
+    Timing,
+)
 from agents.models.setting import AckMode
 from agents.services.group_members import save_members
 from agents.services.schedules import save_schedule
@@ -73,8 +84,12 @@ GROUP_TEXT = "First the report, then who reads it; each minute, so that there is
 
 def make_demo_rows(servers: Sequence[str], now: datetime) -> list[LaunchSetting]:
     """The settings of the demo, in their order."""
-    pool, _ = Pool.objects.get_or_create(name=POOL, defaults={"description": "Every server of this installation."})
-    pool.servers.add(*[Server.objects.get_or_create(name=name, defaults={"created_at": now})[0] for name in servers])
+    pool, _ = Pool.objects.get_or_create(
+        name=POOL, defaults={"description": "Every server of this installation."}
+    )
+    pool.servers.add(
+        *[Server.objects.get_or_create(name=name, defaults={"created_at": now})[0] for name in servers]
+    )
     for name, description in DESTINATIONS.items():
         if not Destination.objects.filter(name=name).exists():
             save_destination(Destination(name=name, description=description, **POLICY))

@@ -25,8 +25,8 @@ log = structlog.get_logger(__name__)
 def desired_state(server: Server) -> DesiredState:
     """`version` is a hash of the content: it changes exactly when the content does.
 
-    A run that cannot be made or written is left out and says so in its row; the others of the server go on. Its KMA
-    stops it, as one that is not wanted there.
+    A run that cannot be made or written is left out and says so in its row; the others of the server go on.
+    Its KMA stops it, as one that is not wanted there.
     """
     wanted = Run.objects.filter(
         server=server,
@@ -38,7 +38,9 @@ def desired_state(server: Server) -> DesiredState:
     ).exclude(state=RunPhase.INTERRUPTED)
     rows = wanted.select_related("activation__setting__destination", "activation__setting__pool")
     rows = rows.order_by("activation__setting__key", "epoch")
-    known = known_attempts.of_all({run.activation.setting.key: run.activation.setting for run in rows}.values())
+    known = known_attempts.of_all(
+        {run.activation.setting.key: run.activation.setting for run in rows}.values()
+    )
     runs, dumped, withheld = [], [], {}
     for run in rows:
         try:
@@ -51,12 +53,17 @@ def desired_state(server: Server) -> DesiredState:
             withheld[run.pk] = reason.because
             if run.withheld_because != reason.because:
                 log.warning(
-                    "run withheld", setting=run.activation.setting.key, server=server.name, because=reason.because.value
+                    "run withheld",
+                    setting=run.activation.setting.key,
+                    server=server.name,
+                    because=reason.because.value,
                 )
         except Exception as error:
             withheld[run.pk] = why_not_sent(run.activation.setting) or Withheld.CANNOT_BE_SENT
             if run.withheld_because != withheld[run.pk]:
-                log.error("run withheld", setting=run.activation.setting.key, server=server.name, exc_info=error)
+                log.error(
+                    "run withheld", setting=run.activation.setting.key, server=server.name, exc_info=error
+                )
         else:
             runs.append(made)
             dumped.append(text)
@@ -66,12 +73,14 @@ def desired_state(server: Server) -> DesiredState:
 
 
 def _note_withheld(rows: Iterable[Run], withheld: Mapping[int, Withheld]) -> None:
-    """A run that is withheld stays wanted: it is sent again as soon as it can be. Killed before this, the next
-    heartbeat finds the same and notes it."""
+    """A run that is withheld stays wanted: it is sent again as soon as it can be. Killed before this, the
+    next heartbeat finds the same and notes it."""
     for run in rows:
         because = withheld.get(run.pk, "")
         if run.withheld_because != because:
-            Run.objects.filter(pk=run.pk, withheld_because=run.withheld_because).update(withheld_because=because)
+            Run.objects.filter(pk=run.pk, withheld_because=run.withheld_because).update(
+                withheld_because=because
+            )
 
 
 def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> DesiredRun:
@@ -111,7 +120,9 @@ def _desired_run(run: Run, server: Server, attempts: Mapping[str, int]) -> Desir
         retries_asked=setting.retries_asked,
         give_up=_give_up(setting),
         after_last=AfterLast(setting.after_last),
-        exception_destination=setting.exception_destination if setting.after_last == PoisonPolicy.EXCEPTION else "",
+        exception_destination=setting.exception_destination
+        if setting.after_last == PoisonPolicy.EXCEPTION
+        else "",
         duplicate_key=setting.duplicate_key,
         duplicate_window_seconds=setting.duplicate_window_seconds,
         isolate=setting.isolate,

@@ -17,7 +17,8 @@ def check_discarding(user: Any, setting: LaunchSetting | None, wanted: Any) -> N
     stored = LaunchSetting.objects.filter(pk=setting.pk) if setting is not None and setting.pk else None
     if stored is None or not stored.filter(after_last=PoisonPolicy.DISCARD).exists():
         text = _(
-            "You may not choose that messages are discarded. Ask somebody with the permission “Can choose that "
+            "You may not choose that messages are discarded. Ask somebody with the permission “Can choose "
+            "that "
             "messages without an attempt left are discarded”."
         )
         raise ValidationError(text, code="not_yours")

@@ -1,9 +1,10 @@
-"""When an activation that drains its subscription is done. Pure: what the broker says now, what was seen before.
+"""When an activation that drains its subscription is done. Pure: what the broker says now, what was seen
+before.
 
-Drained: everything that was in the subscription at the start is handled or dead, for the idle time. Delayed messages
-and those in delivery are in it. Messages that come later are taken within the limits: a setting that has one goes on
-until nothing came for the idle time, or the limit is reached; one without does not wait for them, so that it ends under
-a steady stream too.
+Drained: everything that was in the subscription at the start is handled or dead, for the idle time. Delayed
+messages and those in delivery are in it. Messages that come later are taken within the limits: a setting that
+has one goes on until nothing came for the idle time, or the limit is reached; one without does not wait for
+them, so that it ends under a steady stream too.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from agents.models import Ending
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the broker counts in a subscription. `total` contains `delayed` (waiting for their redelivery) and
-    `in_delivery`; `added` counts every message that ever came, redeliveries aside. `later`: so many of these came after
-    the start; None where that is not known, or where they are to be taken too."""
+    `in_delivery`; `added` counts every message that ever came, redeliveries aside. `later`: so many of these
+    came after the start; None where that is not known, or where they are to be taken too."""
 
     total: int
     delayed: int
@@ -26,7 +27,8 @@ class Look:
 
     @property
     def gone(self) -> bool:
-        """Nothing of the start is left. As many as came later may be left; a delayed one may be of the start."""
+        """Nothing of the start is left. As many as came later may be left; a delayed one may be of the
+        start."""
         return self.total == 0 or (self.later is not None and self.delayed == 0 and self.total <= self.later)
 
     @property
@@ -38,8 +40,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`idle_since`: seen with nothing of the start, and nothing came since that is waited for. `delayed_since`: nothing
-    was left but delayed messages, and nothing came since. `added`: as it was seen last; None before the first look."""
+    """`idle_since`: seen with nothing of the start, and nothing came since that is waited for.
+    `delayed_since`: nothing was left but delayed messages, and nothing came since. `added`: as it was seen
+    last; None before the first look."""
 
     idle_since: datetime | None = None
     delayed_since: datetime | None = None
@@ -48,8 +51,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`idle`: so long empty. `wait`: so long for delayed messages, all of them together. `longest`: zero = no limit.
-    `later`: messages that come after the start are taken too, until a limit."""
+    """`idle`: so long empty. `wait`: so long for delayed messages, all of them together. `longest`: zero = no
+    limit. `later`: messages that come after the start are taken too, until a limit."""
 
     idle: timedelta
     wait: timedelta
@@ -58,8 +61,8 @@ class Patience:
 
 
 def follow(look: Look, before: Progress, now: datetime) -> Progress:
-    """What is known after this look. A message that came and was handled between two looks also starts the idle time
-    anew; a delayed one that is tried again meanwhile and fails does not start the waiting anew."""
+    """What is known after this look. A message that came and was handled between two looks also starts the
+    idle time anew; a delayed one that is tried again meanwhile and fails does not start the waiting anew."""
     came = look.added != before.added and look.later is None
     known = Progress() if came else before
     idle_since = (known.idle_since or now) if look.gone else None
@@ -71,7 +74,11 @@ def verdict(look: Look, progress: Progress, patience: Patience, now: datetime) -
     """Whether it is done by what was seen. A delayed message that is tried again now may succeed."""
     if progress.idle_since is not None and now - progress.idle_since >= patience.idle:
         return Ending.DRAINED
-    if look.only_delayed and progress.delayed_since is not None and now - progress.delayed_since >= patience.wait:
+    if (
+        look.only_delayed
+        and progress.delayed_since is not None
+        and now - progress.delayed_since >= patience.wait
+    ):
         return Ending.WAITED
     return None
 

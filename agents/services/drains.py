@@ -95,6 +95,8 @@ def _decide(activation: Activation, look: Look, now: datetime) -> bool:
     after = follow(look, before, now)
     if after != before:
         going_on = Activation.objects.filter(pk=activation.pk, ending="")
-        going_on.update(idle_since=after.idle_since, delayed_since=after.delayed_since, added_seen=after.added)
+        going_on.update(
+            idle_since=after.idle_since, delayed_since=after.delayed_since, added_seen=after.added
+        )
     ending = verdict(look, after, patience_of(activation.setting), now)
     return ending is not None and set_ending(activation, ending, now)

@@ -1,7 +1,8 @@
-"""What people let a server do: nothing new begins on a cordoned one; from a draining one its runs move or end.
+"""What people let a server do: nothing new begins on a cordoned one; from a draining one its runs move or
+end.
 
-The duty is a wish of the MA: planning follows it, a KMA knows nothing of it. Killed after the commit and before the
-planning, `agents.tend` plans.
+The duty is a wish of the MA: planning follows it, a KMA knows nothing of it. Killed after the commit and
+before the planning, `agents.tend` plans.
 """
 
 from datetime import datetime
@@ -21,13 +22,14 @@ EXPIRED = "its time was over"
 
 
 def cordon(server: Server, by: Any, reason: str, until: datetime | None, now: datetime) -> bool:
-    """Whether something changed. Runs there stay. `until`: then it is back by itself. Raises Refused: that is past."""
+    """Whether something changed. Runs there stay. `until`: then it is back by itself. Raises Refused: that is
+    past."""
     return _change(server, Duty.CORDONED, by, reason, until, now)
 
 
 def drain(server: Server, by: Any, reason: str, until: datetime | None, now: datetime) -> bool:
-    """Whether something changed. Runs of ANY move to another able server, where there is one; those of MANY end in
-    order. Raises Refused: `until` is past."""
+    """Whether something changed. Runs of ANY move to another able server, where there is one; those of MANY
+    end in order. Raises Refused: `until` is past."""
     return _change(server, Duty.DRAINING, by, reason, until, now)
 
 

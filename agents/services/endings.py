@@ -1,8 +1,8 @@
 """When an activation is over: all its runs are closed and all their records are here, or they are lost.
 
-The end is looked for when a run is closed and every few seconds. Its state and its instant are one conditional UPDATE:
-of several that see the end one makes it. Killed before the commit, the next look makes it; killed after the commit and
-before the followers were told, `agents.tend` heals what should have followed.
+The end is looked for when a run is closed and every few seconds. Its state and its instant are one
+conditional UPDATE: of several that see the end one makes it. Killed before the commit, the next look makes
+it; killed after the commit and before the followers were told, `agents.tend` heals what should have followed.
 """
 
 from collections.abc import Collection
@@ -38,7 +38,8 @@ FAILED_REASONS = {True: "a run failed", False: "the agent failed"}
 
 def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int:
     """Ends those that are over, of all or of these ids. Answers how many."""
-    # Of a million rows few have no end. SQLite finds them by the index of these only where no order is asked for.
+    # Of a million rows few have no end. SQLite finds them by the index of these only where no order is asked
+    # for.
     unended = Activation.objects.filter(ended_at=None).order_by()
     if among is not None:
         unended = unended.filter(pk__in=among)
@@ -53,7 +54,9 @@ def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int
     return ended
 
 
-def set_ending(activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: str = "") -> bool:
+def set_ending(
+    activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: str = ""
+) -> bool:
     """Whether it had none: from now on nothing of it is wanted. `reason`: a person's words."""
     with transaction.atomic():
         going_on = Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS, ending="")
@@ -88,7 +91,9 @@ def _note_own_ending(activation: Activation, now: datetime) -> None:
 
 def _facts(activation: UUID, now: datetime) -> list[RunFact]:
     counts, silent_since = silence_counts(now), lost_before(now)
-    runs = Run.objects.filter(activation=activation).values_list("state", "wanted", "closed_at", "server__last_seen_at")
+    runs = Run.objects.filter(activation=activation).values_list(
+        "state", "wanted", "closed_at", "server__last_seen_at"
+    )
     return [
         RunFact(state, wanted, closed_at is not None, counts and (seen_at is None or seen_at <= silent_since))
         for state, wanted, closed_at, seen_at in runs
@@ -110,13 +115,19 @@ def _end(pk: UUID, now: datetime) -> bool:
     before, runs = activation.state, _facts(pk, now)
     raised = standalone_raised(activation)
     # What is with an error anyhow, and has its state, needs no count of what may be a million protocols.
-    spoilt = activation.well is False or not finished_well(activation.ending, runs, raised=raised, unresolved=0)
+    spoilt = activation.well is False or not finished_well(
+        activation.ending, runs, raised=raised, unresolved=0
+    )
     left = unresolved.of(activation) if before in OPEN_ACTIVATIONS or not spoilt else 0
     after = final_state(before, activation.ending, runs, left if before in OPEN_ACTIVATIONS else 0)
     unchanged = Activation.objects.filter(pk=pk, ended_at=None, state=before, ending=activation.ending)
     if unchanged.update(state=after, ended_at=now, well=not spoilt and not left) != 1:
         return False
-    reason = f"{left} messages failed and were not handled well later" if left and before in OPEN_ACTIVATIONS else ""
+    reason = (
+        f"{left} messages failed and were not handled well later"
+        if left and before in OPEN_ACTIVATIONS
+        else ""
+    )
     note(activation.setting, "activation", before, after.value, now=now, reason=reason, activation=activation)
     activation.state, activation.ended_at = after, now
     transaction.on_commit(lambda: followers.follow(activation, now), robust=True)

@@ -40,8 +40,8 @@ def queue_figures(setting: LaunchSetting, now: datetime) -> QueueFigures:
 
 
 def figures_of_all(settings: Collection[LaunchSetting], now: datetime) -> dict[str, QueueFigures]:
-    """By key, of those whose queues are there. The broker tells of all its queues in a few answers, where each setting
-    alone would take five. Raises BrokerError: not reachable."""
+    """By key, of those whose queues are there. The broker tells of all its queues in a few answers, where
+    each setting alone would take five. Raises BrokerError: not reachable."""
     queues = letters.figures_of_all(management())
     found = {}
     for setting in settings:

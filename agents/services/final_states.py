@@ -20,15 +20,16 @@ class RunFact:
 
 
 def runs_out(kind: str, timing: str) -> bool:
-    """Whether runs of such a setting may end by themselves; a message agent as soon as possible runs until told."""
+    """Whether runs of such a setting may end by themselves; a message agent as soon as possible runs until
+    told."""
     return timing == Timing.DELAYED or kind == Kind.STANDALONE
 
 
 def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None:
     """How an activation without an ending ended by itself: at least one run did, and no server goes on.
 
-    A run that is only interrupted is no end: two of them or a person decide. A silent server is waited for as long as
-    another one works, no longer: nobody knows whether it ever comes back.
+    A run that is only interrupted is no end: two of them or a person decide. A silent server is waited for as
+    long as another one works, no longer: nobody knows whether it ever comes back.
     """
     if not runs_out(kind, timing):
         return None
@@ -40,13 +41,15 @@ def own_ending(kind: str, timing: str, runs: Sequence[RunFact]) -> Ending | None
 
 
 def finished_well(ending: str, runs: Iterable[RunFact], *, raised: bool, unresolved: int) -> bool:
-    """Whatever its state: one that a person switched off may have finished well. `raised`: a standalone agent did."""
+    """Whatever its state: one that a person switched off may have finished well. `raised`: a standalone agent
+    did."""
     bad = {RunPhase.INTERRUPTED, RunPhase.LOST, RunPhase.FAILED} & {run.state for run in runs}
     return not (bad or raised or unresolved or ending == Ending.WAITED)
 
 
 def final_state(state: str, ending: str, runs: Iterable[RunFact], unresolved: int) -> ActivationState:
-    """As what an activation ends all of whose runs are closed. One that was switched off has its state already."""
+    """As what an activation ends all of whose runs are closed. One that was switched off has its state
+    already."""
     if state not in OPEN_ACTIVATIONS:
         return ActivationState(state)
     if ending == Ending.STOPPED:

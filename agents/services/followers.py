@@ -11,7 +11,8 @@ _followers: list[Follower] = []
 
 
 def register(follower: Follower) -> None:
-    """Called after each end. It may be lost to a kill in between: what must follow is healed by `agents.tend`."""
+    """Called after each end. It may be lost to a kill in between: what must follow is healed by
+    `agents.tend`."""
     if follower not in _followers:
         _followers.append(follower)
 

@@ -14,10 +14,11 @@ from agents.services.history import note
 
 @transaction.atomic
 def save_members(group: ScheduledGroup, keys: Sequence[str], by: Any, now: datetime) -> None:
-    """The members are exactly these settings, in this order. All or nothing; raises ValidationError at `members`.
+    """The members are exactly these settings, in this order. All or nothing; raises ValidationError at
+    `members`.
 
-    A pass that runs keeps the plan it began with; members come and go only while the group is disabled, because they
-    are enabled through it.
+    A pass that runs keeps the plan it began with; members come and go only while the group is disabled,
+    because they are enabled through it.
     """
     current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
     before = list(current.members.order_by("position").values_list("setting__key", flat=True))
@@ -65,7 +66,9 @@ def _checked(group: ScheduledGroup, before: Sequence[str], keys: Sequence[str]) 
         if key not in found:
             raise _problem("unknown", _unknown(key), key=key)
     if group.enabled and set(keys) != set(before):
-        text = _("The group is enabled, and its members with it: disable the group, then add or remove members.")
+        text = _(
+            "The group is enabled, and its members with it: disable the group, then add or remove members."
+        )
         raise _problem("group_enabled", text)
     settings = [found[key] for key in keys]
     for setting in settings:
@@ -82,14 +85,19 @@ def _unknown(key: str) -> str:
 
 def _check_new(group: ScheduledGroup, setting: LaunchSetting) -> None:
     if setting.timing != Timing.DELAYED:
-        text = _("“%(key)s” runs as soon as possible: only settings that are started by schedule can be in a group.")
+        text = _(
+            "“%(key)s” runs as soon as possible: only settings that are started by schedule can be in a "
+            "group."
+        )
         raise _problem("not_delayed", text, key=setting.key)
     other = GroupMember.objects.select_related("group").filter(setting=setting).first()
     if other is not None:
         text = _("“%(key)s” is in the group “%(group)s” already: a setting is in one group at most.")
         raise _problem("in_another_group", text, key=setting.key, group=other.group.name)
     if Schedule.objects.filter(setting=setting).exists():
-        text = _("“%(key)s” has a schedule of its own: delete it first, in a group the group's schedule starts it.")
+        text = _(
+            "“%(key)s” has a schedule of its own: delete it first, in a group the group's schedule starts it."
+        )
         raise _problem("own_schedule", text, key=setting.key)
     if setting.enabled:
         text = _("“%(key)s” is enabled: disable it first, in a group it is enabled with the group.")
@@ -100,9 +108,15 @@ def _problem(code: str, text: str, **facts: str) -> ValidationError:
     return ValidationError({"members": ValidationError(text, code=code, params=facts)})
 
 
-def _note_moves(group: ScheduledGroup, before: Sequence[str], after: Sequence[str], by: Any, now: datetime) -> None:
-    places = ({key: f"{group.name} {place}" for place, key in enumerate(keys, start=1)} for keys in (before, after))
+def _note_moves(
+    group: ScheduledGroup, before: Sequence[str], after: Sequence[str], by: Any, now: datetime
+) -> None:
+    places = (
+        {key: f"{group.name} {place}" for place, key in enumerate(keys, start=1)} for keys in (before, after)
+    )
     old, new = places
     for setting in LaunchSetting.objects.filter(key__in={*before, *after}):
         if old.get(setting.key) != new.get(setting.key):
-            note(setting, "group", old.get(setting.key, "")[:60], new.get(setting.key, "")[:60], now=now, by=by)
+            note(
+                setting, "group", old.get(setting.key, "")[:60], new.get(setting.key, "")[:60], now=now, by=by
+            )

@@ -19,8 +19,8 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberFacts:
-    """The activation of the member at the present step. `ended`: every record of it is here, or it was declared lost;
-    before that its state says nothing yet."""
+    """The activation of the member at the present step. `ended`: every record of it is here, or it was
+    declared lost; before that its state says nothing yet."""
 
     state: str
     ended: bool
@@ -33,7 +33,8 @@ class Decision:
 
 
 def next_step(plan: Sequence[str], index: int, member: MemberFacts | None) -> Decision:
-    """`index`: the member that runs or is the next to be started; `member`: its activation in this pass, if begun."""
+    """`index`: the member that runs or is the next to be started; `member`: its activation in this pass, if
+    begun."""
     if index >= len(plan):
         return Decision(Step.SUCCEED, index)
     if member is None:

@@ -1,9 +1,10 @@
 """Passes of scheduled groups: begun, moved on, ended.
 
-Each move is one transaction: the conditional UPDATE of the group activation (its step, or its state) and what follows
-from it, the start of the next member, are committed together. A kill before the commit leaves the step as it was, and
-`advance_groups` makes it; after the commit nothing is left to do. Several that move the same pass at once (the follower
-of two endings, two tends) meet at that UPDATE: one wins, the others change nothing.
+Each move is one transaction: the conditional UPDATE of the group activation (its step, or its state) and what
+follows from it, the start of the next member, are committed together. A kill before the commit leaves the
+step as it was, and `advance_groups` makes it; after the commit nothing is left to do. Several that move the
+same pass at once (the follower of two endings, two tends) meet at that UPDATE: one wins, the others change
+nothing.
 """
 
 from datetime import datetime
@@ -33,8 +34,8 @@ MEMBER_REFUSED = "{key} could not be started: {reason}"
 
 
 def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivation:
-    """Begins a pass with its first member. The caller holds the lock of the group. Raises Refused, and then nothing
-    was begun."""
+    """Begins a pass with its first member. The caller holds the lock of the group. Raises Refused, and then
+    nothing was begun."""
     if refused := start_refusal(group):
         raise refused
     plan = list(group.members.order_by("position").values_list("setting__key", flat=True))
@@ -53,7 +54,9 @@ def start_refusal(group: ScheduledGroup) -> Refused | None:
     if running is not None:
         text = _("The activation of the group before still runs, with member %(step)s of %(count)s.")
         facts = {"step": running.step + 1, "count": len(running.plan)}
-        return Refused("still_running", text % facts, _("Wait until it has ended, or disable the group to stop it."))
+        return Refused(
+            "still_running", text % facts, _("Wait until it has ended, or disable the group to stop it.")
+        )
     members = Activation.objects.filter(setting__membership__group=group, ended_at=None)
     if busy := members.values_list("setting__key", flat=True).first():
         text = _("Its member “%(key)s” still runs.") % {"key": busy}
@@ -63,7 +66,9 @@ def start_refusal(group: ScheduledGroup) -> Refused | None:
 
 def advance(group_activation_id: UUID, now: datetime) -> bool:
     """Whether this pass moved on."""
-    current = GroupActivation.objects.filter(pk=group_activation_id, state=GroupActivationState.RUNNING).first()
+    current = GroupActivation.objects.filter(
+        pk=group_activation_id, state=GroupActivationState.RUNNING
+    ).first()
     if current is None:
         return False
     decision = next_step(current.plan, current.step, _member_facts(current, current.step))
@@ -74,7 +79,9 @@ def advance(group_activation_id: UUID, now: datetime) -> bool:
 
 @transaction.atomic
 def _carry_out(current: GroupActivation, decision: Decision, now: datetime) -> bool:
-    unchanged = GroupActivation.objects.filter(pk=current.pk, state=GroupActivationState.RUNNING, step=current.step)
+    unchanged = GroupActivation.objects.filter(
+        pk=current.pk, state=GroupActivationState.RUNNING, step=current.step
+    )
     if unchanged.update(step=decision.index) != 1:
         return False
     if decision.step is Step.SUCCEED:
@@ -82,7 +89,9 @@ def _carry_out(current: GroupActivation, decision: Decision, now: datetime) -> b
     if decision.step is Step.FAIL:
         facts = _member_facts(current, decision.index)
         state = facts.state if facts else ""
-        return _end(current, GroupActivationState.FAILED, _ended_text(current.plan[decision.index], state), now)
+        return _end(
+            current, GroupActivationState.FAILED, _ended_text(current.plan[decision.index], state), now
+        )
     # The row is locked by now: where two saw the same member missing, the second finds it started.
     if _member_facts(current, decision.index) is not None:
         return False

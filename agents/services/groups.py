@@ -63,8 +63,8 @@ def enable_group(group: ScheduledGroup, by: Any, now: datetime) -> ScheduledGrou
 def disable_group(
     group: ScheduledGroup, by: Any, reason: str, now: datetime, *, tripped: LaunchSetting | None = None
 ) -> bool:
-    """Whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member whose breaker is
-    the cause."""
+    """Whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member whose
+    breaker is the cause."""
     with transaction.atomic():
         current = ScheduledGroup.objects.select_for_update(no_key=True).get(pk=group.pk)
         if not current.enabled:
@@ -76,7 +76,9 @@ def disable_group(
             ended_as = ActivationState.INTERRUPTED if was_tripped else ActivationState.STOPPED
             switch_off(setting, by, reason, now, ended_as=ended_as)
         on = ScheduledGroup.objects.filter(pk=current.pk)
-        on.update(enabled=False, state_since=now, disabled_reason=reason, disabled_by=by if by and by.pk else None)
+        on.update(
+            enabled=False, state_since=now, disabled_reason=reason, disabled_by=by if by and by.pk else None
+        )
     end_activations(now)
     return True
 

@@ -1,4 +1,5 @@
-"""Silence of a server counts only while we could have heard it: the MA's own absence must not move any run."""
+"""Silence of a server counts only while we could have heard it: the MA's own absence must not move any
+run."""
 
 from datetime import datetime, timedelta
 
@@ -17,8 +18,8 @@ LEASE_MARGIN_SECONDS = 10.0
 
 
 def note_hearing_again(server: Server, now: datetime) -> None:
-    """To be called for a server that was silent, before its heartbeat is stored. When nobody else was heard either,
-    it was us who were away (or just begin): the patience with all others starts anew."""
+    """To be called for a server that was silent, before its heartbeat is stored. When nobody else was heard
+    either, it was us who were away (or just begin): the patience with all others starts anew."""
     if not Server.objects.filter(last_seen_at__gt=lost_before(now)).exclude(pk=server.pk).exists():
         sign_of_life(SIGN, now)
 
@@ -35,7 +36,8 @@ def heard_for(length: timedelta, now: datetime) -> bool:
 
 
 def leased(setting: LaunchSetting) -> bool:
-    """Whether only a lease keeps two runs of it from running at once; those that take messages the broker fences."""
+    """Whether only a lease keeps two runs of it from running at once; those that take messages the broker
+    fences."""
     return not setting.takes_messages and setting.spread == Spread.ANY
 
 

@@ -62,10 +62,11 @@ def accept_heartbeat(server: Server, heartbeat: Heartbeat, now: datetime) -> Hea
 
 
 def refuse_version(server: Server, version: int) -> None:
-    """Notes that the KMA speaks a version that this site does not, and raises UnsupportedVersion; else does nothing.
+    """Notes that the KMA speaks a version that this site does not, and raises UnsupportedVersion; else does
+    nothing.
 
-    Asked before the heartbeat is read: its other fields may be of that version, too. It is not heard: what it says of
-    its runs is not known."""
+    Asked before the heartbeat is read: its other fields may be of that version, too. It is not heard: what it
+    says of its runs is not known."""
     try:
         check_version(version)
     except UnsupportedVersion:
@@ -77,9 +78,9 @@ def refuse_version(server: Server, version: int) -> None:
 def _note_taken(server: Server, has: str, sent: str, now: datetime) -> None:
     """Last of all: what failed before this was not answered, and a server without answers obeys nothing.
 
-    It has taken the desired state when it has what it should have now, or what the answer before this one told it: on
-    a busy server the state is another one at each heartbeat. Killed before this line nothing is known of this
-    heartbeat, and the next one confirms.
+    It has taken the desired state when it has what it should have now, or what the answer before this one
+    told it: on a busy server the state is another one at each heartbeat. Killed before this line nothing is
+    known of this heartbeat, and the next one confirms.
     """
     values: dict[str, Any] = {}
     if sent != server.desired_version_sent:

@@ -18,8 +18,8 @@ def note(
     activation: Activation | None = None,
     server: Server | None = None,
 ) -> None:
-    """`what` is a stable word: setting, activation, run, provision, server (`setting` is then None). `by` is the user,
-    None = the MA itself."""
+    """`what` is a stable word: setting, activation, run, provision, server (`setting` is then None). `by` is
+    the user, None = the MA itself."""
     StateChange.objects.create(
         setting=setting,
         what=what,

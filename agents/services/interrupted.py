@@ -24,4 +24,6 @@ def interrupted_now(activation_id: UUID) -> list[Run]:
     """Its runs that are interrupted and not followed by a newer one on their server, by the server's name."""
     runs = Run.objects.filter(activation=activation_id).select_related("server")
     newest = newest_by_server(runs).values()
-    return sorted((run for run in newest if run.state == RunPhase.INTERRUPTED), key=lambda run: run.server.name)
+    return sorted(
+        (run for run in newest if run.state == RunPhase.INTERRUPTED), key=lambda run: run.server.name
+    )

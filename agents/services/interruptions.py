@@ -19,12 +19,15 @@ from contract.text import storable
 log = structlog.get_logger(__name__)
 
 
-def accept_interruption(server: Server, record_id: UUID, content: messages.Interruption, now: datetime) -> bool:
-    """Whether the run is given up by it: one of an old epoch is stored and has no effect. Called inside the intake's
-    transaction; a record that is here already changes nothing.
+def accept_interruption(
+    server: Server, record_id: UUID, content: messages.Interruption, now: datetime
+) -> bool:
+    """Whether the run is given up by it: one of an old epoch is stored and has no effect. Called inside the
+    intake's transaction; a record that is here already changes nothing.
 
-    What follows for the setting is decided after the commit, when what another server reported at the same instant
-    can be seen: of two that commit together the later sees both. A kill between is made good by the next `tend`.
+    What follows for the setting is decided after the commit, when what another server reported at the same
+    instant can be seen: of two that commit together the later sees both. A kill between is made good by the
+    next `tend`.
     """
     if Interruption.objects.filter(pk=record_id).exists():
         return False

@@ -1,7 +1,7 @@
 """Rows beside each other: one that cannot be seen to never keeps the others from it.
 
-What goes wrong is logged with the key of its setting, and tried again with the next look. That the database is away or
-locked is nothing that lies in one row: it is raised on.
+What goes wrong is logged with the key of its setting, and tried again with the next look. That the database
+is away or locked is nothing that lies in one row: it is raised on.
 """
 
 from collections.abc import Iterator
@@ -18,8 +18,9 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def isolated(step: str, *, activation: UUID | None = None, **about: object) -> Iterator[None]:
-    """`about` is for the log, which names the setting of an `activation`. What writes inside has a transaction of its
-    own, as all steps have: in a transaction around it that is a savepoint, and PostgreSQL goes on after it."""
+    """`about` is for the log, which names the setting of an `activation`. What writes inside has a
+    transaction of its own, as all steps have: in a transaction around it that is a savepoint, and PostgreSQL
+    goes on after it."""
     try:
         yield
     except (OperationalError, InterfaceError):

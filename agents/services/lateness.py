@@ -15,8 +15,8 @@ from contract.messages import Closing, RunState
 def note_late(
     ended_one: UUID, records: int, failed: int, temporary: int, closing: Closing | None, now: datetime
 ) -> None:
-    """Called inside the intake's transaction, with the records stored. Nothing happens while the activation is open:
-    the row is then not touched, so that no intake waits for another."""
+    """Called inside the intake's transaction, with the records stored. Nothing happens while the activation
+    is open: the row is then not touched, so that no intake waits for another."""
     ended = Activation.objects.filter(pk=ended_one, ended_at__isnull=False)
     if not ended.update(late_records=F("late_records") + records, cleared=False):
         return
@@ -34,4 +34,6 @@ def _turn_into_error(activation: Activation, now: datetime) -> None:
     rows.update(well=False)
     if rows.filter(state=ActivationState.SUCCEEDED).update(state=ActivationState.FAILED):
         old, new = ActivationState.SUCCEEDED.value, ActivationState.FAILED.value
-        note(activation.setting, "activation", old, new, now=now, reason="late records", activation=activation)
+        note(
+            activation.setting, "activation", old, new, now=now, reason="late records", activation=activation
+        )

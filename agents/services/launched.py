@@ -10,13 +10,23 @@ from agents.models import Destination, LaunchSetting
 
 FIELDS = (
     "agent", "timing", "spread", "mode", "concurrency", "breaker_m", "count_once", "try_one_first",
-    "drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes", "restart_seconds",
+    "drain_idle_seconds", "drain_wait_seconds", "drain_limit_messages", "drain_limit_minutes",
+    "restart_seconds",
     "grace_seconds", "handling_timeout_seconds", "transaction_timeout_seconds", "isolate", "child_memory_mb",
     "parameters", "masked_properties", "dups_ok_messages", "dups_ok_seconds",
-    "acknowledgement_timeout_seconds", "acknowledgement_property", "committed_destination", "rolled_back_destination",
-    "after_last", "exception_destination", "duplicate_key", "duplicate_window_seconds", "ordered", "blocked_seconds",
+    "acknowledgement_timeout_seconds", "acknowledgement_property", "committed_destination",
+    "rolled_back_destination",
+    "after_last", "exception_destination", "duplicate_key", "duplicate_window_seconds", "ordered",
+    "blocked_seconds",
 )  # fmt: skip
-OF_DESTINATION = ("max_attempts", "delay_ms", "multiplier", "max_delay_ms", "collision_avoidance", "expiry_ms")
+OF_DESTINATION = (
+    "max_attempts",
+    "delay_ms",
+    "multiplier",
+    "max_delay_ms",
+    "collision_avoidance",
+    "expiry_ms",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,8 @@ class Changed:
 
 
 def launched_with(setting: LaunchSetting) -> dict[str, Any]:
-    """As JSON: fields that matter to its runs, by their names; those of its destination after `destination.`."""
+    """As JSON: fields that matter to its runs, by their names; those of its destination after
+    `destination.`."""
     said = {name: getattr(setting, name) for name in FIELDS} | {"pool": setting.pool.name}
     if setting.destination is not None:
         said["destination"] = setting.destination.name
@@ -41,7 +52,11 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Changed]:
     """What differs, in the order of the fields; of the parameters each by itself."""
     before, after = _flat(old), _flat(new)
     names = [*before, *(name for name in after if name not in before)]
-    return [Changed(name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)]
+    return [
+        Changed(name, before.get(name), after.get(name))
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
 
 
 def label(name: str) -> str:

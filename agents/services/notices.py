@@ -1,8 +1,8 @@
-"""Telling people of a trip or of a transition of an alert: once per target, tried again until it arrives or a day has
-passed.
+"""Telling people of a trip or of a transition of an alert: once per target, tried again until it arrives or a
+day has passed.
 
-At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id of the trip
-or of the transition in it lets a receiver see that."""
+At least once: who is killed between the sending and the commit leaves a notice that is sent again. The id of
+the trip or of the transition in it lets a receiver see that."""
 
 import time
 from collections.abc import Iterator
@@ -31,10 +31,17 @@ LEASE = timedelta(seconds=60)
 
 
 def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
-    """Part of the transaction of the trip, also of one that is opened again: a row per address that was not told of
-    it yet. A worker sends them."""
+    """Part of the transaction of the trip, also of one that is opened again: a row per address that was not
+    told of it yet. A worker sends them."""
     notices = [
-        Notice(trip=trip, target=target, channel=target.channel, address=target.address, next_at=now, created_at=now)
+        Notice(
+            trip=trip,
+            target=target,
+            channel=target.channel,
+            address=target.address,
+            next_at=now,
+            created_at=now,
+        )
         for target in untold(trip)
     ]
     Notice.objects.bulk_create(notices)
@@ -44,10 +51,12 @@ def create_notices(trip: BreakerTrip, now: datetime) -> list[Notice]:
 
 
 def untold(trip: BreakerTrip) -> list[NoticeTarget]:
-    """Targets of the setting and of its pool without a notice of this trip: all of them when it opens, later those
-    that were added since. An address that both the setting and its pool name is told once."""
+    """Targets of the setting and of its pool without a notice of this trip: all of them when it opens, later
+    those that were added since. An address that both the setting and its pool name is told once."""
     setting = trip.setting
-    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).exclude(notices__trip=trip)
+    targets = NoticeTarget.objects.filter(Q(setting=setting) | Q(pool=setting.pool_id)).exclude(
+        notices__trip=trip
+    )
     different = {(target.channel, target.address): target for target in targets.order_by("-pk")}
     for told in trip.notices.values_list("channel", "address"):
         different.pop(told, None)
@@ -66,17 +75,25 @@ def ask_if_due(now: datetime) -> None:
 
 
 def send_due(now: datetime) -> int:
-    """How many arrived. Of several that call it at once one sends: what it leaves is found by the next `tend`."""
+    """How many arrived. Of several that call it at once one sends: what it leaves is found by the next
+    `tend`."""
     with lease("notices", LEASE) as mine:
         return sum(_attempt(notice, now) for notice in _due(now)) if mine else 0
 
 
 def _due(now: datetime) -> Iterator[Notice]:
-    """One after the other, until the time is over. Addresses that did not answer come last, each once in a call."""
+    """One after the other, until the time is over. Addresses that did not answer come last, each once in a
+    call."""
     deadline = time.monotonic() + BUDGET_SECONDS
     pending = Notice.objects.filter(state=NoticeState.PENDING)
-    silent = pending.filter(channel=OuterRef("channel"), address=OuterRef("address"), next_at__gt=now, attempts__gt=0)
-    due = pending.filter(next_at__lte=now).alias(silent=Exists(silent)).order_by("silent", "attempts", "next_at", "pk")
+    silent = pending.filter(
+        channel=OuterRef("channel"), address=OuterRef("address"), next_at__gt=now, attempts__gt=0
+    )
+    due = (
+        pending.filter(next_at__lte=now)
+        .alias(silent=Exists(silent))
+        .order_by("silent", "attempts", "next_at", "pk")
+    )
     tried: set[str] = set()
     while time.monotonic() < deadline:
         notice = due.exclude(address__in=tried).select_related("target__setting").first()

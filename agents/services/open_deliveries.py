@@ -1,5 +1,5 @@
-"""What servers say of deliveries that wait for an answer. Called inside the intake's transaction: a record that comes
-again, also under another number, changes nothing.
+"""What servers say of deliveries that wait for an answer. Called inside the intake's transaction: a record
+that comes again, also under another number, changes nothing.
 
 A spool tells that a delivery was left open before it tells its end; an answer may come before both.
 """
@@ -48,7 +48,9 @@ def accept(server: Server, told: Sequence[tuple[UUID, Told]], now: datetime) -> 
     made = set(unopened.values_list("acknowledgement", flat=True)) if rows else set()
     for row in rows:
         if row.acknowledgement in made:
-            unopened.filter(acknowledgement=row.acknowledgement).update(**{name: getattr(row, name) for name in OPENED})
+            unopened.filter(acknowledgement=row.acknowledgement).update(
+                **{name: getattr(row, name) for name in OPENED}
+            )
     for record, content in told:
         if isinstance(content, AcknowledgementEnded):
             _end(server, record, content, now)

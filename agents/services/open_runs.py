@@ -10,7 +10,8 @@ from agents.models import Activation, Run, Server
 from agents.models.activation import OPEN_ACTIVATIONS
 
 _COLUMNS = (
-    "activation_id", "server_id", "epoch", "wanted", "state", "connected", "problem", "closed_at", "handled", "failed",
+    "activation_id", "server_id", "epoch", "wanted", "state", "connected", "problem", "closed_at", "handled",
+    "failed",
     "temporary",
 )  # fmt: skip
 
@@ -34,7 +35,8 @@ class OpenRun:
 
 
 def open_runs(settings: Iterable[int]) -> dict[int, list[OpenRun]]:
-    """Every run of the open activations of these settings, by setting; sorted by server and epoch. Three queries."""
+    """Every run of the open activations of these settings, by setting; sorted by server and epoch. Three
+    queries."""
     started = Activation.objects.filter(setting__in=list(settings), state__in=OPEN_ACTIVATIONS).order_by()
     setting_of = dict(started.values_list("pk", "setting"))
     # By their ids and without an order: joined and sorted, SQLite begins with every run that ever was.

@@ -9,10 +9,21 @@ from agents.services.trial import begins_with_trial
 
 
 def open_activation(
-    setting: LaunchSetting, trigger: Trigger, by: Any, now: datetime, *, group_activation: GroupActivation | None = None
+    setting: LaunchSetting,
+    trigger: Trigger,
+    by: Any,
+    now: datetime,
+    *,
+    group_activation: GroupActivation | None = None,
 ) -> Activation:
-    """The caller has locked the setting and knows that none is open; its runs are planned by the caller or by tend."""
-    before = Activation.objects.filter(setting=setting).order_by("-number").values_list("number", flat=True).first()
+    """The caller has locked the setting and knows that none is open; its runs are planned by the caller or by
+    tend."""
+    before = (
+        Activation.objects.filter(setting=setting)
+        .order_by("-number")
+        .values_list("number", flat=True)
+        .first()
+    )
     return Activation.objects.create(
         setting=setting,
         trigger=trigger,

@@ -40,7 +40,8 @@ def record_outcomes(
         _close(run, closing, now)
     note_late(run.activation_id, stored + (closing is not None), failed, temporary, closing, now)
     if closing is not None or run.closed_at is not None:
-        # After the commit: who ends an activation or plans it locks it before its runs, the intake has locked runs.
+        # After the commit: who ends an activation or plans it locks it before its runs, the intake has locked
+        # runs.
         activation = run.activation_id
         transaction.on_commit(lambda: _go_on(activation, now), robust=True)
 

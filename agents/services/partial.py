@@ -1,4 +1,5 @@
-"""Whether the servers of an open activation differ: some work as they should and some do not. Pure, for pages."""
+"""Whether the servers of an open activation differ: some work as they should and some do not. Pure, for
+pages."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,8 +12,8 @@ TROUBLED = (RunPhase.INTERRUPTED, RunPhase.LOST, RunPhase.FAILED)
 
 
 def is_partial(runs: Iterable[AnyRun], now: datetime) -> bool:
-    """`runs` of one activation, with their servers. Only the newest of each server counts; one that the MA took away in
-    order, or that is still starting, is neither well nor in trouble."""
+    """`runs` of one activation, with their servers. Only the newest of each server counts; one that the MA
+    took away in order, or that is still starting, is neither well nor in trouble."""
     newest = newest_by_server(runs).values()
     return any(_is_well(run, now) for run in newest) and any(_is_in_trouble(run, now) for run in newest)
 

@@ -1,4 +1,5 @@
-"""A page waits for the broker only so long: one that hangs would hold every page for the timeout of its client."""
+"""A page waits for the broker only so long: one that hangs would hold every page for the timeout of its
+client."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +17,8 @@ _turn = threading.Lock()
 
 
 def bounded(call: Callable[[], T]) -> T:
-    """The answer of `call`, or BrokerTimeout. A call that takes longer goes on alone, and the next ones wait for it."""
+    """The answer of `call`, or BrokerTimeout. A call that takes longer goes on alone, and the next ones wait
+    for it."""
     if not _turn.acquire(timeout=WAIT_SECONDS):
         raise BrokerTimeout("the broker has not answered the question before")
     answer: Future[T] = Future()

@@ -31,7 +31,9 @@ def end_pauses(now: datetime) -> int:
 def _over(now: datetime) -> QuerySet[LaunchSetting]:
     tripped = BreakerTrip.objects.filter(setting=OuterRef("pk"), ended_at=None)
     member = GroupMember.objects.filter(setting=OuterRef("pk"))
-    return LaunchSetting.objects.filter(~Exists(tripped), ~Exists(member), enabled=False, disabled_until__lte=now)
+    return LaunchSetting.objects.filter(
+        ~Exists(tripped), ~Exists(member), enabled=False, disabled_until__lte=now
+    )
 
 
 def _end(pk: int, now: datetime) -> bool:

@@ -21,7 +21,9 @@ WAITING_FOR = {
     Waiting.NO_SERVER: "The pool “{pool}” has no server.",
     Waiting.NONE_ALIVE: "No server of the pool “{pool}” is alive.",
     Waiting.NONE_OFFERS: "No live server of the pool “{pool}” offers the agent “{agent}”.",
-    Waiting.CORDONED: "Every live server of the pool “{pool}” that offers the agent “{agent}” is cordoned or draining.",
+    Waiting.CORDONED: (
+        "Every live server of the pool “{pool}” that offers the agent “{agent}” is cordoned or draining."
+    ),
     Waiting.DISOBEYING: "Every live server of the pool “{pool}” is heard but does not take what it is sent.",
     Waiting.STOPPING: "The run before is still stopping.",
 }
@@ -29,7 +31,8 @@ NOT_PLANNED = "It cannot be planned; the log of the site says why."
 
 
 def plan_runs(activation_id: UUID, now: datetime) -> bool:
-    """Whether runs were changed. Several may plan at once: the conditional update of `last_epoch` lets one win."""
+    """Whether runs were changed. Several may plan at once: the conditional update of `last_epoch` lets one
+    win."""
     activation = _plannable().filter(pk=activation_id).first()
     if activation is None:
         return False
@@ -41,11 +44,11 @@ def plan_runs(activation_id: UUID, now: datetime) -> bool:
 
 
 def plan_open_activations(now: datetime, server: Server | None = None) -> int:
-    """Plans every open activation, or those whose pool holds `server`; answers how many changed. One that cannot be
-    planned stops no other.
+    """Plans every open activation, or those whose pool holds `server`; answers how many changed. One that
+    cannot be planned stops no other.
 
-    All are looked at with facts that are read once. What is to change is then planned by itself with new ones: each
-    start is load that the next choice goes by."""
+    All are looked at with facts that are read once. What is to change is then planned by itself with new
+    ones: each start is load that the next choice goes by."""
     # Asked apart: joined with the settings, SQLite begins with every activation that ever was.
     going_on = Activation.objects.filter(state__in=OPEN_ACTIVATIONS).order_by().values_list("pk", flat=True)
     activations = _plannable().filter(pk__in=list(going_on))
@@ -107,8 +110,8 @@ def _plan(activation: Activation, facts: PlanningFacts) -> Plan:
 
 @transaction.atomic
 def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
-    # No join in here: it would become a subselect, which PostgreSQL does not look at again after waiting for the row.
-    # A disabled setting has no open activation.
+    # No join in here: it would become a subselect, which PostgreSQL does not look at again after waiting for
+    # the row. A disabled setting has no open activation.
     unchanged = Activation.objects.filter(
         pk=activation.pk,
         last_epoch=activation.last_epoch,
@@ -141,7 +144,16 @@ def _withdraw(activation: Activation, plan: Plan, now: datetime) -> None:
     )
     for run in Run.objects.filter(pk__in=reasons).select_related("server"):
         new, reason = reasons[run.pk]
-        note(activation.setting, "run", "wanted", new, now=now, reason=reason, activation=activation, server=run.server)
+        note(
+            activation.setting,
+            "run",
+            "wanted",
+            new,
+            now=now,
+            reason=reason,
+            activation=activation,
+            server=run.server,
+        )
 
 
 def _start(activation: Activation, plan: Plan, now: datetime) -> None:

@@ -23,15 +23,17 @@ from agents.models import (
 from agents.services.choosing import Candidate, Current
 from agents.services.hearing import leased, silence_counts, taken_over_before
 
-# Pool, agent, its kind, whether only a lease keeps it from running twice: settings alike in these have one choice.
+# Pool, agent, its kind, whether only a lease keeps it from running twice: settings alike in these have one
+# choice.
 Alike = tuple[int, str, str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningFacts:
-    """True of the instant at which they were read, and only of the activations they were read for. `members`: the
-    servers of each pool. `offering`: servers by agent and kind. `load`: runs wanted now by server. `newest`: what each
-    activation has. `leaving`: settings with a run that is not wanted any more and not closed."""
+    """True of the instant at which they were read, and only of the activations they were read for. `members`:
+    the servers of each pool. `offering`: servers by agent and kind. `load`: runs wanted now by server.
+    `newest`: what each activation has. `leaving`: settings with a run that is not wanted any more and not
+    closed."""
 
     now: datetime
     silence_counts: bool
@@ -49,7 +51,9 @@ class PlanningFacts:
             offering = self.offering.get((setting.agent, setting.kind), set())
             silent_since = taken_over_before(setting, self.now)
             servers = self.members.get(setting.pool_id, [])
-            self._choices[alike] = [self._candidate(server, server.pk in offering, silent_since) for server in servers]
+            self._choices[alike] = [
+                self._candidate(server, server.pk in offering, silent_since) for server in servers
+            ]
         return self._choices[alike]
 
     def _candidate(self, server: Server, offers: bool, silent_since: datetime) -> Candidate:
@@ -72,7 +76,9 @@ def read_facts(activations: Collection[Activation], now: datetime) -> PlanningFa
     settings = [activation.setting for activation in activations]
     # Counted from the runs that are wanted: from the servers it would read every run they ever had.
     busy = Run.objects.filter(wanted=True, closed_at=None).order_by().values_list("server_id")
-    leaving = Run.objects.filter(activation__setting__in=[each.pk for each in settings], wanted=False, closed_at=None)
+    leaving = Run.objects.filter(
+        activation__setting__in=[each.pk for each in settings], wanted=False, closed_at=None
+    )
     return PlanningFacts(
         now=now,
         silence_counts=silence_counts(now),
@@ -104,8 +110,8 @@ def _offering(agents: Collection[str]) -> dict[tuple[str, str], set[int]]:
 
 
 def _newest(setting_of: Mapping[UUID, LaunchSetting]) -> dict[UUID, list[Current]]:
-    """The newest runs that are wanted or interrupted. A message agent that runs as soon as possible never ends by
-    itself: a run of it that is closed though it is wanted is made anew."""
+    """The newest runs that are wanted or interrupted. A message agent that runs as soon as possible never
+    ends by itself: a run of it that is closed though it is wanted is made anew."""
     # By ids and without an order: else SQLite begins with every run that ever was.
     newer = Run.objects.filter(
         activation=OuterRef("activation"), server=OuterRef("server"), epoch__gt=OuterRef("epoch")

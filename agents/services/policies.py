@@ -1,7 +1,8 @@
-"""The policy of a destination as the broker has it: beside what is wanted, written to it, or taken over from it.
+"""The policy of a destination as the broker has it: beside what is wanted, written to it, or taken over from
+it.
 
-Nothing but the broker and the rows decides: an `apply` that is killed leaves the note that it was begun, and the
-broker as it was or as wanted; doing it again is harmless. `adopt` is one transaction.
+Nothing but the broker and the rows decides: an `apply` that is killed leaves the note that it was begun, and
+the broker as it was or as wanted; doing it again is harmless. `adopt` is one transaction.
 """
 
 import hashlib
@@ -27,7 +28,8 @@ from broker.errors import BrokerError
 from broker.topology import apply, found_policy
 
 LEASE = timedelta(minutes=2)
-# By the names of the broker's JSON, what it means where nobody has ever set it. What is not here is ours alone.
+# By the names of the broker's JSON, what it means where nobody has ever set it. What is not here is ours
+# alone.
 ADOPTED: dict[str, tuple[str, Any]] = {
     "maxDeliveryAttempts": ("max_attempts", 10),
     "redeliveryDelay": ("delay_ms", 0),
@@ -40,8 +42,8 @@ ADOPTED: dict[str, tuple[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class PolicyLine:
-    """One setting of the address. `name` is the broker's, `field` that of the destination (empty: it is always the
-    MA's). `found` None: the broker did not tell."""
+    """One setting of the address. `name` is the broker's, `field` that of the destination (empty: it is
+    always the MA's). `found` None: the broker did not tell."""
 
     name: str
     field: str
@@ -60,7 +62,10 @@ def is_made(destination: Destination) -> bool:
 
 def policy_lines(destination: Destination, found: Mapping[str, Any]) -> list[PolicyLine]:
     wanted = policy_of(destination).settings
-    return [PolicyLine(name, ADOPTED.get(name, ("",))[0], value, found.get(name)) for name, value in wanted.items()]
+    return [
+        PolicyLine(name, ADOPTED.get(name, ("",))[0], value, found.get(name))
+        for name, value in wanted.items()
+    ]
 
 
 def read_policy(destination: Destination) -> dict[str, Any]:
@@ -92,8 +97,8 @@ def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
 
 
 def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
-    """Makes what the broker has the wish. What is always the MA's stays so, and is written to the broker by the worker
-    as after any change of a destination. Raises Refused."""
+    """Makes what the broker has the wish. What is always the MA's stays so, and is written to the broker by
+    the worker as after any change of a destination. Raises Refused."""
     with _nobody_else_writes():
         _adopt(destination, seen, by, now)
 
@@ -103,7 +108,9 @@ def _nobody_else_writes() -> Iterator[None]:
     """To the broker. Raises Refused."""
     with lease("provision", LEASE) as free:
         if not free:
-            raise Refused("busy", _("The broker is being provisioned at this moment."), _("Try again in a moment."))
+            raise Refused(
+                "busy", _("The broker is being provisioned at this moment."), _("Try again in a moment.")
+            )
         yield
 
 
@@ -122,16 +129,21 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime) -> None:
         try:
             destination.full_clean()
         except ValidationError as error:
-            why = "; ".join(f"{_label(name)}: {' '.join(texts)}" for name, texts in error.message_dict.items())
+            why = "; ".join(
+                f"{_label(name)}: {' '.join(texts)}" for name, texts in error.message_dict.items()
+            )
             raise Refused(
-                "invalid", _("The broker has what is not possible here: %(why)s") % {"why": why}, _look_again()
+                "invalid",
+                _("The broker has what is not possible here: %(why)s") % {"why": why},
+                _look_again(),
             ) from error
         save_destination(destination)
         _note(destination, "adopted", by, now, _changes(adopted, back=True))
 
 
 def policy_changes(destination: Destination, most: int) -> list[StateChange]:
-    """The last things that people did here, newest first: once, though each setting that shares it has a row."""
+    """The last things that people did here, newest first: once, though each setting that shares it has a
+    row."""
     rows = StateChange.objects.filter(what="policy", setting__destination=destination.pk).select_related("by")
     once: dict[tuple[datetime, str], StateChange] = {}
     for row in rows[: 20 * most]:
@@ -166,7 +178,9 @@ def _looked_at(destination: Destination, seen: str) -> list[PolicyLine]:
 def _checked(destination: Destination, found: Mapping[str, Any], seen: str) -> list[PolicyLine]:
     lines = policy_lines(destination, found)
     if mark_of(lines) != seen:
-        raise Refused("changed", _("Something has changed since you looked: nothing was done."), _look_again())
+        raise Refused(
+            "changed", _("Something has changed since you looked: nothing was done."), _look_again()
+        )
     if not any(line.differs for line in lines):
         raise Refused("same", _("The broker has what is wanted: nothing was done."), "")
     return lines
@@ -184,7 +198,9 @@ def _fields(destination: Destination, found: Mapping[str, Any]) -> dict[str, Any
 
 
 def _changes(lines: list[PolicyLine], *, back: bool = False) -> str:
-    pairs = [(line.name, *((line.wanted, line.found) if back else (line.found, line.wanted))) for line in lines]
+    pairs = [
+        (line.name, *((line.wanted, line.found) if back else (line.found, line.wanted))) for line in lines
+    ]
     return "; ".join(f"{name}: {old} → {new}" for name, old, new in pairs)
 
 

@@ -1,4 +1,5 @@
-"""Reads the settings of our addresses from the broker once a minute and writes down where they are not as wanted.
+"""Reads the settings of our addresses from the broker once a minute and writes down where they are not as
+wanted.
 
 Nothing is changed on the broker: who is right is for a person to say (`agents.services.policies`).
 """
@@ -44,14 +45,18 @@ def look_at_policy(step: Policy, now: datetime) -> bool:
     kept = {name: found.get(name) for name in step.settings}
     row, made = FoundPolicy.objects.get_or_create(address=step.address, defaults={"seen_at": now})
     since = (row.differs_since or now) if differing else None
-    FoundPolicy.objects.filter(pk=row.pk).update(found=kept, differing=differing, seen_at=now, differs_since=since)
+    FoundPolicy.objects.filter(pk=row.pk).update(
+        found=kept, differing=differing, seen_at=now, differs_since=since
+    )
     if differing and (made or row.differs_since is None):
         log.warning("the broker has other address settings", address=step.address, differing=differing)
     return bool(differing)
 
 
 def policy_of(destination: Destination) -> Policy:
-    return destination_policy(destination.name, destination.policy, settings.MA_DLA_ADDRESS, destination.expiry_ms)
+    return destination_policy(
+        destination.name, destination.policy, settings.MA_DLA_ADDRESS, destination.expiry_ms
+    )
 
 
 def drifting(now: datetime) -> list[FoundPolicy]:
@@ -66,7 +71,8 @@ def is_known(now: datetime) -> bool:
 
 
 def _wanted() -> Iterator[Policy]:
-    """What nobody waits for any more: a destination whose setting is still to be provisioned is not wrong yet."""
+    """What nobody waits for any more: a destination whose setting is still to be provisioned is not wrong
+    yet."""
     yield Policy(settings.MA_DLA_ADDRESS, DEAD_LETTER_SETTINGS)
     made = Destination.objects.filter(settings__isnull=False).exclude(settings__provision_state="pending")
     for destination in made.distinct():

@@ -1,9 +1,9 @@
 """Saving a pool. Its list of allowed agents decides which of its settings servers are sent.
 
-Row, audit and the ends of what may not run any more are one transaction: killed before its commit nothing has changed,
-after it every server leaves the runs out at its next heartbeat (`withholding`), which the KMAs are asked to make at
-once. A setting that is saved at the same moment may still come together with an agent that is not allowed: it is
-neither enabled nor sent.
+Row, audit and the ends of what may not run any more are one transaction: killed before its commit nothing has
+changed, after it every server leaves the runs out at its next heartbeat (`withholding`), which the KMAs are
+asked to make at once. A setting that is saved at the same moment may still come together with an agent that
+is not allowed: it is neither enabled nor sent.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,7 +42,9 @@ class Affected:
 
 def affected_by(pool: Pool, allowed: Collection[str] | None) -> Affected:
     """Those of the pool that this list would keep from running, by key."""
-    rows = list(LaunchSetting.objects.filter(pool=pool.pk).order_by("key").values_list("key", "agent", "enabled"))
+    rows = list(
+        LaunchSetting.objects.filter(pool=pool.pk).order_by("key").values_list("key", "agent", "enabled")
+    )
     refused = refused_by(allowed, {agent for _key, agent, _enabled in rows})
     return Affected(
         enabled=tuple(key for key, agent, enabled in rows if agent in refused and enabled),
@@ -51,19 +53,22 @@ def affected_by(pool: Pool, allowed: Collection[str] | None) -> Affected:
 
 
 def check_allowing(user: Any, pool: Pool, wanted: Collection[str] | None) -> None:
-    """Raises ValidationError. The list bounds what people run who edit settings: no right in the pool is enough to
-    change it."""
+    """Raises ValidationError. The list bounds what people run who edit settings: no right in the pool is
+    enough to change it."""
     stored = Pool.objects.filter(pk=pool.pk).first() if pool.pk else None
     if stored is None or stored.allowlist == wanted or user.has_perm(CHANGE):
         return
-    text = _("You may not change which agents a pool allows. Ask somebody with the permission “Can change pool”.")
+    text = _(
+        "You may not change which agents a pool allows. Ask somebody with the permission “Can change pool”."
+    )
     raise ValidationError({"allowed_agents": ValidationError(text, code="not_yours")})
 
 
 @transaction.atomic
 def save_pool(pool: Pool, by: Any, now: datetime, servers: Sequence[Server] | None = None) -> Affected:
-    """`servers`: those that it is to have; None leaves them. Answers which settings the new list keeps from running
-    and the old one did not. The lock lets two changes of the list follow each other, each with its own entry."""
+    """`servers`: those that it is to have; None leaves them. Answers which settings the new list keeps from
+    running and the old one did not. The lock lets two changes of the list follow each other, each with its
+    own entry."""
     stored = Pool.objects.select_for_update(no_key=True).filter(pk=pool.pk).first() if pool.pk else None
     pool.save()
     if servers is not None:
@@ -112,9 +117,9 @@ def _audit(pool: Pool, before: list[str] | None, affected: Affected, by: Any, no
 
 
 def _end_what_would_end_itself(settings: Sequence[LaunchSetting], by: Any, now: datetime) -> None:
-    """A run that is left out is stopped by its KMA and closed. Of a message agent that runs as soon as possible a new
-    one is wanted then, and waits until it is allowed. Of any other setting the end would pass for a run that was done:
-    its activation is stopped, as by a person."""
+    """A run that is left out is stopped by its KMA and closed. Of a message agent that runs as soon as
+    possible a new one is wanted then, and waits until it is allowed. Of any other setting the end would pass
+    for a run that was done: its activation is stopped, as by a person."""
     for setting in settings:
         if not runs_out(setting.kind, setting.timing):
             continue

@@ -97,9 +97,9 @@ def _provision(rows: QuerySet[LaunchSetting]) -> None:
                 changed = apply(management(), steps_of(setting))
             except BrokerUnavailable as error:
                 # Nothing is wrong with the wish: it stays pending, with the reason.
-                LaunchSetting.objects.filter(pk=setting.pk).exclude(provision_state=ProvisionState.READY).update(
-                    provision_problem=str(error)[:LONGEST_PROBLEM]
-                )
+                LaunchSetting.objects.filter(pk=setting.pk).exclude(
+                    provision_state=ProvisionState.READY
+                ).update(provision_problem=str(error)[:LONGEST_PROBLEM])
                 log.warning("broker away, provisioning waits", setting=setting.key, reason=str(error))
                 return
             except BrokerError as error:
@@ -124,7 +124,10 @@ def _ready(setting: LaunchSetting, changed: list[Difference]) -> None:
 def _failed(setting: LaunchSetting, problem: str) -> None:
     row = LaunchSetting.objects.filter(pk=setting.pk)
     row.update(provision_state=ProvisionState.FAILED, provision_problem=problem[:LONGEST_PROBLEM])
-    if (setting.provision_state, setting.provision_problem) != (ProvisionState.FAILED, problem[:LONGEST_PROBLEM]):
+    if (setting.provision_state, setting.provision_problem) != (
+        ProvisionState.FAILED,
+        problem[:LONGEST_PROBLEM],
+    ):
         now = timezone.now()
         note(setting, "provision", setting.provision_state, ProvisionState.FAILED, now=now, reason=problem)
     log.error("provisioning failed", setting=setting.key, reason=problem)

@@ -24,8 +24,9 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A server of the pool that has not given the setting up, or that had a run of the activation and left the pool.
-    `runs`: a run is wanted there and not closed. `duty_since`: of a server that is `off_duty` (cordoned, draining)."""
+    """A server of the pool that has not given the setting up, or that had a run of the activation and left
+    the pool. `runs`: a run is wanted there and not closed. `duty_since`: of a server that is `off_duty`
+    (cordoned, draining)."""
 
     name: str
     seen_at: datetime | None
@@ -38,9 +39,9 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names of servers. `interrupted`: their newest run of the open activation was given up and not resumed. `live`:
-    others that went on with it or could have begun with it in the last ALONE_AFTER. `heard`: the MA itself could hear
-    for so long, so that silence means something."""
+    """Names of servers. `interrupted`: their newest run of the open activation was given up and not resumed.
+    `live`: others that went on with it or could have begun with it in the last ALONE_AFTER. `heard`: the MA
+    itself could hear for so long, so that silence means something."""
 
     many: bool
     trial: bool = False
@@ -51,7 +52,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """`trips`: the setting is to be switched off now. `needed` servers that must give up while others are live."""
+    """`trips`: the setting is to be switched off now. `needed` servers that must give up while others are
+    live."""
 
     trips: bool
     rule: Rule
@@ -70,8 +72,8 @@ class Quorum:
 
 
 def live(others: Iterable[Other], given_up_at: datetime | None, now: datetime) -> tuple[str, ...]:
-    """The names of those that went on with it in the last ALONE_AFTER, or could have begun with it. `given_up_at`: when
-    the first server gave it up, None while that is not known."""
+    """The names of those that went on with it in the last ALONE_AFTER, or could have begun with it.
+    `given_up_at`: when the first server gave it up, None while that is not known."""
     return tuple(other.name for other in others if _is_live(other, given_up_at, now))
 
 
@@ -80,7 +82,8 @@ def _is_live(other: Other, given_up_at: datetime | None, now: datetime) -> bool:
     if other.seen_at is None or other.seen_at <= before:
         return False
     if not other.in_pool or not other.offers:
-        # Nobody knows since when: so that a person has time to put it back, counted from the first that gave up.
+        # Nobody knows since when: so that a person has time to put it back, counted from the first that gave
+        # up.
         return given_up_at is None or given_up_at > before
     if other.runs or not other.off_duty:
         return True

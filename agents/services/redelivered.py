@@ -1,8 +1,9 @@
-"""Deliveries that wait for an answer on a server that is not heard any more, and whose message the broker has delivered
-again since: the first delivery is gone, whatever becomes of its server.
+"""Deliveries that wait for an answer on a server that is not heard any more, and whose message the broker has
+delivered again since: the first delivery is gone, whatever becomes of its server.
 
-Two messages with the same JMS message id are taken for one here. Then an answer to the first is refused though its
-server may still hold it; it gives the message back when it ends or its time is over: nothing is lost.
+Two messages with the same JMS message id are taken for one here. Then an answer to the first is refused
+though its server may still hold it; it gives the message back when it ends or its time is over: nothing is
+lost.
 """
 
 from datetime import datetime

@@ -19,7 +19,8 @@ def removal_refusal(server: Server, now: datetime) -> str:
     still = Run.objects.filter(server=server, closed_at=None).select_related("activation__setting")
     if keys := sorted({run.activation.setting.key for run in still}):
         text = _(
-            "The server %(name)s still has open runs (%(keys)s): take it out of their pools, or switch these settings "
+            "The server %(name)s still has open runs (%(keys)s): take it out of their pools, or switch these "
+            "settings "
             "off, and wait until the runs are closed."
         )
         return text % {"name": server.name, "keys": ", ".join(keys)}
@@ -28,8 +29,8 @@ def removal_refusal(server: Server, now: datetime) -> str:
 
 @transaction.atomic
 def remove_server(server: Server, now: datetime) -> None:
-    """Its tokens, offers, closed runs and their interruptions go with it; protocols, letters, trips and the history of
-    settings stay, with its name. Raises RemovalRefused.
+    """Its tokens, offers, closed runs and their interruptions go with it; protocols, letters, trips and the
+    history of settings stay, with its name. Raises RemovalRefused.
 
     The lock keeps a heartbeat and a planner out between the question and the removal."""
     current = Server.objects.select_for_update().get(pk=server.pk)

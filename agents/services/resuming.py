@@ -1,4 +1,5 @@
-"""A person lets one server go on that gave a setting up alone: a new run with a higher epoch, its counts at 0."""
+"""A person lets one server go on that gave a setting up alone: a new run with a higher epoch, its counts at
+0."""
 
 from datetime import datetime
 from typing import Any
@@ -16,9 +17,10 @@ from agents.services.switching import Refused, sending_refusal
 def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datetime) -> Run:
     """The new run. Raises Refused.
 
-    The lock of the setting keeps a trip out, which begins with the same lock, and the one of the activation a planner:
-    of two that resume at once the second finds nothing interrupted. The KMA's old run may still be finishing its last
-    handlers: that is another epoch. Killed before the commit nothing is resumed; after it, the KMA polls.
+    The lock of the setting keeps a trip out, which begins with the same lock, and the one of the activation a
+    planner: of two that resume at once the second finds nothing interrupted. The KMA's old run may still be
+    finishing its last handlers: that is another epoch. Killed before the commit nothing is resumed; after it,
+    the KMA polls.
     """
     with transaction.atomic():
         current = LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
@@ -27,7 +29,9 @@ def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datet
         )
         activation = open_ones.first()
         if not current.enabled or activation is None:
-            raise Refused("not_running", _("The setting does not run."), _("Enable it: then it begins everywhere."))
+            raise Refused(
+                "not_running", _("The setting does not run."), _("Enable it: then it begins everywhere.")
+            )
         if refused := _refusal(current, activation, server):
             raise refused
         epoch = activation.last_epoch + 1

@@ -18,13 +18,15 @@ def refusal(setting: LaunchSetting) -> Refused | None:
         text = _("Its subscription is not ordered: nothing blocks it.")
         return Refused("not_ordered", text, _("Nothing is to be done."))
     if not setting.enabled:
-        return Refused("not_running", _("The setting does not run."), _("Enable it: then it begins with that message."))
+        return Refused(
+            "not_running", _("The setting does not run."), _("Enable it: then it begins with that message.")
+        )
     return None
 
 
 def retry_now(setting: LaunchSetting, by: Any, now: datetime) -> None:
-    """Whoever holds the message sees the new number and tries it at once; where nothing blocks, nothing happens. Killed
-    before the commit nothing was asked; after it, servers poll. Raises Refused."""
+    """Whoever holds the message sees the new number and tries it at once; where nothing blocks, nothing
+    happens. Killed before the commit nothing was asked; after it, servers poll. Raises Refused."""
     if refused := refusal(setting):
         raise refused
     with transaction.atomic():

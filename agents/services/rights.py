@@ -14,8 +14,8 @@ from agents.models import Destination, GroupMember, LaunchSetting, Pool, PoolGra
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    """`permission` allows it everywhere, the field `grant` of a PoolGrant in one pool (empty: no grant does). `named`
-    is for people."""
+    """`permission` allows it everywhere, the field `grant` of a PoolGrant in one pool (empty: no grant does).
+    `named` is for people."""
 
     permission: str
     grant: str
@@ -45,15 +45,18 @@ _WITH_GROUP = ("disable", "stop")
 
 
 def may(user: Any, action: str, setting: LaunchSetting) -> bool:
-    """`action`: edit, delete, enable, disable, run, stop, or one that was added. Raises KeyError for another one.
+    """`action`: edit, delete, enable, disable, run, stop, or one that was added. Raises KeyError for another
+    one.
 
-    Disabling a member disables its whole group, stopping it ends the pass, and with it what nobody has begun yet: with
-    grants alone the right is needed for each member."""
+    Disabling a member disables its whole group, stopping it ends the pass, and with it what nobody has begun
+    yet: with grants alone the right is needed for each member."""
     if user.has_perm(_ACTIONS[action].permission):
         return True
     if not may_in_pool(user, action, setting.pool_id):
         return False
-    return action not in _WITH_GROUP or _granted(user, _ACTIONS[action].grant).issuperset(_pools_moved(setting))
+    return action not in _WITH_GROUP or _granted(user, _ACTIONS[action].grant).issuperset(
+        _pools_moved(setting)
+    )
 
 
 def may_create_in(user: Any, pool: Pool) -> bool:
@@ -62,8 +65,9 @@ def may_create_in(user: Any, pool: Pool) -> bool:
 
 
 def may_subscribe(user: Any, action: str, destination: Destination) -> bool:
-    """`action`: add or edit. What a setting subscribes to comes to its agent: with grants alone only where a setting of
-    one of these pools listens already, so that nobody reads the messages of others by making a setting."""
+    """`action`: add or edit. What a setting subscribes to comes to its agent: with grants alone only where a
+    setting of one of these pools listens already, so that nobody reads the messages of others by making a
+    setting."""
     return destinations_for(user, action).filter(pk=destination.pk).exists()
 
 
@@ -86,7 +90,9 @@ def may_anywhere(user: Any, action: str) -> bool:
     return bool(user.has_perm(wanted.permission)) or bool(_granted(user, wanted.grant))
 
 
-def may_group(user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None) -> bool:
+def may_group(
+    user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None
+) -> bool:
     """A group is moved with all its members: the right is needed for each (`members`, else the present ones).
 
     One without members belongs to those who may do it everywhere."""
@@ -120,7 +126,9 @@ def why_not(user: Any, action: str, setting: LaunchSetting) -> str:
     return missing(action, setting.pool.name)
 
 
-def why_not_group(user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None) -> str:
+def why_not_group(
+    user: Any, action: str, group: ScheduledGroup, members: Iterable[LaunchSetting] | None = None
+) -> str:
     pools = _pools_of(group, members)
     if not pools and not may_group(user, action, group, ()):
         text = _("A group without members is in no pool. Ask for the permission “%(permission)s”.")
@@ -129,7 +137,10 @@ def why_not_group(user: Any, action: str, group: ScheduledGroup, members: Iterab
 
 
 def missing(action: str, pool: str) -> str:
-    text = _("You may not do that. Ask for the permission “%(permission)s”, or for this right in the pool “%(pool)s”.")
+    text = _(
+        "You may not do that. Ask for the permission “%(permission)s”, or for this right in the pool "
+        "“%(pool)s”."
+    )
     return text % {"permission": _ACTIONS[action].named, "pool": pool}
 
 
@@ -140,7 +151,8 @@ def _missing_with_group(user: Any, action: str, pools: Iterable[int]) -> str:
         return ""
     names = Pool.objects.filter(pk__in=without).order_by("name").values_list("name", flat=True)
     text = _(
-        "You may not do that with every member of the group. Ask for the permission “%(permission)s”, or for this "
+        "You may not do that with every member of the group. Ask for the permission “%(permission)s”, or for "
+        "this "
         "right in: %(pools)s."
     )
     return text % {"permission": _ACTIONS[action].named, "pools": ", ".join(names)}
@@ -153,7 +165,8 @@ def _pools_of(group: ScheduledGroup, members: Iterable[LaunchSetting] | None) ->
 
 
 def _pools_moved(setting: LaunchSetting) -> set[int]:
-    """Of every member of its group; empty where it is in none. By ids: the group may be deleted at this moment."""
+    """Of every member of its group; empty where it is in none. By ids: the group may be deleted at this
+    moment."""
     groups = GroupMember.objects.filter(setting=setting.pk).values("group")
     return set(GroupMember.objects.filter(group__in=groups).values_list("setting__pool_id", flat=True))
 
@@ -164,7 +177,8 @@ def _granted(user: Any, grant: str) -> frozenset[int]:
 
 
 def _grants_of(user: Any) -> dict[str, frozenset[int]]:
-    """Pools by grant, read once per person and request: a request has its own user object, as with permissions."""
+    """Pools by grant, read once per person and request: a request has its own user object, as with
+    permissions."""
     kept: dict[str, frozenset[int]] | None = getattr(user, "_granted_pools", None)
     if kept is not None:
         return kept

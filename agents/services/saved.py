@@ -1,8 +1,8 @@
-"""Filters of a long list under a name: one's own, and those that others share. Whoever uses one finds what they may see
-themselves, nothing more.
+"""Filters of a long list under a name: one's own, and those that others share. Whoever uses one finds what
+they may see themselves, nothing more.
 
-Each list has a table of its own for them, with `owner`, `name`, `query` (the filter's part of an address), `shared` and
-`created_at`, a name once per owner.
+Each list has a table of its own for them, with `owner`, `name`, `query` (the filter's part of an address),
+`shared` and `created_at`, a name once per owner.
 """
 
 import unicodedata
@@ -24,8 +24,8 @@ Row = TypeVar("Row", bound=models.Model)
 
 
 class FilterRefused(Exception):
-    """Nothing was saved. `code` is a stable word: `no_name`, `exists`, `too_many`, `too_long`, `empty`, `bad_filter`,
-    `masked`, `not_owner`."""
+    """Nothing was saved. `code` is a stable word: `no_name`, `exists`, `too_many`, `too_long`, `empty`,
+    `bad_filter`, `masked`, `not_owner`."""
 
     def __init__(self, code: str, reason: str, what_to_do: str = "") -> None:
         super().__init__(reason)
@@ -40,7 +40,8 @@ class SavedFilters(ABC, Generic[Row]):
 
     @abstractmethod
     def filter_part(self, query: str, by: Any) -> str:
-        """What of an address is a filter, without what is empty. Raises FilterRefused for what finds nothing."""
+        """What of an address is a filter, without what is empty. Raises FilterRefused for what finds
+        nothing."""
 
     def check_shared(self, query: str, by: Any) -> None:
         """Raises FilterRefused for what is not for everybody."""
@@ -62,7 +63,9 @@ class SavedFilters(ABC, Generic[Row]):
         if shared:
             self.check_shared(kept, by)
         if self.model._default_manager.filter(owner=by).count() >= MOST:
-            raise FilterRefused("too_many", _("You have %(n)s saved filters already.") % {"n": MOST}, _("Delete some."))
+            raise FilterRefused(
+                "too_many", _("You have %(n)s saved filters already.") % {"n": MOST}, _("Delete some.")
+            )
         saved: Row = self.model(owner=by, name=name, query=kept, shared=shared, created_at=now)
         self._write(saved, "save", now)
         return saved
@@ -105,7 +108,9 @@ class SavedFilters(ABC, Generic[Row]):
 
     def _check_owner(self, saved: Any, by: Any) -> None:
         if saved.owner_id != by.pk:
-            reason = _("This filter is %(name)s's: only they change it.") % {"name": saved.owner.get_username()}
+            reason = _("This filter is %(name)s's: only they change it.") % {
+                "name": saved.owner.get_username()
+            }
             self.told_refused(saved, by, reason)
             raise FilterRefused("not_owner", reason, _("Save it under a name of your own."))
 
@@ -121,7 +126,9 @@ class SavedFilters(ABC, Generic[Row]):
 
 
 def nothing_to_save() -> FilterRefused:
-    return FilterRefused("empty", _("There is no filter to be saved."), _("Choose something to look for first."))
+    return FilterRefused(
+        "empty", _("There is no filter to be saved."), _("Choose something to look for first.")
+    )
 
 
 def _name(name: str) -> str:

@@ -1,7 +1,7 @@
 """Schedules: every due window is decided exactly once.
 
-`tick` (of one, when its window begins) and `tend_schedules` (every few seconds, all of them) do the same and may run in
-any number of processes at once. Order of locks, here and wherever else: group, setting, schedule.
+`tick` (of one, when its window begins) and `tend_schedules` (every few seconds, all of them) do the same and
+may run in any number of processes at once. Order of locks, here and wherever else: group, setting, schedule.
 """
 
 from datetime import datetime
@@ -38,8 +38,8 @@ def upcoming(schedule: Schedule, now: datetime, count: int = 3) -> list[datetime
 
 @transaction.atomic
 def save_schedule(schedule: Schedule, by: Any, now: datetime) -> Schedule:
-    """Raises ValidationError. Where it is due at other instants than before, windows up to now count as decided: a
-    change never starts what was due before it."""
+    """Raises ValidationError. Where it is due at other instants than before, windows up to now count as
+    decided: a change never starts what was due before it."""
     owner = _locked_owner(schedule)
     before = Schedule.objects.filter(pk=schedule.pk).first()
     # A form may have made it anew with the key of the stored one.
@@ -72,11 +72,15 @@ def tend_schedules(now: datetime) -> int:
 
 
 def ask_for_ticks(now: datetime, until: datetime) -> None:
-    """Asks a worker to tick each schedule that has a window in (now, until], when that begins. It decides nothing and
-    may be lost, late or doubled: whoever looks at all schedules next finds the window due."""
+    """Asks a worker to tick each schedule that has a window in (now, until], when that begins. It decides
+    nothing and may be lost, late or doubled: whoever looks at all schedules next finds the window due."""
     for schedule in _enabled():
         due = next(timetable_of(schedule).after(now), None)
-        if due is not None and due <= until and not send("agents.tick", schedule.pk, expires=EXPIRES_SECONDS, at=due):
+        if (
+            due is not None
+            and due <= until
+            and not send("agents.tick", schedule.pk, expires=EXPIRES_SECONDS, at=due)
+        ):
             return
 
 
@@ -88,7 +92,8 @@ def _tend(schedule: Schedule, now: datetime) -> bool:
     try:
         return _tick(schedule, now)
     except Exception:
-        # One that cannot be decided must not keep all others from being started. It is tried again with the next look.
+        # One that cannot be decided must not keep all others from being started. It is tried again with the
+        # next look.
         log.exception("schedule not decided", schedule=schedule.pk)
         return False
 
@@ -102,9 +107,9 @@ def _tick(schedule: Schedule, now: datetime) -> bool:
 
 @transaction.atomic
 def _decide(schedule: Schedule, now: datetime) -> bool:
-    """Windows, what they start and `decided_up_to` are one commit: a kill before it leaves everything to the next
-    tick, and one after it finds everything decided. The locks let one of several at once go first; the others then
-    find nothing due."""
+    """Windows, what they start and `decided_up_to` are one commit: a kill before it leaves everything to the
+    next tick, and one after it finds everything decided. The locks let one of several at once go first; the
+    others then find nothing due."""
     owner = _locked_owner(schedule)
     current = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule.pk).first()
     if current is None or not owner.enabled:

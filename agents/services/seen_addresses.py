@@ -1,4 +1,5 @@
-"""Whole addresses of notices for those who may edit the setting, or the settings of the pool; others see the host."""
+"""Whole addresses of notices for those who may edit the setting, or the settings of the pool; others see the
+host."""
 
 from typing import Any
 
@@ -12,7 +13,8 @@ def address_of_target(user: Any, target: NoticeTarget) -> str:
 
 
 def address_of_notice(user: Any, notice: Notice, setting: LaunchSetting | None) -> str:
-    """`setting`: whose trip it tells of. The target decides as long as it is there: the setting may have moved."""
+    """`setting`: whose trip it tells of. The target decides as long as it is there: the setting may have
+    moved."""
     if notice.target is not None:
         seen = _may_edit(user, notice.target)
     else:

@@ -1,10 +1,10 @@
 """Removing a launch setting: decided by a mark in its row, carried out as often as needed.
 
-The mark is a wish that no broker can fulfil (`wanted_hash`): from then on it cannot be enabled, and nobody makes its
-queues again. Then go, in this order: the queues, what refers to it (`setting_rows`: a few rows at a time, for a few
-seconds in each turn), the row. A kill before the mark leaves everything as it was; after it, wherever, the next `tend`
-goes on from what it finds, because each step does nothing where it was done. Protocols, letters and replays stay, with
-the key.
+The mark is a wish that no broker can fulfil (`wanted_hash`): from then on it cannot be enabled, and nobody
+makes its queues again. Then go, in this order: the queues, what refers to it (`setting_rows`: a few rows at a
+time, for a few seconds in each turn), the row. A kill before the mark leaves everything as it was; after it,
+wherever, the next `tend` goes on from what it finds, because each step does nothing where it was done.
+Protocols, letters and replays stay, with the key.
 """
 
 import time
@@ -35,7 +35,8 @@ from contract.properties import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)
 
-# What takes longer is gone on with by the next `tend`: it has other things to do, and who asked waits for an answer.
+# What takes longer is gone on with by the next `tend`: it has other things to do, and who asked waits for an
+# answer.
 TURN_SECONDS = 5.0
 
 
@@ -53,8 +54,8 @@ def refusal_by_rows(setting: LaunchSetting) -> Refused | None:
 
 
 def refusal_by_broker(setting: LaunchSetting) -> Refused | None:
-    """Why the broker keeps it from being removed: what its queues hold must not be lost. Nothing is asked for a
-    standalone agent."""
+    """Why the broker keeps it from being removed: what its queues hold must not be lost. Nothing is asked for
+    a standalone agent."""
     if not setting.takes_messages:
         return None
     try:
@@ -68,7 +69,8 @@ def removal_refusal(setting: LaunchSetting) -> Refused | None:
 
 
 def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
-    """Whether it is gone already; else `tend` does the rest in a moment. Raises Refused: then nothing was removed."""
+    """Whether it is gone already; else `tend` does the rest in a moment. Raises Refused: then nothing was
+    removed."""
     if refused := removal_refusal(setting):
         raise refused
     _decide(setting, by, now)
@@ -78,9 +80,9 @@ def remove_setting(setting: LaunchSetting, by: Any, now: datetime) -> bool:
 
 
 def remove_after_commit(setting: LaunchSetting, by: Any, now: datetime) -> None:
-    """For who is in a transaction: its steps would all be in that one, and the broker would be waited for. So whoever
-    calls this asks `removal_refusal` before it begins. What comes into a queue since then is found by the first step,
-    which takes the removal back. Raises Refused: then nothing is removed."""
+    """For who is in a transaction: its steps would all be in that one, and the broker would be waited for. So
+    whoever calls this asks `removal_refusal` before it begins. What comes into a queue since then is found by
+    the first step, which takes the removal back. Raises Refused: then nothing is removed."""
     _decide(setting, by, now)
     transaction.on_commit(partial(finish_removals, now), robust=True)
 
@@ -109,7 +111,8 @@ def _finished(setting_id: int, now: datetime, until: float) -> bool:
 
 @transaction.atomic
 def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
-    """An enabling that came first is seen here, after the wait for its lock; one that comes later finds the mark."""
+    """An enabling that came first is seen here, after the wait for its lock; one that comes later finds the
+    mark."""
     current = LaunchSetting.objects.select_for_update(of=("self",)).get(pk=setting.pk)
     if refused := refusal_by_rows(current):
         raise refused
@@ -121,9 +124,13 @@ def _decide(setting: LaunchSetting, by: Any, now: datetime) -> None:
 
 
 def _carry_out(setting_id: int, now: datetime, until: float) -> bool:
-    """Under the lease of provisioning: nobody makes queues meanwhile. `until`: the monotonic instant at which the turn
-    is over. Raises Refused, and then takes the mark back."""
-    setting = LaunchSetting.objects.filter(pk=setting_id, wanted_hash=REMOVING).select_related("destination").first()
+    """Under the lease of provisioning: nobody makes queues meanwhile. `until`: the monotonic instant at which
+    the turn is over. Raises Refused, and then takes the mark back."""
+    setting = (
+        LaunchSetting.objects.filter(pk=setting_id, wanted_hash=REMOVING)
+        .select_related("destination")
+        .first()
+    )
     if setting is None:
         return False
     try:
@@ -144,8 +151,8 @@ def _carry_out(setting_id: int, now: datetime, until: float) -> bool:
 
 
 def _remove_queues(setting: LaunchSetting) -> None:
-    """Empty queues only. What is published between the broker's last count and the removal finds a subscription that
-    is being removed, as what is published a moment later does."""
+    """Empty queues only. What is published between the broker's last count and the removal finds a
+    subscription that is being removed, as what is published a moment later does."""
     if not setting.takes_messages:
         return
     broker = management()
@@ -158,7 +165,10 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
     subscription = (setting.key, _("Its subscription %(queue)s holds messages on the broker: %(n)s."))
     for queue, text in (
         *([subscription] if _is_ours(broker, setting) else []),
-        (dead_letter_queue(setting.key), _("Its dead-letter queue %(queue)s holds messages on the broker: %(n)s.")),
+        (
+            dead_letter_queue(setting.key),
+            _("Its dead-letter queue %(queue)s holds messages on the broker: %(n)s."),
+        ),
         (hold_queue(setting.key), _("Messages of it are held back in %(queue)s: %(n)s.")),
     ):
         found = find(broker, "listQueues", queue)
@@ -169,8 +179,8 @@ def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
 
 
 def _is_ours(broker: Management, setting: LaunchSetting) -> bool:
-    """A queue of this name at another address was never made for this setting (then provisioning failed, after its
-    dead-letter queue was made)."""
+    """A queue of this name at another address was never made for this setting (then provisioning failed,
+    after its dead-letter queue was made)."""
     found = find(broker, "listQueues", setting.key)
     return found is None or found["address"] == setting.subscribed.name
 
@@ -216,5 +226,7 @@ def _broker_refusal(error: BrokerError) -> Refused:
     if isinstance(error, ManagementFailed):
         text = _("The broker did not let its queues be removed: %(problem)s") % {"problem": error}
         return Refused("broker_refused", text, _("Remove the cause, then try again."))
-    text = _("The broker does not answer, and what its queues hold is not known: %(problem)s") % {"problem": error}
+    text = _("The broker does not answer, and what its queues hold is not known: %(problem)s") % {
+        "problem": error
+    }
     return Refused("broker_away", text, _("Try again when the broker is back."))

@@ -1,7 +1,8 @@
 """What refers to a setting that is being removed: let go or deleted, at most AT_ONCE rows in one transaction.
 
-Never through the ORM's collector of the setting or of its activations: it would look through every protocol there is,
-in one transaction. What was done is found done, so whoever goes on after a kill begins with the first step again.
+Never through the ORM's collector of the setting or of its activations: it would look through every protocol
+there is, in one transaction. What was done is found done, so whoever goes on after a kill begins with the
+first step again.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -33,11 +34,14 @@ WITH_THE_ROW = (GroupMember, NoticeTarget, Schedule)
 
 
 def let_go(setting: LaunchSetting) -> Iterator[int]:
-    """A step, which is a transaction of its own, each time it is asked for the next one: how many rows it touched."""
+    """A step, which is a transaction of its own, each time it is asked for the next one: how many rows it
+    touched."""
     for each in referrers.registered():
         yield from each.of_setting(setting)
     for relation in _relations(SET_NULL):
-        yield from _emptied(relation.related_model._default_manager.filter(**{relation.field.name: setting}), relation)
+        yield from _emptied(
+            relation.related_model._default_manager.filter(**{relation.field.name: setting}), relation
+        )
     yield from _notices(setting)
     windows = Window.objects.filter(schedule__setting=setting)
     # A trip is deleted after the interruptions that speak of it, for which the collector would look.
@@ -49,7 +53,8 @@ def let_go(setting: LaunchSetting) -> Iterator[int]:
 
 
 def anything_left(setting: LaunchSetting) -> bool:
-    """Whether something came since: asked under the lock of the setting's row, which who adds some waits for."""
+    """Whether something came since: asked under the lock of the setting's row, which who adds some waits
+    for."""
     return any(
         relation.related_model._default_manager.filter(**{relation.field.name: setting}).exists()
         for relation in (*_relations(SET_NULL, CASCADE), *_registered_relations())
@@ -61,8 +66,8 @@ def _all_relations() -> list[Any]:
 
 
 def _relations(*on_delete: Any) -> list[Any]:
-    """Those that an index leads to and nobody registered for. Letters have no such index: they are looked for once,
-    when the row goes."""
+    """Those that an index leads to and nobody registered for. Letters have no such index: they are looked for
+    once, when the row goes."""
     registered = {each.model for each in referrers.registered()}
     found = (each for each in _all_relations() if each.related_model not in registered)
     return [each for each in found if each.field.db_index and each.on_delete in on_delete]
@@ -82,7 +87,9 @@ def _notices(setting: LaunchSetting) -> Iterator[int]:
 
 def _emptied(rows: QuerySet[Any], relation: Any) -> Iterator[int]:
     while some := _keys(rows):
-        yield relation.related_model._default_manager.filter(pk__in=some).update(**{relation.field.name: None})
+        yield relation.related_model._default_manager.filter(pk__in=some).update(
+            **{relation.field.name: None}
+        )
 
 
 def _deleted(rows: QuerySet[Any]) -> Iterator[int]:
@@ -101,7 +108,8 @@ def _activations(setting: LaunchSetting) -> Iterator[int]:
 
 @transaction.atomic
 def _without_collector(activations: Collection[UUID]) -> int:
-    """Without runs by now. Where one has come since, the database refuses all of it, and the next turn tries again."""
+    """Without runs by now. Where one has come since, the database refuses all of it, and the next turn tries
+    again."""
     StateChange.objects.filter(activation__in=activations).delete()
     for model in (BreakerTrip, Window):
         model._default_manager.filter(activation__in=activations).update(activation=None)

@@ -19,11 +19,11 @@ __all__ = ["Refused", "disable_setting", "enable_setting", "refusal"]
 def enable_setting(
     setting: LaunchSetting, by: Any, now: datetime, *, why: str = "", try_one_first: bool | None = None
 ) -> Activation | None:
-    """Starts an activation, or answers the open one when it is enabled already. None where there is none: what is
-    started by its schedule begins later, a standalone agent may have ended. Raises Refused.
+    """Starts an activation, or answers the open one when it is enabled already. None where there is none:
+    what is started by its schedule begins later, a standalone agent may have ended. Raises Refused.
 
-    `try_one_first` holds for this enabling alone; None: as the setting says.
-    Of two at once one starts the activation: exactly one row changes from off to on.
+    `try_one_first` holds for this enabling alone; None: as the setting says. Of two at once one starts the
+    activation: exactly one row changes from off to on.
     """
     with transaction.atomic():
         locked = LaunchSetting.objects.select_for_update(of=("self",), no_key=True)
@@ -38,20 +38,33 @@ def enable_setting(
     if activation is None:
         if LaunchSetting.objects.filter(pk=setting.pk, enabled=True).exists():
             return None
-        raise Refused("disabled_meanwhile", _("It was disabled at the same time."), _("Look, then enable it again."))
+        raise Refused(
+            "disabled_meanwhile", _("It was disabled at the same time."), _("Look, then enable it again.")
+        )
     plan_runs(activation.pk, now)
     activation.refresh_from_db()
     return activation
 
 
 def disable_setting(
-    setting: LaunchSetting, by: Any, reason: str, now: datetime, *, ticket: str = "", until: datetime | None = None
+    setting: LaunchSetting,
+    by: Any,
+    reason: str,
+    now: datetime,
+    *,
+    ticket: str = "",
+    until: datetime | None = None,
 ) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group along,
-    and is then off without an end. `until`: it is enabled again by itself then. Raises Refused where that is past."""
+    """Whether it was on. Stops it on every server; its subscription keeps gathering. A member takes its group
+    along, and is then off without an end. `until`: it is enabled again by itself then. Raises Refused where
+    that is past."""
     if until is not None and until <= now:
-        raise Refused("until_is_past", _("The end of the pause is in the past."), _("Choose a later instant."))
-    if (group := group_of(setting)) is not None and _disabled_with(group, by, f"{setting.key}: {reason}", now):
+        raise Refused(
+            "until_is_past", _("The end of the pause is in the past."), _("Choose a later instant.")
+        )
+    if (group := group_of(setting)) is not None and _disabled_with(
+        group, by, f"{setting.key}: {reason}", now
+    ):
         return True
     with transaction.atomic():
         if not switch_off(setting, by, reason, now, ticket=ticket, until=until):

@@ -1,9 +1,10 @@
 """Slows down who guesses passwords, for all processes of the site together.
 
-An attempt counts as failed before the password is looked at, and is taken back when it was right: guesses sent at once
-count one by one. A process that dies between the two leaves a failure too many, which the next right password of the
-pair takes away. What an address did wrong never stops the same account from another address: a stranger locks
-nobody out. An account that is guessed from many addresses gives each new one a single free guess."""
+An attempt counts as failed before the password is looked at, and is taken back when it was right: guesses
+sent at once count one by one. A process that dies between the two leaves a failure too many, which the next
+right password of the pair takes away. What an address did wrong never stops the same account from another
+address: a stranger locks nobody out. An account that is guessed from many addresses gives each new one a
+single free guess."""
 
 import hashlib
 import ipaddress
@@ -58,8 +59,9 @@ def begin_attempt(address: str, account: str, now: datetime) -> None:
 
 
 def end_well(address: str, account: str) -> None:
-    """The password was right: this attempt was no failure. One row after the other, in the order of `begin_attempt`:
-    nobody has one of them and waits for another. A kill in between leaves a failure too many, as one before it."""
+    """The password was right: this attempt was no failure. One row after the other, in the order of
+    `begin_attempt`: nobody has one of them and waits for another. A kill in between leaves a failure too
+    many, as one before it."""
     place, hashed = place_of(address), _hash(account)
     for key in (f"account:{hashed}", f"address:{place}"):
         row = SignInCounter.objects.filter(key=key, failures__gt=0)

@@ -1,7 +1,8 @@
-"""While Redis, beat or the worker is away nobody does the steps that ask the broker, and nobody looks at the alerts.
+"""While Redis, beat or the worker is away nobody does the steps that ask the broker, and nobody looks at the
+alerts.
 
-The process that follows the dead letters needs none of the three and has a connection to the broker: it does both
-meanwhile. Alerts are looked at by the site, too, for as long as a KMA sends heartbeats."""
+The process that follows the dead letters needs none of the three and has a connection to the broker: it does
+both meanwhile. Alerts are looked at by the site, too, for as long as a KMA sends heartbeats."""
 
 import threading
 import time
@@ -31,8 +32,8 @@ _next_question = 0.0
 
 
 def stand_in_at_broker(now: datetime) -> bool:
-    """Whether it was done now. Never raises for the broker or the database, nor for a row that a person deletes at
-    this moment. Each step may run twice, also beside a worker that comes back."""
+    """Whether it was done now. Never raises for the broker or the database, nor for a row that a person
+    deletes at this moment. Each step may run twice, also beside a worker that comes back."""
     try:
         if not beat_is_away(now) or not once_per("keep up at the broker", EVERY, now):
             return False
@@ -47,8 +48,9 @@ def stand_in_at_broker(now: datetime) -> bool:
 
 
 def stand_in_for_alerts(now: datetime) -> threading.Thread | None:
-    """The look that was begun, in a thread of its own: notices may take long, and who calls has other things to do.
-    Beside a worker that comes back it does no harm: one process looks at a time, each notice is claimed."""
+    """The look that was begun, in a thread of its own: notices may take long, and who calls has other things
+    to do. Beside a worker that comes back it does no harm: one process looks at a time, each notice is
+    claimed."""
     global _next_question
     if time.monotonic() < _next_question:
         return None

@@ -1,5 +1,5 @@
-"""One start of a setting by a window, a group or a person, and its stop. Enabling starts what runs as soon as possible:
-see `switching`."""
+"""One start of a setting by a window, a group or a person, and its stop. Enabling starts what runs as soon as
+possible: see `switching`."""
 
 from datetime import datetime
 from typing import Any
@@ -9,7 +9,16 @@ import structlog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from agents.models import Activation, Ending, GroupActivation, GroupMember, LaunchSetting, Timing, Trigger, Window
+from agents.models import (
+    Activation,
+    Ending,
+    GroupActivation,
+    GroupMember,
+    LaunchSetting,
+    Timing,
+    Trigger,
+    Window,
+)
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.broker import management
 from agents.services.endings import end_activations, set_ending
@@ -49,10 +58,11 @@ def start_activation(
     group_activation: GroupActivation | None = None,
     window: Window | None = None,
 ) -> Activation:
-    """Raises Refused. Of several at once one starts: the lock of the setting lets them look one after the other.
+    """Raises Refused. Of several at once one starts: the lock of the setting lets them look one after the
+    other.
 
-    Killed before the commit nothing has begun; after it `tend` plans the runs. The caller may have a transaction open:
-    the broker is asked after it, and before any KMA is told.
+    Killed before the commit nothing has begun; after it `tend` plans the runs. The caller may have a
+    transaction open: the broker is asked after it, and before any KMA is told.
     """
     with transaction.atomic():
         current = LaunchSetting.objects.select_for_update(no_key=True).get(pk=setting.pk)
@@ -100,7 +110,8 @@ def stop_activation(activation: Activation, by: Any, reason: str, now: datetime)
 
 
 def note_waiting_messages(activation_id: UUID) -> None:
-    """What the subscription holds at the start. A broker that is away leaves it unknown: nothing depends on it."""
+    """What the subscription holds at the start. A broker that is away leaves it unknown: nothing depends on
+    it."""
     activation = Activation.objects.select_related("setting__destination").get(pk=activation_id)
     setting = activation.setting
     try:

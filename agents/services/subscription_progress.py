@@ -1,4 +1,5 @@
-"""Whether a subscription is moving and is fed. Pure: what was seen before and now in, since when it is not out."""
+"""Whether a subscription is moving and is fed. Pure: what was seen before and now in, since when it is not
+out."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +23,8 @@ class Progress:
 
 
 def follow(before: Seen | None, known: Progress, seen: Seen, *, wanted: bool) -> Progress:
-    """`wanted`: consumers are to be there all the time. A counter that went back was restarted: that is a change, too.
+    """`wanted`: consumers are to be there all the time. A counter that went back was restarted: that is a
+    change, too.
 
     What is not seen for a while counts as what it was: who was not looked at did not move in between.
     """

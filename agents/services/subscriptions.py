@@ -1,4 +1,5 @@
-"""Looks at the subscriptions of enabled settings, every few seconds, and writes down since when one stands still.
+"""Looks at the subscriptions of enabled settings, every few seconds, and writes down since when one stands
+still.
 
 One question to the broker for all of them. Killed anywhere, the next look goes on from the rows.
 """
@@ -40,7 +41,9 @@ def watch_subscriptions(now: datetime) -> int:
             return 0
         known = {row.setting_id: row for row in SubscriptionState.objects.all()}
         rows = [
-            _next(setting, known.get(setting.pk), found[key], now) for key, setting in settings.items() if key in found
+            _next(setting, known.get(setting.pk), found[key], now)
+            for key, setting in settings.items()
+            if key in found
         ]
         SubscriptionState.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["setting"], update_fields=COLUMNS
@@ -63,7 +66,9 @@ def is_known(now: datetime) -> bool:
 
 def _watched() -> list[LaunchSetting]:
     """Those that take messages and are on; provisioned, so that the broker has their queues."""
-    enabled = LaunchSetting.objects.filter(enabled=True, destination__isnull=False).exclude(provisioned_hash="")
+    enabled = LaunchSetting.objects.filter(enabled=True, destination__isnull=False).exclude(
+        provisioned_hash=""
+    )
     return list(enabled.only("key", "timing"))
 
 

@@ -1,5 +1,5 @@
-"""One setting switched on or off by itself: what both `settings` (people) and `groups` (all members) do. Each caller
-has a transaction open and, for a member of a group, has locked the group before the setting."""
+"""One setting switched on or off by itself: what both `settings` (people) and `groups` (all members) do. Each
+caller has a transaction open and, for a member of a group, has locked the group before the setting."""
 
 from datetime import datetime
 from typing import Any
@@ -33,7 +33,8 @@ DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
 
 
 class Refused(Exception):
-    """The setting cannot be switched on now. The text says why; `what_to_do` what helps; `code` is a stable word."""
+    """The setting cannot be switched on now. The text says why; `what_to_do` what helps; `code` is a stable
+    word."""
 
     def __init__(self, code: str, reason: str, what_to_do: str) -> None:
         super().__init__(reason)
@@ -50,8 +51,8 @@ def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
 def switch_on(
     setting: LaunchSetting, by: Any, now: datetime, *, why: str = "", try_one_first: bool | None = None
 ) -> None:
-    """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a schedule
-    does not. `try_one_first`: for this enabling; None as the setting says. Raises Refused."""
+    """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a
+    schedule does not. `try_one_first`: for this enabling; None as the setting says. Raises Refused."""
     if refused := refusal(setting, now):
         raise refused
     off_and_ready = LaunchSetting.objects.filter(
@@ -79,8 +80,8 @@ def switch_off(
     ticket: str = "",
     until: datetime | None = None,
 ) -> bool:
-    """Whether it was on. Stops it on every server; its subscription keeps gathering. An activation that has drained
-    and only waits for its last records keeps its own ending."""
+    """Whether it was on. Stops it on every server; its subscription keeps gathering. An activation that has
+    drained and only waits for its last records keeps its own ending."""
     on = LaunchSetting.objects.filter(pk=setting.pk, enabled=True)
     why = {"disabled_reason": reason, "disabled_by": by, "disabled_ticket": ticket, "disabled_until": until}
     if on.update(enabled=False, state_since=now, **why) != 1:
@@ -112,7 +113,8 @@ def _provision_refusal(setting: LaunchSetting) -> Refused | None:
     if setting.provision_state == ProvisionState.FAILED:
         return Refused(
             "not_provisioned",
-            _("The broker does not have what this setting needs: %(problem)s") % {"problem": setting.provision_problem},
+            _("The broker does not have what this setting needs: %(problem)s")
+            % {"problem": setting.provision_problem},
             _("Remove the cause, then run ./ma manage provision (it is also tried again by itself)."),
         )
     if setting.provision_state != ProvisionState.READY or setting.wanted_hash != setting.provisioned_hash:
@@ -128,7 +130,9 @@ def _pool_refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
     servers = list(setting.pool.servers.all())
     facts = {"pool": setting.pool.name, "agent": setting.agent}
     if not servers:
-        return Refused("empty_pool", _("The pool “%(pool)s” has no server.") % facts, _("Add a server to the pool."))
+        return Refused(
+            "empty_pool", _("The pool “%(pool)s” has no server.") % facts, _("Add a server to the pool.")
+        )
     if any(server.state(now) is not ServerState.ALIVE for server in servers):
         return None  # one that is not here now may offer the agent when it appears
     offered = OfferedAgent.objects.filter(server__in=servers)

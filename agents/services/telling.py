@@ -1,4 +1,5 @@
-"""What a notice says, and how it leaves: e-mail, or the body of a webhook. No bodies of messages, no secrets."""
+"""What a notice says, and how it leaves: e-mail, or the body of a webhook. No bodies of messages, no
+secrets."""
 
 import smtplib
 from datetime import datetime
@@ -35,8 +36,8 @@ def deliver(notice: Notice, now: datetime) -> None:
 
 
 def content_of(notice: Notice) -> dict[str, Any]:
-    """The body of a webhook. `trip`, or `transition`, is the same in each repetition: a receiver that knows it has
-    nothing to do."""
+    """The body of a webhook. `trip`, or `transition`, is the same in each repetition: a receiver that knows
+    it has nothing to do."""
     if notice.transition is not None:
         return words.content_of(notice.transition)
     trip = notice.trip

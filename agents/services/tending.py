@@ -43,7 +43,8 @@ TOLD = ("tripped", "changed", "lost", "ended", "redelivered")
 
 
 def tend(now: datetime) -> None:
-    """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still missing."""
+    """Takes over from silent servers, starts on those that joined, ends what is over, makes what is still
+    missing."""
     # beat asked for this and a worker does it: both are alive.
     sign_of_life("beat", now)
     keep_up(now)
@@ -60,8 +61,8 @@ def tend(now: datetime) -> None:
 
 
 def stand_in(now: datetime) -> bool:
-    """Called with every heartbeat: while Redis, beat or the worker is away, heartbeats come all the same, and one of
-    them in five seconds does what asks nobody but the database."""
+    """Called with every heartbeat: while Redis, beat or the worker is away, heartbeats come all the same, and
+    one of them in five seconds does what asks nobody but the database."""
     if not beat_is_away(now) or not once_per("keep up", EVERY, now):
         return False
     keep_up(now)
@@ -75,8 +76,8 @@ def beat_is_away(now: datetime) -> bool:
 
 
 def keep_up(now: datetime) -> None:
-    """What follows from the rows and the time alone. Also within heartbeats: nothing that lies in the rows of one
-    setting may keep the others of a server from their answer, nor one step the steps after it."""
+    """What follows from the rows and the time alone. Also within heartbeats: nothing that lies in the rows of
+    one setting may keep the others of a server from their answer, nor one step the steps after it."""
     done: dict[str, int] = {}
     for name, step in STEPS:
         with isolated(name):

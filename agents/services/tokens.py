@@ -27,7 +27,8 @@ def new_server_secret() -> str:
 
 @transaction.atomic
 def issue_server_token(server: Server, *, now: datetime, secret: str = "") -> str:
-    """A new secret for the server's KMA, or this one. The newest one before it stays valid, older ones are revoked."""
+    """A new secret for the server's KMA, or this one. The newest one before it stays valid, older ones are
+    revoked."""
     Server.objects.select_for_update().get(pk=server.pk)
     secret = secret or new_server_secret()
     valid = ServerToken.objects.filter(server=server, revoked_at=None).order_by("-created_at", "-pk")
@@ -45,7 +46,9 @@ def issue_api_token(user: User, name: str, *, now: datetime) -> str:
 
 def find_server_token(secret: str, *, now: datetime) -> ServerToken | None:
     """The valid token behind a secret, its use noted."""
-    token = ServerToken.objects.select_related("server").filter(digest=digest_of(secret), revoked_at=None).first()
+    token = (
+        ServerToken.objects.select_related("server").filter(digest=digest_of(secret), revoked_at=None).first()
+    )
     if token is not None and _use_is_news(token.last_used_at, now):
         ServerToken.objects.filter(pk=token.pk).update(last_used_at=now)
     return token

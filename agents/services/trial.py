@@ -1,6 +1,7 @@
 """After enabling, one message may be tried first: one run, one message at a time, until the first success.
 
-It succeeds → the rest is started. It fails → the setting is off again, by the trip that was ended (see tripping).
+It succeeds → the rest is started. It fails → the setting is off again, by the trip that was ended (see
+tripping).
 """
 
 from datetime import datetime
@@ -16,7 +17,8 @@ from agents.services.planning import plan_runs
 
 
 def begins_with_trial(setting: LaunchSetting) -> bool:
-    """For an activation that starts now: the first since the setting was enabled, or none before tried to the end.
+    """For an activation that starts now: the first since the setting was enabled, or none before tried to the
+    end.
 
     A standalone agent has no messages to try."""
     chosen = setting.first_tries_one
@@ -28,10 +30,11 @@ def begins_with_trial(setting: LaunchSetting) -> bool:
 
 
 def end_trial(activation_id: UUID, now: datetime) -> bool:
-    """Whether it was one. A message was handled well: full speed here, and the other servers begin. Not to be called
-    by who holds locks of runs: who switches settings locks the activation first.
+    """Whether it was one. A message was handled well: full speed here, and the other servers begin. Not to be
+    called by who holds locks of runs: who switches settings locks the activation first.
 
-    Killed before the commit: the next report of the run says it again. After it: `tend` plans what is missing.
+    Killed before the commit: the next report of the run says it again. After it: `tend` plans what is
+    missing.
     """
     with transaction.atomic():
         tried = Activation.objects.filter(pk=activation_id, trial=True, state__in=OPEN_ACTIVATIONS)

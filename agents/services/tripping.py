@@ -1,7 +1,7 @@
 """From what is interrupted now to a trip: the setting off, and its group, in one transaction.
 
-Rows are locked in the order group, setting, activation, runs, as everybody does who switches settings. On SQLite the
-transaction itself is the lock (IMMEDIATE)."""
+Rows are locked in the order group, setting, activation, runs, as everybody does who switches settings. On
+SQLite the transaction itself is the lock (IMMEDIATE)."""
 
 from datetime import datetime
 from uuid import UUID
@@ -42,9 +42,9 @@ Effect = dict[str, str]
 def evaluate(activation_id: UUID, now: datetime) -> BreakerTrip | None:
     """The trip, if what is interrupted in this activation makes one and nobody else was first.
 
-    Called when a run was interrupted, resumed or lost, after that is committed, and every few seconds: a kill before
-    the commit here is made good by the next call; after it, the desired state says what stops, and each notice is a
-    row that waits to be sent.
+    Called when a run was interrupted, resumed or lost, after that is committed, and every few seconds: a kill
+    before the commit here is made good by the next call; after it, the desired state says what stops, and
+    each notice is a row that waits to be sent.
     """
     activation = Activation.objects.select_related("setting__pool").filter(pk=activation_id).first()
     if activation is None or not _counts(activation, activation.setting):
@@ -60,9 +60,12 @@ def evaluate(activation_id: UUID, now: datetime) -> BreakerTrip | None:
 
 
 def evaluate_open(now: datetime) -> int:
-    """How many tripped of all that have an interrupted run: time alone makes a quorum when the others went silent."""
+    """How many tripped of all that have an interrupted run: time alone makes a quorum when the others went
+    silent."""
     # Asked apart: joined, SQLite begins with every activation that ever was.
-    going_on = list(Activation.objects.filter(state__in=OPEN_ACTIVATIONS).order_by().values_list("pk", flat=True))
+    going_on = list(
+        Activation.objects.filter(state__in=OPEN_ACTIVATIONS).order_by().values_list("pk", flat=True)
+    )
     interrupted = Run.objects.filter(activation__in=going_on, state=RunPhase.INTERRUPTED).order_by()
     found = list(interrupted.values_list("activation", flat=True).distinct())
     tripped = 0
@@ -97,7 +100,8 @@ def _is_trial(activation: Activation, runs: list[Run]) -> bool:
 
 
 def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
-    """With the locks held everything is looked at anew: of two that come here at once the second finds it off."""
+    """With the locks held everything is looked at anew: of two that come here at once the second finds it
+    off."""
     group = _locked_group(seen.setting)
     setting = LaunchSetting.objects.select_for_update(no_key=True).get(pk=seen.setting_id)
     activation = Activation.objects.select_for_update(no_key=True).get(pk=seen.pk)
@@ -126,8 +130,11 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
 
 
 def _counts(activation: Activation, setting: LaunchSetting) -> bool:
-    """An activation of before the setting was enabled, which only waits for its last records, trips nothing."""
-    return setting.enabled and activation.state in OPEN_ACTIVATIONS and activation.enabling == setting.enablings
+    """An activation of before the setting was enabled, which only waits for its last records, trips
+    nothing."""
+    return (
+        setting.enabled and activation.state in OPEN_ACTIVATIONS and activation.enabling == setting.enablings
+    )
 
 
 def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
@@ -138,7 +145,9 @@ def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
     return ScheduledGroup.objects.select_for_update(no_key=True).filter(pk=found).first()
 
 
-def _switch_off(setting: LaunchSetting, group: ScheduledGroup | None, text: str, now: datetime) -> list[Effect]:
+def _switch_off(
+    setting: LaunchSetting, group: ScheduledGroup | None, text: str, now: datetime
+) -> list[Effect]:
     """What was done, in order. With a group all its members."""
     wanted = Run.objects.filter(activation__setting=setting, wanted=True).order_by("server__name")
     servers = list(wanted.values_list("server__name", flat=True))
@@ -156,7 +165,8 @@ def _switch_off(setting: LaunchSetting, group: ScheduledGroup | None, text: str,
 
 
 def _cause(activation: Activation, runs: list[Run]) -> tuple[str, str]:
-    """(reason, exception type): as the newest interruption says, else from what the heartbeats told of the runs."""
+    """(reason, exception type): as the newest interruption says, else from what the heartbeats told of the
+    runs."""
     said = Interruption.objects.filter(run__in=runs).order_by("-received_at").first()
     if said is not None:
         return said.reason, said.same_type

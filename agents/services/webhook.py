@@ -1,7 +1,7 @@
 """A JSON body to an address that somebody chose, signed with a secret that both know.
 
-The address may be private: an operator names it, on purpose. Redirects are not followed: the secret's signature and the
-body belong to that address only.
+The address may be private: an operator names it, on purpose. Redirects are not followed: the secret's
+signature and the body belong to that address only.
 """
 
 import hashlib

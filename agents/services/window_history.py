@@ -1,5 +1,5 @@
-"""Up to where the windows of a schedule are decided. Decided ones are kept for a while, for people; nothing is decided
-from old ones."""
+"""Up to where the windows of a schedule are decided. Decided ones are kept for a while, for people; nothing
+is decided from old ones."""
 
 from datetime import datetime, timedelta
 
@@ -13,8 +13,8 @@ MOST = 5000
 
 
 def pass_over_windows(owner: LaunchSetting | ScheduledGroup, now: datetime) -> None:
-    """To be called where a setting or a group is enabled, in the same transaction: what was due while it was off is
-    decided, and enabling never starts it."""
+    """To be called where a setting or a group is enabled, in the same transaction: what was due while it was
+    off is decided, and enabling never starts it."""
     kind = "group" if isinstance(owner, ScheduledGroup) else "setting"
     Schedule.objects.filter(**{kind: owner}).update(decided_up_to=now)
 

@@ -1,10 +1,10 @@
 """The instants at which a schedule is due. Pure; every instant that is answered is UTC.
 
-Daylight saving, as Debian's cron has it. A crontab with fixed minutes and hours means the wall clock: a time that is
-left out comes at the end of the gap (02:30 → 03:00, once, also when several times fall into it), one that occurs twice
-comes the first time only. A crontab whose minutes or hours begin with * means elapsed time: nothing in the gap, and in
-the repeated hour it comes twice as often. An interval is counted from 1970-01-01 00:00 UTC: late starts and restarts
-do not move it.
+Daylight saving, as Debian's cron has it. A crontab with fixed minutes and hours means the wall clock: a time
+that is left out comes at the end of the gap (02:30 → 03:00, once, also when several times fall into it), one
+that occurs twice comes the first time only. A crontab whose minutes or hours begin with * means elapsed time:
+nothing in the gap, and in the repeated hour it comes twice as often. An interval is counted from 1970-01-01
+00:00 UTC: late starts and restarts do not move it.
 """
 
 import math
@@ -83,8 +83,8 @@ def _multiple(number: int, seconds: int) -> datetime:
 
 
 def _of_crontab(crontab: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
-    # Several wall clock times of one gap are moved to the same instant; and from within a repeated hour on, the first
-    # of two is in the past.
+    # Several wall clock times of one gap are moved to the same instant; and from within a repeated hour on,
+    # the first of two is in the past.
     last = after
     for local in CronSim(crontab, after.astimezone(zone)):
         due = local.astimezone(UTC)

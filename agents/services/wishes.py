@@ -40,8 +40,9 @@ def wanted_hash(setting: LaunchSetting) -> str:
 
 @transaction.atomic
 def save_setting(setting: LaunchSetting, by: Any = None) -> LaunchSetting:
-    """Saves the fields that people choose; machine facts are left to their own writers. Raises ValidationError for a
-    change that is refused now, though it was allowed when it was checked: somebody enabled the setting meanwhile."""
+    """Saves the fields that people choose; machine facts are left to their own writers. Raises
+    ValidationError for a change that is refused now, though it was allowed when it was checked: somebody
+    enabled the setting meanwhile."""
     if setting._state.adding:
         setting.wanted_hash = wanted_hash(setting)
         setting.save()

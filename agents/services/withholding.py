@@ -36,6 +36,7 @@ def withheld_runs() -> QuerySet[Run]:
 
 
 def settings_not_allowed() -> list[LaunchSetting]:
-    """Enabled ones whose pool does not allow their agent, by key: whether or not a run of them is wanted now."""
+    """Enabled ones whose pool does not allow their agent, by key: whether or not a run of them is wanted
+    now."""
     listed = LaunchSetting.objects.filter(enabled=True, pool__allowed_agents__isnull=False)
     return [one for one in listed.select_related("pool").order_by("key") if not one.pool.allows(one.agent)]

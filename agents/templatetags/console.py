@@ -50,7 +50,9 @@ def lasting(since: datetime) -> SafeString:
 
 
 def instant_tag(instant: datetime, text: str) -> SafeString:
-    return format_html('<time datetime="{}" title="{}">{}</time>', instant.isoformat(), amounts.instant(instant), text)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', instant.isoformat(), amounts.instant(instant), text
+    )
 
 
 @register.simple_tag
@@ -92,7 +94,8 @@ def visible(text: Any) -> SafeString:
 
 @register.filter
 def told(message: Any) -> SafeString:
-    """A message of the site to a person. It may repeat what was typed; one with links in it is HTML of its own."""
+    """A message of the site to a person. It may repeat what was typed; one with links in it is HTML of its
+    own."""
     text = capfirst(message)
     return text if isinstance(text, SafeString) else make_visible(str(text), lines=True)
 
@@ -104,10 +107,13 @@ def run_problem(text: str) -> str:
         return text
     before, blocked, after = found
     if blocked.seconds:
-        words = _("blocked by the message %(key)s after attempt %(attempt)s; it is tried again every %(seconds)s s")
+        words = _(
+            "blocked by the message %(key)s after attempt %(attempt)s; it is tried again every %(seconds)s s"
+        )
     else:
         words = _(
-            "blocked by the message %(key)s after attempt %(attempt)s; it is tried again when somebody asks for it"
+            "blocked by the message %(key)s after attempt %(attempt)s; it is tried again when somebody asks "
+            "for it"
         )
     facts = {"key": blocked.key, "attempt": blocked.attempt, "seconds": blocked.seconds}
     return before + words % facts + after
@@ -118,7 +124,9 @@ def failure_text(text: str) -> str:
     """What a failure said, behind what a KMA put before it for people."""
     if not text.startswith(GIVEN_UP):
         return text
-    return " ".join([_("Sent to the dead letters because a person asked for it."), text.removeprefix(GIVEN_UP)])
+    return " ".join(
+        [_("Sent to the dead letters because a person asked for it."), text.removeprefix(GIVEN_UP)]
+    )
 
 
 @register.filter
@@ -141,7 +149,9 @@ def visible_head(text: Any, limit: int) -> SafeString:
 def breakable(name: str) -> SafeString:
     """A name of small letters, digits and hyphens that may be broken after a hyphen or a point."""
     return format_html_join(
-        "", "{}{}", ((part, WORD_BREAK if part and part in "-._/" else "") for part in re.split(r"([-._/])", name))
+        "",
+        "{}{}",
+        ((part, WORD_BREAK if part and part in "-._/" else "") for part in re.split(r"([-._/])", name)),
     )
 
 
@@ -179,7 +189,8 @@ def change_tone(change: StateChange) -> str:
 
 @register.inclusion_tag("ma/nav.html", takes_context=True)
 def console_nav(context: template.Context) -> dict[str, Any]:
-    """The current tab is the page's own section, on the admin's own lists the one whose address begins this one."""
+    """The current tab is the page's own section, on the admin's own lists the one whose address begins this
+    one."""
     request: HttpRequest = context["request"]
     tabs = tabs_for(request)
     section = context.get("section", "")

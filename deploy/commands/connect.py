@@ -37,6 +37,8 @@ def gather(config: Config, layout: Layout) -> dict[str, Any]:
         },
         "redis": secret_files.read(layout.secrets / "redis_url"),
         "database": environment.database_url(config, layout),
-        "servers": {server: {"token_file": str(secret_files.token_file(layout, server))} for server in config.servers},
+        "servers": {
+            server: {"token_file": str(secret_files.token_file(layout, server))} for server in config.servers
+        },
         "environ": environment.site(config, layout) | environment.publisher(layout),
     }

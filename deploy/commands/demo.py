@@ -1,4 +1,5 @@
-"""./ma demo: offers the demo's agents, makes its settings and publishes its orders; --stop ends the publishing."""
+"""./ma demo: offers the demo's agents, makes its settings and publishes its orders; --stop ends the
+publishing."""
 
 from deploy import closing, installation, start
 from deploy.config import Config

@@ -33,7 +33,9 @@ def run(config: Config, *, as_json: bool) -> int:
         say(f"health: {summary(health)}")
     elif left:
         names = ", ".join(f"{leftovers.name(pid)} {pid}" for pid in left)
-        say(f"the process runner was killed; these are left of it: {names}\n./ma down ends them, then ./ma up")
+        say(
+            f"the process runner was killed; these are left of it: {names}\n./ma down ends them, then ./ma up"
+        )
     else:
         say("nothing is running: ./ma up")
     if not as_json:

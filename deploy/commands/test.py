@@ -1,5 +1,6 @@
-"""./ma test: installs what the tests need and runs every stage, also after one has failed. --night runs what a change
-breaks less often, --long the campaigns of hours, --changed[=REVISION] what a change breaks first, in two minutes."""
+"""./ma test: installs what the tests need and runs every stage, also after one has failed. --night runs what
+a change breaks less often, --long the campaigns of hours, --changed[=REVISION] what a change breaks first, in
+two minutes."""
 
 import os
 import subprocess
@@ -17,8 +18,8 @@ from deploy.layout import Layout
 
 @dataclass(frozen=True)
 class Stage:
-    """`lane`: those of one run one after the other, each lane beside the others. What the first one prints is shown as
-    it comes, of the others when a stage has ended. `nice`: how far it stands back behind others."""
+    """`lane`: those of one run one after the other, each lane beside the others. What the first one prints is
+    shown as it comes, of the others when a stage has ended. `nice`: how far it stands back behind others."""
 
     name: str
     command: tuple[str, ...]
@@ -47,7 +48,8 @@ class Result:
 # Two that write one cache at the same time lose it.
 PYTEST = ("pytest", "-p", "no:cacheprovider")
 
-# Lines of pytest: the assertion, the place, and the name of the test. Of each stage so many are repeated at the end.
+# Lines of pytest: the assertion, the place, and the name of the test. Of each stage so many are repeated at
+# the end.
 OF_A_FAILURE = ("E   ", "FAILED ", "ERROR ")
 MOST_REPEATED, LONGEST_REPEATED = 60, 300
 
@@ -55,8 +57,8 @@ MOST_REPEATED, LONGEST_REPEATED = 60, 300
 CAMPAIGNS = ("tests/campaigns/test_kills_by_mode.py", "tests/campaigns/test_kills.py")
 
 CORES = os.cpu_count() or 1
-# Tests that wait for brokers, processes and browsers leave the processors to others most of the time. Each worker has
-# an Artemis of its own, some have one more, and a whole installation.
+# Tests that wait for brokers, processes and browsers leave the processors to others most of the time. Each
+# worker has an Artemis of its own, some have one more, and a whole installation.
 GB_EACH = 2
 MEMORY_GB = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
 WAITING = max(1, min(2 * CORES, MEMORY_GB // GB_EACH))
@@ -98,7 +100,9 @@ NIGHT = (
     # The map for --changed, and the share of branches that may not fall.
     _computing("tests, recorded", "tests", "-m", "pure or db", "-p", "tests.changed.recorder"),
     Stage("branches", ("python", "-m", "tests.changed.branches")),
-    Stage("mutants of what changed", ("python", "-m", "tests.mutation", "--changed", "--minutes", "20"), nice=5),
+    Stage(
+        "mutants of what changed", ("python", "-m", "tests.mutation", "--changed", "--minutes", "20"), nice=5
+    ),
     Stage("tests that wait, PostgreSQL", (*PYTEST, *_beside(WAITING), *WAITS), POSTGRESQL, lane=1),
 )
 
@@ -111,7 +115,9 @@ def stages(arguments: Sequence[str]) -> tuple[Stage, ...]:
     if "--night" in arguments:
         return NIGHT if not given else (Stage("tests", ("pytest", *given), POSTGRESQL),)
     if "--long" in arguments:
-        campaigns = Stage("campaigns", ("pytest", "--timeout=0", *(given or CAMPAIGNS)), {"MA_TEST_LONG": "1"})
+        campaigns = Stage(
+            "campaigns", ("pytest", "--timeout=0", *(given or CAMPAIGNS)), {"MA_TEST_LONG": "1"}
+        )
         return (campaigns,) if given else (Stage("mutants", ("python", "-m", "tests.mutation")), campaigns)
     if given:
         return (Stage("tests", ("pytest", *given)),)
@@ -167,7 +173,11 @@ def _install(layout: Layout) -> None:
     needs = system_packages.for_start(broker=True, virtual_environment=wanting) + system_packages.for_tests()
     system_packages.ensure(needs, log, say)
     # The types of the pipeline need its packages, its tests its drivers too.
-    for lines, stamp in ((start, "start"), (tests, "tests"), (python_packages.for_background(), "background")):
+    for lines, stamp in (
+        (start, "start"),
+        (tests, "tests"),
+        (python_packages.for_background(), "background"),
+    ):
         if not python_packages.installed(lines, stamp):
             say(f"installing Python packages ({stamp})")
             python_packages.install(lines, stamp, log)
@@ -190,7 +200,8 @@ def _run_unseen(stages: Sequence[Stage]) -> list[tuple[Result, str]]:
 
 
 def _run(stage: Stage, tell: Callable[[str], None]) -> Result:
-    """The last line and what failed are repeated in the summary: many readers get only the end of a long output."""
+    """The last line and what failed are repeated in the summary: many readers get only the end of a long
+    output."""
     started = time.monotonic()
     programs = python_packages.VENV / "bin"
     settings = os.environ | {"PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}"} | stage.settings

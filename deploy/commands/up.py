@@ -53,8 +53,8 @@ def run(config: Config, *, detach: bool, demo: bool, adopt_broker: bool = False)
 
 
 def _runs_already(config: Config, layout: Layout) -> bool:
-    """A start that was killed, or refused half way, leaves a runner with processes that it never began: what runs of
-    them has the environment of then, so all of it is stopped in order and started anew."""
+    """A start that was killed, or refused half way, leaves a runner with processes that it never began: what
+    runs of them has the environment of then, so all of it is stopped in order and started anew."""
     runner = Runner(layout)
     if not runner.alive():
         return False
@@ -69,7 +69,9 @@ def _runs_already(config: Config, layout: Layout) -> bool:
 
 def _refuse_what_is_in_the_way(config: Config, layout: Layout) -> None:
     if leftovers.find(layout):
-        raise Problem("processes of an earlier start still run although their runner was killed: ./ma down ends them")
+        raise Problem(
+            "processes of an earlier start still run although their runner was killed: ./ma down ends them"
+        )
     ports.refuse_taken(ports.wanted_by(config))
 
 
@@ -87,10 +89,15 @@ def _start(config: Config, layout: Layout, *, demo: bool, adopt_broker: bool) ->
         stop.stop_everything(layout, say)
         raise
     except Problem as problem:
-        raise Problem(f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down") from None
+        raise Problem(
+            f"{problem}\nWhat has started goes on running: ./ma status, ./ma logs NAME, ./ma down"
+        ) from None
     say(offered_agents(config, demo=demo))
     if python_packages.install_in_background(layout):
-        say(f"{python_packages.LARGE} is being installed in the background (./ma logs {python_packages.LARGE})")
+        say(
+            f"{python_packages.LARGE} is being installed in the background (./ma logs "
+            f"{python_packages.LARGE})"
+        )
     say(closing.block(config, administrator))
 
 
@@ -106,7 +113,8 @@ def _end_on_signals() -> None:
     """A closed terminal or a `kill` stops everything in order, as Ctrl-C does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        # A second one must not leave half of it running; a closed terminal sends it through the shell once more.
+        # A second one must not leave half of it running; a closed terminal sends it through the shell once
+        # more.
         for each in ENDING:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt

@@ -13,7 +13,10 @@ from dlq.pages.audit_words import ACTIONS
 PARAMETERS = [
     OpenApiParameter("person", str, description="Exactly this user name."),
     OpenApiParameter(
-        "action", str, enum=list(ACTIONS), description="Of several codes with one meaning the first finds all of them."
+        "action",
+        str,
+        enum=list(ACTIONS),
+        description="Of several codes with one meaning the first finds all of them.",
     ),
     OpenApiParameter("setting", str, description="The key of a launch setting."),
     OpenApiParameter("result", str, enum=["done", "refused", "failed"]),
@@ -33,7 +36,8 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
     class Meta:
         model = AuditEntry
         fields = (
-            "id", "at", "by", "action", "result", "target", "operation", "setting", "letter", "scope", "reason",
+            "id", "at", "by", "action", "result", "target", "operation", "setting", "letter", "scope",
+            "reason",
             "counts", "detail",
         )  # fmt: skip
 
@@ -53,7 +57,9 @@ class Audit(generics.ListAPIView[AuditEntry]):
     def get_queryset(self) -> QuerySet[AuditEntry]:
         wanted = AuditFilter(self.request.query_params, super().get_queryset())
         if "action" in wanted.errors:
-            raise serializers.ValidationError({"action": f"There is no such action; there are: {', '.join(ACTIONS)}."})
+            raise serializers.ValidationError(
+                {"action": f"There is no such action; there are: {', '.join(ACTIONS)}."}
+            )
         if not wanted.is_valid():
             raise serializers.ValidationError(wanted.errors)
         found: QuerySet[AuditEntry] = wanted.qs

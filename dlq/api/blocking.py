@@ -22,7 +22,9 @@ from dlq.waiting.doing import why_not
 class BlockingSerializer(serializers.Serializer[Any]):
     message_key = serializers.CharField(source="blocked.key")
     attempt = serializers.IntegerField(source="blocked.attempt", help_text="The last one that was made.")
-    seconds = serializers.CharField(source="blocked.seconds", help_text="Between attempts; empty: when a person asks.")
+    seconds = serializers.CharField(
+        source="blocked.seconds", help_text="Between attempts; empty: when a person asks."
+    )
     server = serializers.CharField()
     told_at = serializers.DateTimeField(allow_null=True)
 
@@ -46,12 +48,14 @@ class BlockingMessage(Audited, APIView):
     @extend_schema(responses=BlockingLookSerializer)
     def get(self, request: Request, key: str) -> Response:
         """As its server told with its last heartbeat; null where nothing blocks."""
-        return Response(BlockingLookSerializer({"blocking": blocking_of(setting_for(request.user, key))}).data)
+        return Response(
+            BlockingLookSerializer({"blocking": blocking_of(setting_for(request.user, key))}).data
+        )
 
     @extend_schema(request=GiveUpSerializer, responses={202: None})
     def post(self, request: Request, key: str) -> Response:
-        """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries it again
-        before. 409 where it does not block any more."""
+        """Wants it among the dead letters: 202, its server does it with its next heartbeat, unless it tries
+        it again before. 409 where it does not block any more."""
         setting = setting_for(request.user, key)
         if why := why_not(request.user, setting):
             raise Forbidden(why, where="setting", what_to_do="Ask an administrator for the permission.")
@@ -60,7 +64,9 @@ class BlockingMessage(Audited, APIView):
         said = form.validated_data
         digest = digest_of(said["message_key"])
         try:
-            give_up(setting, digest, said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"])
+            give_up(
+                setting, digest, said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"]
+            )
         except WaitingRefused as refused:
             raise problem_of(refused, "message_key") from refused
         return Response(status=status.HTTP_202_ACCEPTED)

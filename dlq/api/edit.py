@@ -1,4 +1,5 @@
-"""/api/v1/dead-letters/<pk>/edit/: one letter is edited and its copy given back. Who may is asked for its setting."""
+"""/api/v1/dead-letters/<pk>/edit/: one letter is edited and its copy given back. Who may is asked for its
+setting."""
 
 from typing import Any, NoReturn
 
@@ -47,7 +48,9 @@ class EditSerializer(serializers.Serializer[Any]):
     set = PropertySerializer(many=True, required=False)
     remove = serializers.ListField(child=serializers.CharField(trim_whitespace=False), required=False)
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
-    acknowledge = serializers.ListField(child=serializers.CharField(max_length=40), required=False, default=list)
+    acknowledge = serializers.ListField(
+        child=serializers.CharField(max_length=40), required=False, default=list
+    )
     dry_run = serializers.BooleanField(required=False, default=False)
 
 

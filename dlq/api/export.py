@@ -30,8 +30,8 @@ class ExportQuery(serializers.Serializer[Any]):
 
 
 class ExportLetters(APIView):
-    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones): then
-    narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants it."""
+    """Streamed, newest first, masked for who asks. 409 `too_many` above 100,000 letters (10,000 whole ones):
+    then narrow the filter, or use `./ma manage dlq export`. What breaks off is not ended as HTTP wants it."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": ()}
 
@@ -45,6 +45,8 @@ class ExportLetters(APIView):
         check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
         query = filter_in(request.query_params)
         try:
-            return export_response(request.user, key="", query=query, form=wanted["file"], bodies=wanted["bodies"])
+            return export_response(
+                request.user, key="", query=query, form=wanted["file"], bodies=wanted["bodies"]
+            )
         except NotExported as refused:
             raise Conflict(str(refused), code=refused.code, where="query") from refused

@@ -1,5 +1,5 @@
-"""/api/v1/foreign-queues/: dead-letter queues of others that are followed. Looking needs the right to see every letter,
-naming and forgetting the right to manage foreign queues."""
+"""/api/v1/foreign-queues/: dead-letter queues of others that are followed. Looking needs the right to see
+every letter, naming and forgetting the right to manage foreign queues."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,8 @@ class BrokerAway(ApiProblem):
 
 
 class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
-    """`broker` and `index` count its letters there and here, both of the moment `counted_at`; null: not yet."""
+    """`broker` and `index` count its letters there and here, both of the moment `counted_at`; null: not
+    yet."""
 
     broker = serializers.IntegerField(source="broker_count", allow_null=True)
     index = serializers.IntegerField(source="indexed", allow_null=True)
@@ -39,7 +40,8 @@ class ForeignSerializer(serializers.ModelSerializer[LetterQueue]):
     class Meta:
         model = LetterQueue
         fields = (
-            "id", "queue", "address", "note", "added_by", "added_at", "broker", "index", "counted_at", "walked_at",
+            "id", "queue", "address", "note", "added_by", "added_at", "broker", "index", "counted_at",
+            "walked_at",
             "problem",
         )  # fmt: skip
 
@@ -54,7 +56,9 @@ def answered(work: Callable[[], LetterQueue | None]) -> LetterQueue | None:
         return work()
     except ForeignRefused as refused:
         kind = Conflict if refused.code in CONFLICTS else ApiProblem
-        raise kind(refused.reason, code=refused.code, where="queue", what_to_do=refused.what_to_do) from refused
+        raise kind(
+            refused.reason, code=refused.code, where="queue", what_to_do=refused.what_to_do
+        ) from refused
     except BrokerError as error:
         raise BrokerAway(str(error), what_to_do="Try again later; nothing was changed.") from error
 

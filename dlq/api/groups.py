@@ -1,4 +1,5 @@
-"""/api/v1/dead-letter-groups/: dead letters by what they died of, where, in which activation, on which day."""
+"""/api/v1/dead-letter-groups/: dead letters by what they died of, where, in which activation, on which
+day."""
 
 from typing import Any
 
@@ -46,14 +47,18 @@ class LetterGroupSerializer(serializers.Serializer[Any]):
     count = serializers.IntegerField()
     about = serializers.BooleanField(help_text="`count` is an estimate: there are too many to be counted.")
     settings = GroupPartSerializer(many=True)
-    query = serializers.CharField(help_text="The filter that finds its letters: for lists, replays and export.")
+    query = serializers.CharField(
+        help_text="The filter that finds its letters: for lists, replays and export."
+    )
     first_died_at = serializers.DateTimeField(allow_null=True)
     last_died_at = serializers.DateTimeField(allow_null=True)
     example = serializers.IntegerField(allow_null=True, help_text="The number of its latest letter.")
     exception_type = serializers.CharField()
     place = serializers.CharField()
     text = serializers.CharField()
-    versions = serializers.ListField(child=serializers.CharField(), help_text="Of the agent, in its latest letters.")
+    versions = serializers.ListField(
+        child=serializers.CharField(), help_text="Of the agent, in its latest letters."
+    )
     given_back = serializers.CharField(help_text="How many letters of it were given back: `1,000+` beyond.")
     judged = serializers.IntegerField(help_text="Of so many of these the outcome is known.")
     failed_again = serializers.IntegerField(help_text="So many of the judged ones failed or died again.")
@@ -72,8 +77,9 @@ class LetterGroupsSerializer(serializers.Serializer[Any]):
 class DeadLetterGroups(SeesLetters, APIView):
     @extend_schema(parameters=[GroupsQuery], responses=LetterGroupsSerializer)
     def get(self, request: Request) -> Response:
-        """The largest first, days the latest first. What lies in the bin is not among them. They are counted over whole
-        queues: of the filter of the list only setting, destination and queue hold, anything else is refused."""
+        """The largest first, days the latest first. What lies in the bin is not among them. They are counted
+        over whole queues: of the filter of the list only setting, destination and queue hold, anything else
+        is refused."""
         asked = GroupsQuery(data=request.query_params)
         asked.is_valid(raise_exception=True)
         wanted = asked.validated_data
@@ -82,7 +88,9 @@ class DeadLetterGroups(SeesLetters, APIView):
         shown = found.found[: wanted["limit"]]
         facts = facts_of(shown, masks_for(request.user))
         told = [group_json(group, each) for group, each in zip(shown, facts, strict=True)]
-        return Response({"by": wanted["by"], "more": found.more or len(found.found) > len(shown), "groups": told})
+        return Response(
+            {"by": wanted["by"], "more": found.more or len(found.found) > len(shown), "groups": told}
+        )
 
 
 def group_json(group: Group, facts: Facts) -> dict[str, Any]:
@@ -90,7 +98,9 @@ def group_json(group: Group, facts: Facts) -> dict[str, Any]:
         "value": str(group.value),
         "count": group.count,
         "about": group.about,
-        "settings": [{"setting": key_of(part.queue), "count": part.count, "about": part.about} for part in group.parts],
+        "settings": [
+            {"setting": key_of(part.queue), "count": part.count, "about": part.about} for part in group.parts
+        ],
         "query": group.query,
         "first_died_at": facts.since,
         "last_died_at": facts.latest,

@@ -18,14 +18,16 @@ from dlq.importing import LARGEST, NotImported, parcel_of
 
 
 class ImportSerializer(serializers.Serializer[Any]):
-    """`lines`: a text of JSON lines, each of an export of whole letters or `{"body": {"text": "…"}}`. Nothing is sent
-    unless `dry_run` is false."""
+    """`lines`: a text of JSON lines, each of an export of whole letters or `{"body": {"text": "…"}}`. Nothing
+    is sent unless `dry_run` is false."""
 
     setting = serializers.CharField(max_length=61)
     lines = serializers.CharField(trim_whitespace=False)
     dry_run = serializers.BooleanField(required=False, default=True)
     again = serializers.BooleanField(
-        required=False, default=False, help_text="The same lines were imported before, and shall be once more."
+        required=False,
+        default=False,
+        help_text="The same lines were imported before, and shall be once more.",
     )
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
 
@@ -39,8 +41,8 @@ class ImportedSerializer(serializers.Serializer[Any]):
 
 
 class ImportMessages(Audited, APIView):
-    """Needs the right to import to the setting. At most 1,000 messages. After an error or a kill the same question may
-    be asked again: nothing is sent twice."""
+    """Needs the right to import to the setting. At most 1,000 messages. After an error or a kill the same
+    question may be asked again: nothing is sent twice."""
 
     # JSON in JSON: every quote of a line is two characters.
     body_limit = 2 * LARGEST
@@ -49,12 +51,14 @@ class ImportMessages(Audited, APIView):
 
     @extend_schema(request=ImportSerializer, responses={200: ImportedSerializer})
     def post(self, request: Request) -> Response:
-        """What would be sent (`dry_run`), or what was. 400 with `problems` where one line is no message: then nothing
-        is sent."""
+        """What would be sent (`dry_run`), or what was. 400 with `problems` where one line is no message: then
+        nothing is sent."""
         ask = ImportSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         asked = ask.validated_data
-        setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=asked["setting"])
+        setting = get_object_or_404(
+            LaunchSetting.objects.select_related("destination", "pool"), key=asked["setting"]
+        )
         if why := why_may_not(request.user, setting):
             raise Forbidden(why, where="setting")
         try:

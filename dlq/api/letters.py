@@ -107,15 +107,21 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         operation_id="dead_letters_list",
         parameters=_parameters(),
         responses=LetterPageSerializer,
-        description="Newest first. All filters hold together; `state` is `dead` unless said otherwise, `every` is all "
-        "of them; `since` is inclusive, `until` exclusive. With one `setting` or `queue` the answer also says "
-        "`indexed`, how many dead letters of it the index knows (up to 10,000: `indexed_more`), and `broker_count`, "
+        description="Newest first. All filters hold together; `state` is `dead` unless said "
+        "otherwise, `every` is all "
+        "of them; `since` is inclusive, `until` exclusive. With one `setting` or `queue` the answer also "
+        "says "
+        "`indexed`, how many dead letters of it the index knows (up to 10,000: `indexed_more`), and "
+        "`broker_count`, "
         "how many the broker counts now (null with `broker_problem` when it is away).",
     )
     def get(self, request: Request) -> Response:
         check_clear(request.query_params, LetterFilter.base_filters, SEVERAL)
         filters, _rows = found(request.query_params, request.user)
-        before, size = _number(request, "before", 2**63 - 1), _number(request, "page_size", LARGEST_PAGE) or PAGE_SIZE
+        before, size = (
+            _number(request, "before", 2**63 - 1),
+            _number(request, "page_size", LARGEST_PAGE) or PAGE_SIZE,
+        )
         if not filters.is_valid():
             raise serializers.ValidationError(filters.form.errors)
         some = newest_found(filters, request.user, before=before, size=size + 1)
@@ -123,7 +129,9 @@ class Letters(SeesLetters, Masked, generics.GenericAPIView[DeadLetter]):
         letters = [rows[number] for number in some.numbers[:size] if number in rows]
         older = some.numbers[size - 1] if len(some.numbers) > size else some.stopped_at
         answer = {
-            "next": replace_query_param(request.build_absolute_uri(), "before", older) if older is not None else None,
+            "next": replace_query_param(request.build_absolute_uri(), "before", older)
+            if older is not None
+            else None,
             "count": some.count,
             "more": some.more,
             "about": some.about,
@@ -174,12 +182,15 @@ class LetterReplaySerializer(serializers.ModelSerializer[ReplayItem]):
 
 class WholeLetterSerializer(LetterSerializer):
     body = serializers.SerializerMethodField(
-        help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and single values, or "
-        "`masked` for what may hold masked fields and cannot be taken apart, or `deleted` (`at`, `why`) for what "
+        help_text="`text`, or `base64` for bytes that are no text, or `typed` for maps, lists and "
+        "single values, or "
+        "`masked` for what may hold masked fields and cannot be taken apart, or `deleted` (`at`, `why`) for "
+        "what "
         "retention deleted. Masked fields of JSON are not told."
     )
     case = serializers.SerializerMethodField(
-        help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, newest first."
+        help_text="`protocols`, `chapters` (deaths), `replays` and `reports` of the same message, "
+        "newest first."
     )
     properties = serializers.JSONField(read_only=True)
     annotations = serializers.JSONField(read_only=True)
@@ -196,7 +207,8 @@ class WholeLetterSerializer(LetterSerializer):
 
 
 def body_json(letter: DeadLetter, masks: Masks) -> dict[str, Any]:
-    """As this person may see it: `masked` alone where nothing of it may be told, `deleted` alone where it is gone."""
+    """As this person may see it: `masked` alone where nothing of it may be told, `deleted` alone where it is
+    gone."""
     if letter.body_deleted_at:
         return {"deleted": {"at": letter.body_deleted_at.isoformat(), "why": "retention"}}
     try:
@@ -225,8 +237,8 @@ def _base64(content: bytes) -> dict[str, Any]:
 
 
 def case_json(letter: DeadLetter, context: Mapping[str, Any]) -> dict[str, Any]:
-    """A letter without a key has only itself; so has one that says that it is of a setting which this person may not
-    see."""
+    """A letter without a key has only itself; so has one that says that it is of a setting which this person
+    may not see."""
     mine = queues_for(context["request"].user)
     has_key = bool(letter.message_key) and (mine is None or dead_letter_queue(letter.setting_key) in mine)
     same = {"setting_key": letter.setting_key, "message_key": letter.message_key}

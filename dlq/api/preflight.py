@@ -31,7 +31,9 @@ class FlightSerializer(serializers.Serializer[Any]):
         help_text="There are more than `seen`: `going` and `total` are judged by the latest of them."
     )
     seen = serializers.IntegerField()
-    skipped = serializers.DictField(child=serializers.IntegerField(), help_text="How many of `seen` stay, by reason.")
+    skipped = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many of `seen` stay, by reason."
+    )
     reasons = serializers.DictField(child=serializers.CharField(), help_text="The reasons for people.")
     examples = serializers.DictField(child=serializers.ListField(child=serializers.IntegerField()))
     warnings = WarningSerializer(many=True)
@@ -59,8 +61,8 @@ class Preflight(APIView):
 
     @extend_schema(request=AskSerializer, responses={200: FlightSerializer})
     def post(self, request: Request) -> Response:
-        """What would go where, what would stay and why, and what has to be acknowledged first. What a job would be
-        refused for is refused here, with the same status and reason."""
+        """What would go where, what would stay and why, and what has to be acknowledged first. What a job
+        would be refused for is refused here, with the same status and reason."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         try:

@@ -93,7 +93,9 @@ class TakingAsk(AboutSerializer):
     """`trip` alone, or what `setting`, `fingerprint` and `message_key` name."""
 
     setting = serializers.CharField(max_length=300, required=False, default="")
-    trip = serializers.IntegerField(min_value=1, max_value=2**63 - 1, required=False, default=None, allow_null=True)
+    trip = serializers.IntegerField(
+        min_value=1, max_value=2**63 - 1, required=False, default=None, allow_null=True
+    )
     text = serializers.CharField(max_length=LONGEST, required=False, default="", allow_blank=True)
 
     def validate_setting(self, key: str) -> str:
@@ -109,7 +111,9 @@ class HandOverAsk(serializers.Serializer[Any]):
     """`text` replaces the note, without it the note stays."""
 
     to = serializers.CharField(max_length=150)
-    text = serializers.CharField(max_length=LONGEST, required=False, default=None, allow_null=True, allow_blank=True)
+    text = serializers.CharField(
+        max_length=LONGEST, required=False, default=None, allow_null=True, allow_blank=True
+    )
 
 
 class NoteSerializer(serializers.ModelSerializer[Note]):
@@ -149,7 +153,9 @@ def refused_as(work: Callable[[], AnyRemark | None]) -> AnyRemark | None:
     except remarks.RemarkRefused as refused:
         kinds: dict[str, type[ApiProblem]] = {"not_allowed": Forbidden, "exists": Conflict, "ended": Conflict}
         kind = kinds.get(refused.code, ApiProblem)
-        raise kind(refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do) from refused
+        raise kind(
+            refused.reason, code=refused.code, where="about", what_to_do=refused.what_to_do
+        ) from refused
 
 
 class Notes(generics.ListAPIView[Note]):
@@ -200,7 +206,8 @@ class Faults(generics.ListAPIView[KnownFault]):
 
     @extend_schema(request=FaultAsk, responses={201: FaultSerializer})
     def post(self, request: Request) -> Response:
-        """Mutes its letters: lists can leave them out, and giving back skips them. 409 when it is known already."""
+        """Mutes its letters: lists can leave them out, and giving back skips them. 409 when it is known
+        already."""
         ask = FaultAsk(data=request.data)
         ask.is_valid(raise_exception=True)
         facts = {name: ask.validated_data[name] for name in ("ticket", "text", "until")}

@@ -1,4 +1,5 @@
-"""/api/v1/replays/: moving dead letters, and what became of them; pausing, resuming, cancelling, approving."""
+"""/api/v1/replays/: moving dead letters, and what became of them; pausing, resuming, cancelling,
+approving."""
 
 from typing import Any
 
@@ -40,7 +41,9 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
     by = serializers.CharField(source="by.username", default=None)
     approved_by = serializers.CharField(source="approved_by.username", default=None)
     paused_by = serializers.CharField(source="paused_by.username", default=None)
-    query = serializers.SerializerMethodField(help_text="The filter; values of masked properties are not told.")
+    query = serializers.SerializerMethodField(
+        help_text="The filter; values of masked properties are not told."
+    )
     letters = serializers.SerializerMethodField(
         help_text="How many letters are planned, given_back, unconfirmed, taken_elsewhere, and so on."
     )
@@ -51,17 +54,21 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         help_text="Of a walk that goes on: `queue`, `since`, `seen` (messages so far); else null."
     )
     outcomes = serializers.SerializerMethodField(
-        help_text="Of the letters that were given back or are unconfirmed: handled, failed_again, dead_again, "
+        help_text="Of the letters that were given back or are unconfirmed: handled, failed_again, "
+        "dead_again, "
         "unknown (nothing was heard for an hour), waiting (0 within that hour)."
     )
 
     class Meta:
         model = ReplayJob
         fields = (
-            "id", "action", "setting", "source_queue", "target_queue", "target", "scope", "query", "reason", "by",
-            "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem", "wait_reason",
+            "id", "action", "setting", "source_queue", "target_queue", "target", "scope", "query", "reason",
+            "by",
+            "state", "created_at", "started_at", "planned_at", "finished_at", "total", "problem",
+            "wait_reason",
             "walk", "letters", "outcomes", "skipped", "per_second", "window_from", "window_until", "ladder",
-            "ladder_percent", "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at", "paused_by",
+            "ladder_percent", "ladder_step", "acknowledged", "needs_second", "approved_by", "approved_at",
+            "paused_by",
             "paused_at", "pause_reason",
         )  # fmt: skip
 
@@ -86,7 +93,9 @@ class ReplaySerializer(serializers.ModelSerializer[ReplayJob]):
         return {state: int(job.counts.get(state, 0)) for state in ItemState.values}
 
     def get_outcomes(self, job: ReplayJob) -> dict[str, int]:
-        return {"waiting": waiting(job)} | {outcome.value: int(job.counts.get(outcome, 0)) for outcome in OUTCOMES}
+        return {"waiting": waiting(job)} | {
+            outcome.value: int(job.counts.get(outcome, 0)) for outcome in OUTCOMES
+        }
 
 
 def jobs_for(user: Any) -> QuerySet[ReplayJob]:
@@ -128,8 +137,8 @@ class Replays(Audited, generics.ListAPIView[ReplayJob]):
 
     @extend_schema(request=AskSerializer, responses={201: ReplaySerializer})
     def post(self, request: Request) -> Response:
-        """Freezes the scope and answers the planned job; a worker does the rest. 409 with the reason if refused: what a
-        pre-flight warns of has to be named in `acknowledge`."""
+        """Freezes the scope and answers the planned job; a worker does the rest. 409 with the reason if
+        refused: what a pre-flight warns of has to be named in `acknowledge`."""
         ask = AskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         self.audit_action = ask.validated_data["action"]
@@ -185,8 +194,8 @@ class ActSerializer(serializers.Serializer[Any]):
 
 
 class ActOnReplay(Audited, APIView):
-    """POST pause, resume, cancel: who may begin such a job. POST approve, refuse: another person than who asked, with
-    the permission to approve."""
+    """POST pause, resume, cancel: who may begin such a job. POST approve, refuse: another person than who
+    asked, with the permission to approve."""
 
     action_permissions = ANYBODY
     what = ""

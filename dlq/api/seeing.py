@@ -1,4 +1,5 @@
-"""Who may ask for dead letters over REST: with the permission for all of them, with a right in a pool for some."""
+"""Who may ask for dead letters over REST: with the permission for all of them, with a right in a pool for
+some."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,8 @@ else:
 
 
 class SeesLetters(Base):
-    """First among the bases of a view: 403 for who may see none at all. Which ones, the view asks `dlq.letters_for`."""
+    """First among the bases of a view: 403 for who may see none at all. Which ones, the view asks
+    `dlq.letters_for`."""
 
     action_permissions: dict[str, tuple[str, ...]] = {"get": (), "post": (), "patch": (), "delete": ()}
 

@@ -39,7 +39,10 @@ urlpatterns = [
     path("replays/", Replays.as_view(), name="replays"),
     path("replays/<uuid:pk>/", OneReplay.as_view(), name="replay"),
     path("replays/<uuid:pk>/letters/", ReplayItems.as_view(), name="replay-letters"),
-    *(path(f"replays/<uuid:pk>/{what}/", ActOnReplay.as_view(what=what), name=f"replay-{what}") for what in ACTS),
+    *(
+        path(f"replays/<uuid:pk>/{what}/", ActOnReplay.as_view(what=what), name=f"replay-{what}")
+        for what in ACTS
+    ),
     path("saved-filters/", SavedFilters.as_view(), name="saved-filters"),
     path("saved-filters/<int:pk>/", OneSavedFilter.as_view(), name="saved-filter"),
     path("takings/", Takings.as_view(), name="takings"),

@@ -1,4 +1,5 @@
-"""/api/v1/settings/<key>/waiting/: what waits for a setting; /api/v1/waiting-actions/: what is done with it."""
+"""/api/v1/settings/<key>/waiting/: what waits for a setting; /api/v1/waiting-actions/: what is done with
+it."""
 
 from typing import Any
 
@@ -55,13 +56,15 @@ class Waiting(Audited, APIView):
 
     @extend_schema(parameters=[LookQuery], responses=WaitingLookSerializer)
     def get(self, request: Request, key: str) -> Response:
-        """One part of them: `told` says of how many the broker tells at all (null: they are too many), `next` where
-        the next page begins."""
+        """One part of them: `told` says of how many the broker tells at all (null: they are too many), `next`
+        where the next page begins."""
         query = LookQuery(data=request.query_params)
         query.is_valid(raise_exception=True)
         setting, masks = setting_for(request.user, key), masks_for(request.user)
         try:
-            broker = ask_broker(management(), setting, query.validated_data["part"], query.validated_data["start"])
+            broker = ask_broker(
+                management(), setting, query.validated_data["part"], query.validated_data["start"]
+            )
             bodies = bodies_of(broker, setting, heads_for(masks))
         except BrokerError as error:
             raise away(key, error) from error
@@ -69,7 +72,8 @@ class Waiting(Audited, APIView):
 
     @extend_schema(request=WaitingAskSerializer, responses={201: WaitingActionSerializer})
     def post(self, request: Request, key: str) -> Response:
-        """Writes down what is to be done; a worker does it. 409 with the reason where it cannot be done now."""
+        """Writes down what is to be done; a worker does it. 409 with the reason where it cannot be done
+        now."""
         ask = WaitingAskSerializer(data=request.data)
         ask.is_valid(raise_exception=True)
         said = ask.validated_data
@@ -117,7 +121,7 @@ def away(key: str, error: BrokerError) -> BrokerAway:
     )
 
 
-# -- actions --------------------------------------------------------------------------------------------------------
+# -- actions -------------------------------------------------------------------------------------------------
 
 
 def actions_for(user: Any) -> QuerySet[WaitingAction]:

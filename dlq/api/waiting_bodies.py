@@ -52,7 +52,9 @@ class WaitingMessageSerializer(serializers.Serializer[Any]):
     sent_at = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     properties = WaitingPropertySerializer(many=True)
-    body = serializers.CharField(allow_null=True, help_text="Its head; null where the broker does not show it.")
+    body = serializers.CharField(
+        allow_null=True, help_text="Its head; null where the broker does not show it."
+    )
     next_attempt = WaitingNextTrySerializer(allow_null=True)
     delivery = WaitingDeliverySerializer(allow_null=True)
     hold = WaitingHoldSerializer(allow_null=True)
@@ -127,14 +129,16 @@ class WaitingActionSerializer(serializers.ModelSerializer[WaitingAction]):
     all = serializers.BooleanField(source="every")
     by = serializers.CharField(source="by_name")
     fates = serializers.SerializerMethodField(
-        help_text="How many messages are planned, acted, done, left (handled or expired before), stayed; missing: were "
+        help_text="How many messages are planned, acted, done, left (handled or expired before), "
+        "stayed; missing: were "
         "not there when it was asked."
     )
 
     class Meta:
         model = WaitingAction
         fields = (
-            "id", "setting", "action", "part", "all", "reason", "by", "state", "total", "fates", "problem", "stopping",
+            "id", "setting", "action", "part", "all", "reason", "by", "state", "total", "fates", "problem",
+            "stopping",
             "created_at", "acted_at", "finished_at",
         )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""/api/v1/dead-letters/ID/whole/: a letter of which the index keeps only the head, looked for in its queue."""
+"""/api/v1/dead-letters/ID/whole/: a letter of which the index keeps only the head, looked for in its
+queue."""
 
 from typing import Any
 
@@ -45,8 +46,8 @@ class FetchSerializer(serializers.ModelSerializer[WholeFetch]):
 
 
 class WholeSerializer(serializers.Serializer[Any]):
-    """`fetch` is the last one, null: never. `cost` of asking now; null: the broker does not tell, or it is done or
-    going on."""
+    """`fetch` is the last one, null: never. `cost` of asking now; null: the broker does not tell, or it is
+    done or going on."""
 
     truncated = serializers.BooleanField()
     fetch = FetchSerializer(allow_null=True)
@@ -75,11 +76,14 @@ class WholeLetter(Audited, SeesLetters, APIView):
 
     @extend_schema(request=None, responses={202: FetchSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Begins it. GET says how far it is and, before, what it costs; `whole/body/` gives the bytes for a day."""
+        """Begins it. GET says how far it is and, before, what it costs; `whole/body/` gives the bytes for a
+        day."""
         letter = letter_for(request, pk)
         count = message_count(letter.queue)
         if count is None:
-            raise BrokerAway("The broker does not answer.", what_to_do="Try again later; nothing was changed.")
+            raise BrokerAway(
+                "The broker does not answer.", what_to_do="Try again later; nothing was changed."
+            )
         try:
             with attempt("whole_asked", by=request.user, target=f"letter:{pk}", letter=pk):
                 fetch = ask(letter, by=request.user, now=timezone.now(), letters=count)

@@ -30,7 +30,9 @@ class AskSerializer(serializers.Serializer[Any]):
     setting = serializers.CharField(max_length=61)
     action = serializers.ChoiceField(ACTIONS, default=Action.GIVE_BACK.value)
     letters = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), required=False, max_length=LARGEST_SELECTION
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1),
+        required=False,
+        max_length=LARGEST_SELECTION,
     )
     all = serializers.BooleanField(required=False, default=False)
     query = serializers.CharField(
@@ -40,9 +42,13 @@ class AskSerializer(serializers.Serializer[Any]):
         help_text="A filter as in the address of the list of dead letters: `exception=KeyError&span=1d`.",
     )
     group = serializers.BooleanField(
-        required=False, default=False, help_text="That `query` is a group: only for people who look at the job later."
+        required=False,
+        default=False,
+        help_text="That `query` is a group: only for people who look at the job later.",
     )
-    target = serializers.CharField(required=False, max_length=61, help_text="Redirect: the setting that gets them.")
+    target = serializers.CharField(
+        required=False, max_length=61, help_text="Redirect: the setting that gets them."
+    )
     reason = serializers.CharField(max_length=2000, required=False, default="", allow_blank=True)
     acknowledge = serializers.ListField(
         child=serializers.ChoiceField(CODES),
@@ -51,9 +57,15 @@ class AskSerializer(serializers.Serializer[Any]):
         help_text="Codes of the warnings of a pre-flight. With one that is missing the question is refused.",
     )
     per_second = serializers.FloatField(
-        required=False, default=0.0, min_value=0, max_value=MOST_PER_SECOND, help_text="0: as fast as the broker."
+        required=False,
+        default=0.0,
+        min_value=0,
+        max_value=MOST_PER_SECOND,
+        help_text="0: as fast as the broker.",
     )
-    window_from = serializers.TimeField(required=False, allow_null=True, default=None, help_text="Time of day, local.")
+    window_from = serializers.TimeField(
+        required=False, allow_null=True, default=None, help_text="Time of day, local."
+    )
     window_until = serializers.TimeField(required=False, allow_null=True, default=None)
     ladder = serializers.BooleanField(required=False, default=False)
     ladder_percent = serializers.IntegerField(required=False, default=10, min_value=0, max_value=100)
@@ -65,7 +77,9 @@ class AskSerializer(serializers.Serializer[Any]):
                 {"letters": "Name letters, or say all: true, or give a query: one of them."}
             )
         if (attrs["action"] == Action.REDIRECT) != bool(attrs.get("target")):
-            raise serializers.ValidationError({"target": "A redirect needs a target, and nothing else has one."})
+            raise serializers.ValidationError(
+                {"target": "A redirect needs a target, and nothing else has one."}
+            )
         if "query" in attrs:
             _check_query(attrs["query"])
         if attrs.get("letters") == []:
@@ -79,12 +93,16 @@ def _check_query(query: str) -> None:
         raise serializers.ValidationError({"query": "It is empty. For everything say all: true."})
     problems = unclear(QueryDict(query), LetterFilter.base_filters, SEVERAL)
     if problems:
-        raise serializers.ValidationError({"query": [f"{name}: {problem}" for name, problem in problems.items()]})
+        raise serializers.ValidationError(
+            {"query": [f"{name}: {problem}" for name, problem in problems.items()]}
+        )
 
 
 def wish_of(asked: dict[str, Any]) -> Wish:
     """Of validated data. Raises Http404 for a setting that is not there."""
-    setting = get_object_or_404(LaunchSetting.objects.select_related("pool", "destination"), key=asked["setting"])
+    setting = get_object_or_404(
+        LaunchSetting.objects.select_related("pool", "destination"), key=asked["setting"]
+    )
     target = None
     if asked.get("target"):
         target = get_object_or_404(LaunchSetting.objects.select_related("pool"), key=asked["target"])
@@ -116,5 +134,7 @@ def refuse(refused: ReplayRefused) -> NoReturn:
         error: ApiProblem = Forbidden(refused.reason, where="setting", what_to_do=refused.what_to_do)
     else:
         kind = ApiProblem if refused.code in WRONGLY_ASKED else Conflict
-        error = kind(refused.reason, code=refused.code, where="letters", what_to_do=refused.what_to_do, **refused.more)
+        error = kind(
+            refused.reason, code=refused.code, where="letters", what_to_do=refused.what_to_do, **refused.more
+        )
     raise error from refused

@@ -1,4 +1,5 @@
-"""The bin: letters that were discarded, and originals of edited ones. They can be put back until they expire."""
+"""The bin: letters that were discarded, and originals of edited ones. They can be put back until they
+expire."""
 
 from datetime import datetime, timedelta
 

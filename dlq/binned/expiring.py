@@ -1,9 +1,10 @@
 """Removing for good what lay in the bin long enough: in bounded steps, by a task that runs every minute.
 
-The broker cannot do it: a move keeps the expiry that the producer gave, and the queues of dead letters share one
-address with one policy. A step first marks its rows gone, with entries in the audit, then removes the letters by their
-ids. A kill in between leaves letters that the index calls gone: the sweep finds them, and the next step removes them.
-Nothing is removed while a job moves letters out of the bin: its figures would not be its own.
+The broker cannot do it: a move keeps the expiry that the producer gave, and the queues of dead letters share
+one address with one policy. A step first marks its rows gone, with entries in the audit, then removes the
+letters by their ids. A kill in between leaves letters that the index calls gone: the sweep finds them, and
+the next step removes them. Nothing is removed while a job moves letters out of the bin: its figures would not
+be its own.
 """
 
 from collections import defaultdict
@@ -30,7 +31,8 @@ EXPIRED = "bin_expired"
 
 
 def expire(queues: LetterQueues, now: datetime) -> int:
-    """One step: at most SLICE letters of one setting; how many. Raises BrokerError: what was marked is dead again."""
+    """One step: at most SLICE letters of one setting; how many. Raises BrokerError: what was marked is dead
+    again."""
     letters = _mark(queues.node_id(), now)
     if not letters:
         return 0
@@ -47,7 +49,8 @@ def expire(queues: LetterQueues, now: datetime) -> int:
 
 
 def due(now: datetime) -> QuerySet[DeadLetter]:
-    """Dead rows of the bin whose time is over, those that a job is about to move left out; the oldest first."""
+    """Dead rows of the bin whose time is over, those that a job is about to move left out; the oldest
+    first."""
     planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
     lying = DeadLetter.objects.filter(queue=BIN_QUEUE, state=LetterState.DEAD, seen_at__lt=now - kept_for())
     return lying.filter(~Exists(planned), orig_message_id__gte=0).order_by("seen_at")
@@ -55,7 +58,8 @@ def due(now: datetime) -> QuerySet[DeadLetter]:
 
 @transaction.atomic
 def _mark(node_id: str, now: datetime) -> list[DeadLetter]:
-    """The row locks come before the look at jobs: one that plans at this moment waits for them, or is seen."""
+    """The row locks come before the look at jobs: one that plans at this moment waits for them, or is
+    seen."""
     rows = due(now).filter(node_id=node_id)
     first = rows.values_list("setting_key", flat=True).first()
     if first is None:
@@ -64,14 +68,16 @@ def _mark(node_id: str, now: datetime) -> list[DeadLetter]:
     letters = list(light.filter(setting_key=first).select_for_update(of=("self",))[:SLICE])
     if at_work(BIN_QUEUE, now):
         return []
-    DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(state=LetterState.GONE, state_at=now)
+    DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(
+        state=LetterState.GONE, state_at=now
+    )
     _tell(letters, now)
     return letters
 
 
 def at_work(queue: str, now: datetime) -> bool:
-    """Whether a job takes letters out of this queue, or is telling apart what it took. One that waits for a person does
-    not; what it holds already is planned."""
+    """Whether a job takes letters out of this queue, or is telling apart what it took. One that waits for a
+    person does not; what it holds already is planned."""
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     resting = Q(state=JobState.AWAITING) | (Q(state=JobState.PAUSED) & free)
     return ReplayJob.objects.filter(source_queue=queue, finished_at=None).exclude(resting).exists()
@@ -87,7 +93,9 @@ def _by_origin(letters: Sequence[DeadLetter]) -> dict[str, list[int]]:
 @transaction.atomic
 def _unmark(letters: Sequence[DeadLetter], now: datetime, why: str) -> None:
     """The broker did not do it, or did not say so: the next step tries the same again."""
-    marked = DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters], state=LetterState.GONE, state_at=now)
+    marked = DeadLetter.objects.filter(
+        pk__in=[letter.pk for letter in letters], state=LetterState.GONE, state_at=now
+    )
     if number := marked.update(state=LetterState.DEAD):
         record(
             EXPIRED, by=None, now=now, target=f"queue:{BIN_QUEUE}", setting_key=letters[0].setting_key,

@@ -1,7 +1,8 @@
-"""Whether a letter was put back from the bin, and as which one it goes on: each move gives it a row of its own.
+"""Whether a letter was put back from the bin, and as which one it goes on: each move gives it a row of its
+own.
 
-What lay in the bin is told by the job that took it out. The original is told by its message, which a weak key does not
-tell apart from others.
+What lay in the bin is told by the job that took it out. The original is told by its message, which a weak key
+does not tell apart from others.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""Who put a letter into the bin, when and why. A move gives a letter a new id, so it is told by its setting, its
-message and the time: the last job before it was seen there that moved this message into the bin."""
+"""Who put a letter into the bin, when and why. A move gives a letter a new id, so it is told by its setting,
+its message and the time: the last job before it was seen there that moved this message into the bin."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -43,6 +43,8 @@ def _job_of(letter: DeadLetter, jobs: Sequence[ReplayJob]) -> ReplayJob | None:
         return None
     for job in before[:ASKED]:
         moved = ReplayItem.objects.filter(job=job, state=ItemState.GIVEN_BACK)
-        if moved.filter(letter__message_key=letter.message_key, letter__setting_key=letter.setting_key).exists():
+        if moved.filter(
+            letter__message_key=letter.message_key, letter__setting_key=letter.setting_key
+        ).exists():
             return job
     return None

@@ -13,7 +13,8 @@ from dlq.commands.rest import about_setting, ask, person_named
 from dlq.groups import KINDS
 
 FORMS = {
-    "edit": '{"body": {"text": "…"}, "set": [{"name": "region", "type": "string", "value": "north"}], "remove": ["x"], '
+    "edit": '{"body": {"text": "…"}, "set": [{"name": "region", "type": "string", "value": '
+    '"north"}], "remove": ["x"], '
     '"reason": "…", "acknowledge": ["same_version"]}',
     "edit-all": '{"setting": "orders", "all": true, "rule": [{"op": "set_property", "name": "region", '
     '"type": "string", "value": "north"}], "reason": "…", "acknowledge": ["same_version"]}',
@@ -29,7 +30,9 @@ def add(actions: Any) -> None:
     _person(groups)
     groups.set_defaults(run=_groups)
 
-    waiting = actions.add_parser("waiting", help="what waits for a setting; with --do something is done with it")
+    waiting = actions.add_parser(
+        "waiting", help="what waits for a setting; with --do something is done with it"
+    )
     waiting.add_argument("key", metavar="KEY")
     waiting.add_argument("--part", default="waiting", help="waiting, delayed, in_delivery or held")
     waiting.add_argument("--do", metavar="ACTION", help="try_now, to_dlq, hold or release")
@@ -39,11 +42,18 @@ def add(actions: Any) -> None:
     _person(waiting)
     waiting.set_defaults(run=_waiting)
 
-    for name, text in (("edit", "edit one letter and give its copy back"), ("edit-all", "edit letters by a rule")):
-        edit = actions.add_parser(name, help=f"{text}; the question is JSON, as POST /api/v1/dead-letters/…edit/")
+    for name, text in (
+        ("edit", "edit one letter and give its copy back"),
+        ("edit-all", "edit letters by a rule"),
+    ):
+        edit = actions.add_parser(
+            name, help=f"{text}; the question is JSON, as POST /api/v1/dead-letters/…edit/"
+        )
         if name == "edit":
             edit.add_argument("id", type=int)
-        edit.add_argument("--changes", required=True, metavar="FILE", help=f"JSON like {FORMS[name]}; - is stdin")
+        edit.add_argument(
+            "--changes", required=True, metavar="FILE", help=f"JSON like {FORMS[name]}; - is stdin"
+        )
         edit.add_argument("--dry-run", action="store_true", help="tell what would change")
         _person(edit)
         edit.set_defaults(run=_edit)
@@ -58,7 +68,9 @@ def add(actions: Any) -> None:
 
 
 def _person(parser: CommandParser) -> None:
-    parser.add_argument("--as", dest="person", required=True, metavar="USER", help="with the rights of this person")
+    parser.add_argument(
+        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
+    )
     parser.add_argument("--json", action="store_true", help="a refusal too")
 
 
@@ -110,7 +122,10 @@ def _anything(command: BaseCommand, options: dict[str, Any]) -> None:
         name, _equals, value = each.partition("=")
         query.setdefault(name, []).append(value)
     data = _read(options["data"]) if options["data"] else None
-    _print(command, ask(person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query))
+    _print(
+        command,
+        ask(person_named(options["person"]), options["method"], options["path"].lstrip("/"), data, **query),
+    )
 
 
 def _read(path: str, form: str = "") -> Any:

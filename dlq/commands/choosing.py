@@ -1,6 +1,8 @@
-"""Which letters `manage.py dlq list|show|export` are about: the filter of the address bar, whole or field by field.
+"""Which letters `manage.py dlq list|show|export` are about: the filter of the address bar, whole or field by
+field.
 
-Without a person it finds any letter, but none by what is masked; with one, what this person finds on the pages.
+Without a person it finds any letter, but none by what is masked; with one, what this person finds on the
+pages.
 """
 
 from dataclasses import dataclass

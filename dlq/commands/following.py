@@ -1,4 +1,5 @@
-"""How far a job is, on a terminal: rate, remaining time, outcomes. Ending the command ends only the looking."""
+"""How far a job is, on a terminal: rate, remaining time, outcomes. Ending the command ends only the
+looking."""
 
 from collections import deque
 from collections.abc import Callable
@@ -23,7 +24,8 @@ Tell = Callable[[str], None]
 
 
 def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> dict[str, Any]:
-    """Until it is over or waits for a person; with `outcomes` until something is known of every letter that left."""
+    """Until it is over or waits for a person; with `outcomes` until something is known of every letter that
+    left."""
     tell, seen = _teller(stderr), deque[tuple[float, int]](maxlen=LOOKS)
     try:
         while True:
@@ -39,12 +41,15 @@ def follow(person: User, job: str, stderr: Any, *, outcomes: bool = False) -> di
 
 
 def check(told: dict[str, Any]) -> None:
-    """Raises CommandError for a job that did not do what it should: exit 1, or 3 where it waits for a person."""
+    """Raises CommandError for a job that did not do what it should: exit 1, or 3 where it waits for a
+    person."""
     state, problem = told["state"], terminal.safe(told["problem"] or "-", 500)
     if state in ENDED_BADLY:
         raise CommandError(f"Replay {told['id']} {state}: {problem}", returncode=FAILED)
     if state in (JobState.AWAITING, JobState.PAUSED):
-        raise CommandError(f"Replay {told['id']} is {state}: a person has to decide.", returncode=WAITS_FOR_PEOPLE)
+        raise CommandError(
+            f"Replay {told['id']} is {state}: a person has to decide.", returncode=WAITS_FOR_PEOPLE
+        )
 
 
 def done_of(told: dict[str, Any]) -> int:

@@ -15,13 +15,16 @@ LONGEST_PROBLEM = 300
 
 def add(actions: Any) -> None:
     parser = actions.add_parser(
-        "import", help="send messages of JSON lines to a setting, for tests; without --send it only looks at them"
+        "import",
+        help="send messages of JSON lines to a setting, for tests; without --send it only looks at them",
     )
     parser.add_argument(
         "file", metavar="FILE", help="of export --format jsonl --bodies, or written by hand; - is stdin"
     )
     parser.add_argument("--setting", required=True, metavar="KEY")
-    parser.add_argument("--as", dest="person", required=True, metavar="USER", help="with the rights of this person")
+    parser.add_argument(
+        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
+    )
     parser.add_argument("--send", action="store_true", help="else nothing is sent")
     parser.add_argument("--again", action="store_true", help="although the same lines were imported before")
     parser.add_argument("--reason", default="", metavar="TEXT", help="for the audit")

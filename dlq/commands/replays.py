@@ -1,4 +1,5 @@
-"""manage.py dlq preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|cancel|approve|refuse."""
+"""manage.py dlq
+preflight|replay|redirect|discard|put-back|jobs|job|follow|pause|resume|cancel|approve|refuse."""
 
 import json
 import re
@@ -35,7 +36,9 @@ ACTIONS = {
 
 def add(actions: Any) -> None:
     flight = actions.add_parser("preflight", help="what would happen; changes nothing")
-    flight.add_argument("--action", choices=[str(action) for action, _help in ACTIONS.values()], default="give_back")
+    flight.add_argument(
+        "--action", choices=[str(action) for action, _help in ACTIONS.values()], default="give_back"
+    )
     _scope_arguments(flight)
     flight.add_argument("--target", metavar="KEY", help="redirect: the setting that gets them")
     flight.set_defaults(run=_preflight)
@@ -51,14 +54,21 @@ def _scope_arguments(parser: CommandParser) -> None:
     parser.add_argument("letters", nargs="*", metavar="ID")
     parser.add_argument("--all", action="store_true", help="all that are there now")
     parser.add_argument(
-        "--query", "--filter", metavar="FILTER", help="what a filter finds: exception=KeyError&span=1d, as in lists"
+        "--query",
+        "--filter",
+        metavar="FILTER",
+        help="what a filter finds: exception=KeyError&span=1d, as in lists",
     )
-    parser.add_argument("--group", action="store_true", help="the filter is that of a group (./ma manage dlq groups)")
+    parser.add_argument(
+        "--group", action="store_true", help="the filter is that of a group (./ma manage dlq groups)"
+    )
     _person_arguments(parser)
 
 
 def _person_arguments(parser: CommandParser) -> None:
-    parser.add_argument("--as", dest="person", required=True, metavar="USER", help="with the rights of this person")
+    parser.add_argument(
+        "--as", dest="person", required=True, metavar="USER", help="with the rights of this person"
+    )
     parser.add_argument("--json", action="store_true")
 
 
@@ -69,14 +79,22 @@ def _begin_arguments(parser: CommandParser, action: str) -> None:
         "--acknowledge", action="append", default=[], choices=[*CODES, ALL_WARNINGS], metavar="CODE",
         help=f"a warning of the pre-flight ({', '.join(CODES)}), or all; again for more",
     )  # fmt: skip
-    parser.add_argument("--confirm", type=int, metavar="N", help=f"how many will go: asked for above {TYPED_ABOVE}")
-    parser.add_argument("--wait", action="store_true", help="until every letter is moved; tells how far it is")
+    parser.add_argument(
+        "--confirm", type=int, metavar="N", help=f"how many will go: asked for above {TYPED_ABOVE}"
+    )
+    parser.add_argument(
+        "--wait", action="store_true", help="until every letter is moved; tells how far it is"
+    )
     if action == Action.REDIRECT:
         parser.add_argument("--target", required=True, metavar="KEY", help="the setting that gets them")
     if action in (Action.GIVE_BACK, Action.REDIRECT):
-        parser.add_argument("--per-second", type=float, default=0.0, metavar="N", help="0: as fast as the broker")
+        parser.add_argument(
+            "--per-second", type=float, default=0.0, metavar="N", help="0: as fast as the broker"
+        )
         parser.add_argument("--window", metavar="HH:MM-HH:MM", help="times of day between which letters move")
-        parser.add_argument("--ladder", action="store_true", help="1, 5, 25, … letters; stops when they fail again")
+        parser.add_argument(
+            "--ladder", action="store_true", help="1, 5, 25, … letters; stops when they fail again"
+        )
         parser.add_argument("--ladder-percent", type=int, default=10, metavar="P", help="it stops above P %%")
 
 
@@ -94,7 +112,9 @@ def _job_arguments(actions: Any) -> None:
     one.set_defaults(run=_job)
     followed = actions.add_parser("follow", help="tells how far a job is until it is over")
     followed.add_argument("id", help=ID_HELP)
-    followed.add_argument("--outcomes", action="store_true", help="until it is known what became of every letter")
+    followed.add_argument(
+        "--outcomes", action="store_true", help="until it is known what became of every letter"
+    )
     _person_arguments(followed)
     followed.set_defaults(run=_follow)
     for what in ACTS:
@@ -111,7 +131,7 @@ def _job_arguments(actions: Any) -> None:
         parser.set_defaults(run=_act, wanted=what)
 
 
-# -- asking ---------------------------------------------------------------------------------------------------------
+# -- asking --------------------------------------------------------------------------------------------------
 
 
 def _asked(options: dict[str, Any], action: str) -> dict[str, Any]:
@@ -198,24 +218,26 @@ def _acknowledged(options: dict[str, Any]) -> list[str]:
 
 
 def _confirm(command: BaseCommand, person: User, asked: dict[str, Any], confirmed: int | None) -> None:
-    """Above TYPED_ABOVE somebody says how many go: with --confirm, or at the terminal. Of those who may not nobody
-    asks that: the question itself is refused, and kept."""
+    """Above TYPED_ABOVE somebody says how many go: with --confirm, or at the terminal. Of those who may not
+    nobody asks that: the question itself is refused, and kept."""
     try:
-        going = ask(person, "POST", "preflight/", {name: asked[name] for name in asked if name != "acknowledge"})[
-            "going"
-        ]
+        going = ask(
+            person, "POST", "preflight/", {name: asked[name] for name in asked if name != "acknowledge"}
+        )["going"]
     except Refused:
         return
     if going <= TYPED_ABOVE or confirmed == going:
         return
     if confirmed is None and sys.stdin.isatty():
-        digits = "".join(filter(str.isdecimal, input(f"{going:,} letters will go. Type the number to confirm: ")))
+        digits = "".join(
+            filter(str.isdecimal, input(f"{going:,} letters will go. Type the number to confirm: "))
+        )
         if digits == str(going):
             return
     raise CommandError(f"{going} letters would go: say --confirm {going}. Nothing was begun.")
 
 
-# -- jobs -----------------------------------------------------------------------------------------------------------
+# -- jobs ----------------------------------------------------------------------------------------------------
 
 
 def _jobs(command: BaseCommand, options: dict[str, Any]) -> None:
@@ -236,7 +258,9 @@ def _whole_id(person: User, begin: str) -> str:
     if len(digits) == ID_DIGITS:
         return str(UUID(digits))
     first, last = UUID(digits.ljust(ID_DIGITS, "0")), UUID(digits.ljust(ID_DIGITS, "f"))
-    found = [str(pk) for pk in jobs_for(person).filter(pk__range=(first, last)).values_list("pk", flat=True)[:2]]
+    found = [
+        str(pk) for pk in jobs_for(person).filter(pk__range=(first, last)).values_list("pk", flat=True)[:2]
+    ]
     if not found:
         raise CommandError(f"There is no replay {begin}; ./ma manage dlq jobs shows them.")
     if len(found) > 1:

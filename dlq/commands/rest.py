@@ -89,7 +89,11 @@ def words(told: Any) -> str:
     if not isinstance(told, dict):
         return safe(json.dumps(told, default=str), LONGEST)
     where = str(told.get("where", ""))
-    begin = f"{where}: {told.get('detail', '')}" if where and told.get("error") == "invalid" else told.get("detail", "")
+    begin = (
+        f"{where}: {told.get('detail', '')}"
+        if where and told.get("error") == "invalid"
+        else told.get("detail", "")
+    )
     more = [f"{name}: {_short(value)}" for name, value in told.items() if name not in TOLD and value]
     return " ".join(safe(str(each), LONGEST) for each in (begin, told.get("what_to_do", ""), *more) if each)
 

@@ -23,9 +23,13 @@ from dlq.models import DeadLetter
 def message_of(letter: DeadLetter) -> Message:
     """Raises EditRefused: an edit needs all of the message, and something to know it by."""
     if letter.body_deleted_at:
-        raise EditRefused("body_deleted", _("Retention deleted its body some time after it had left its queue."))
+        raise EditRefused(
+            "body_deleted", _("Retention deleted its body some time after it had left its queue.")
+        )
     if letter.truncated:
-        raise EditRefused("truncated", _("Only the head of its body is kept here: it is too large to be edited."))
+        raise EditRefused(
+            "truncated", _("Only the head of its body is kept here: it is too large to be edited.")
+        )
     if letter.orig_message_id < 0 or not letter.message_key:
         raise EditRefused("no_id", _("It has no id by which it could be moved out of the way."))
     try:
@@ -45,13 +49,15 @@ def edited(
     jms_kind: int | None = None,
     body_hidden: bool = False,
 ) -> Message:
-    """`masked`: property names that the person may not see; they stay, and so does a body that is `body_hidden` in
-    part. Raises EditRefused."""
+    """`masked`: property names that the person may not see; they stay, and so does a body that is
+    `body_hidden` in part. Raises EditRefused."""
     result = replace(message, properties=_properties(message, changes, masked))
     if changes.text is None and changes.content is None:
         return result
     if body_hidden:
-        raise EditRefused("body_masked", _("The body has fields that you may not see, so you may not edit it."), BODY)
+        raise EditRefused(
+            "body_masked", _("The body has fields that you may not see, so you may not edit it."), BODY
+        )
     if changes.text is not None:
         result = with_text(result, changes.text, other_form=changes.other_form, jms_kind=jms_kind)
     elif changes.content is not None:
@@ -86,9 +92,9 @@ def _properties(message: Message, changes: Changes, masked: frozenset[str]) -> d
 def copy_for(letter: DeadLetter, before: Message, after: Message, edit: UUID, now: datetime) -> Message:
     """What is sent instead of the letter: `after` without the broker's word of how `before` died.
 
-    The broker drops a second one with the same duplicate id. `ma_letter` makes the copy go on with the case, whatever
-    its own key would be; the id that KMAs report is above the letter's own and below every one the copy will have.
-    An expiry that is over would delete the copy at once."""
+    The broker drops a second one with the same duplicate id. `ma_letter` makes the copy go on with the case,
+    whatever its own key would be; the id that KMAs report is above the letter's own and below every one the
+    copy will have. An expiry that is over would delete the copy at once."""
     properties = kept_properties(after.properties)
     if after.body != before.body:
         properties.pop("content-length", None)  # a STOMP header of the old body

@@ -39,7 +39,9 @@ def form_of(message: Message, jms_kind: int | None = None) -> Form:
     text = text_of_body(message, jms_kind)
     if text is not None:
         return form_of_text(text)
-    return Form.BYTES if isinstance(message.body.value, bytes) and message.body.type == "binary" else Form.FIXED
+    return (
+        Form.BYTES if isinstance(message.body.value, bytes) and message.body.type == "binary" else Form.FIXED
+    )
 
 
 def form_of_text(text: str) -> Form:
@@ -67,7 +69,8 @@ def text_of_body(message: Message, jms_kind: int | None = None) -> str | None:
 
 
 def with_text(message: Message, text: str, *, other_form: bool, jms_kind: int | None = None) -> Message:
-    """`message` with that body, of the type that it had. JSON stays JSON and XML well-formed XML unless `other_form`.
+    """`message` with that body, of the type that it had. JSON stays JSON and XML well-formed XML unless
+    `other_form`.
 
     Line ends are those of the old text: a form of a browser makes all of them CR LF. Raises EditRefused."""
     old = text_of_body(message, jms_kind)
@@ -80,7 +83,9 @@ def with_text(message: Message, text: str, *, other_form: bool, jms_kind: int | 
         raise EditRefused("bad_text", _("The text has characters that are no good Unicode."), BODY)
     if not other_form:
         check_form(form_of_text(old), text)
-    return with_bytes(message, text.encode()) if message.body.type == "binary" else _with_string(message, text)
+    return (
+        with_bytes(message, text.encode()) if message.body.type == "binary" else _with_string(message, text)
+    )
 
 
 def check_form(form: Form, text: str) -> None:
@@ -138,7 +143,8 @@ class _Refused(Exception):
 
 
 def problem_of_xml(text: str) -> str:
-    """Empty: it is well-formed. Nothing of it is ever fetched or expanded: a document type is refused as such."""
+    """Empty: it is well-formed. Nothing of it is ever fetched or expanded: a document type is refused as
+    such."""
     depth = 0
 
     def refuse(*_arguments: Any) -> NoReturn:

@@ -1,4 +1,5 @@
-"""A rule for many letters: what it would do with some of them, and the job that does it. Rows only; a worker works."""
+"""A rule for many letters: what it would do with some of them, and the job that does it. Rows only; a worker
+works."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -115,13 +116,15 @@ def _bounded(sizes: Sequence[tuple[int, int]]) -> list[int]:
 def _letters(ids: Sequence[int]) -> Iterator[DeadLetter]:
     for start in range(0, len(ids), AT_ONCE):
         yield from (
-            DeadLetter.objects.filter(pk__in=ids[start : start + AT_ONCE]).select_related("content").order_by("-pk")
+            DeadLetter.objects.filter(pk__in=ids[start : start + AT_ONCE])
+            .select_related("content")
+            .order_by("-pk")
         )
 
 
 def edit_by_rule(wish: Wish, rule: Rule, *, by: Person, now: datetime) -> ReplayJob:
-    """A job that gives edited copies of the letters back that the rule fits, and puts these letters into the bin; the
-    others are left out, each with why. Raises ReplayRefused, after an entry in the audit."""
+    """A job that gives edited copies of the letters back that the rule fits, and puts these letters into the
+    bin; the others are left out, each with why. Raises ReplayRefused, after an entry in the audit."""
     wanted = replace(wish, options=replace(wish.options, edit_rule=rule.to_json()))
     with transaction.atomic():
         try:

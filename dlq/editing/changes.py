@@ -1,7 +1,8 @@
-"""What a person wants of one letter: a new body, properties set and removed. As JSON it is carried from page to page.
+"""What a person wants of one letter: a new body, properties set and removed. As JSON it is carried from page
+to page.
 
-`{"body": {"text": …} | {"base64": …}, "other_form": true, "set": [{"name", "type", "value"}], "remove": ["name"]}`;
-every part may be missing. Pure.
+`{"body": {"text": …} | {"base64": …}, "other_form": true, "set": [{"name", "type", "value"}], "remove":
+["name"]}`; every part may be missing. Pure.
 """
 
 import base64
@@ -22,8 +23,8 @@ MOST_PROPERTIES = 5000
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """`text` and `content` are the new body as text or bytes, None: the old one. `other_form`: JSON or XML may become
-    something else."""
+    """`text` and `content` are the new body as text or bytes, None: the old one. `other_form`: JSON or XML
+    may become something else."""
 
     text: str | None = None
     content: bytes | None = None
@@ -33,7 +34,9 @@ class Changes:
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {"other_form": self.other_form, "remove": list(self.removed)}
-        data["set"] = [{"name": name, "type": item.type, "value": written(item)} for name, item in self.put.items()]
+        data["set"] = [
+            {"name": name, "type": item.type, "value": written(item)} for name, item in self.put.items()
+        ]
         if self.text is not None:
             data["body"] = {"text": self.text}
         elif self.content is not None:
@@ -47,7 +50,11 @@ def changes_of(data: Any) -> Changes:
         raise _unreadable()
     text, content = _body(data.get("body"))
     sets, removed = data.get("set") or [], data.get("remove") or []
-    if not isinstance(sets, list) or not isinstance(removed, list) or len(sets) + len(removed) > MOST_PROPERTIES:
+    if (
+        not isinstance(sets, list)
+        or not isinstance(removed, list)
+        or len(sets) + len(removed) > MOST_PROPERTIES
+    ):
         raise _unreadable()
     put = dict(named_value(each) for each in sets)
     names = tuple(dict.fromkeys(checked_name(_word(name)) for name in removed))
@@ -57,7 +64,8 @@ def changes_of(data: Any) -> Changes:
 
 
 def named_value(each: Any) -> tuple[str, Typed]:
-    """Of `{"name", "type", "value"}`; the value is a text as people write it, or a JSON number, boolean or null."""
+    """Of `{"name", "type", "value"}`; the value is a text as people write it, or a JSON number, boolean or
+    null."""
     if not isinstance(each, dict):
         raise _unreadable()
     name = checked_name(_word(each.get("name")))

@@ -1,7 +1,7 @@
 """What an edit changes, for people: bounded, masked. Pure.
 
-A list of `{"what", "before", "after"}`, texts; None: it was, or will be, not there. The body has `lines` too: a
-unified diff, of JSON indented.
+A list of `{"what", "before", "after"}`, texts; None: it was, or will be, not there. The body has `lines` too:
+a unified diff, of JSON indented.
 """
 
 import difflib
@@ -47,7 +47,9 @@ def change(what: str, before: str | None, after: str | None) -> Change:
     return {"what": storable(what)[:300], "before": _bounded(before), "after": _bounded(after)}
 
 
-def property_changes(before: Mapping[str, Typed], after: Mapping[str, Typed], masked: frozenset[str]) -> list[Change]:
+def property_changes(
+    before: Mapping[str, Typed], after: Mapping[str, Typed], masked: frozenset[str]
+) -> list[Change]:
     names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
     return [
         change(name, *(value_text(items.get(name), hidden=name in masked) for items in (before, after)))
@@ -80,7 +82,9 @@ def _readable(message: Message, masked: frozenset[str], jms_kind: int | None) ->
     if text is None:
         if masked:
             return HIDDEN
-        return hexadecimal(message.body.value[: 16 * COMPARED]) if isinstance(message.body.value, bytes) else ""
+        return (
+            hexadecimal(message.body.value[: 16 * COMPARED]) if isinstance(message.body.value, bytes) else ""
+        )
     shown = shown_text(text, masked)
     return indented_xml(shown) or shown
 

@@ -35,7 +35,9 @@ def kept_properties(properties: Mapping[str, Typed]) -> dict[str, Typed]:
     """Those that go with the copy."""
     left_out = OWN | BROKERS_OWN | {DUPLICATE_ID}
     return {
-        name: item for name, item in properties.items() if name not in left_out and not name.startswith(_ORIGIN_PREFIX)
+        name: item
+        for name, item in properties.items()
+        if name not in left_out and not name.startswith(_ORIGIN_PREFIX)
     }
 
 

@@ -1,6 +1,8 @@
-"""RFC 6901 JSON pointers over the text of a document: one value is set or removed, every other character stays. Pure.
+"""RFC 6901 JSON pointers over the text of a document: one value is set or removed, every other character
+stays. Pure.
 
-Parsing and writing a document anew would change its numbers (1.10, 1e400), the order of doubled names, and its layout.
+Parsing and writing a document anew would change its numbers (1.10, 1e400), the order of doubled names, and
+its layout.
 """
 
 import json
@@ -29,7 +31,11 @@ class Member:
 
 def parse(pointer: str) -> tuple[str, ...]:
     """The reference tokens. Raises EditRefused."""
-    if len(pointer) > LONGEST or (pointer and not pointer.startswith("/")) or re.search(r"~(?![01])", pointer):
+    if (
+        len(pointer) > LONGEST
+        or (pointer and not pointer.startswith("/"))
+        or re.search(r"~(?![01])", pointer)
+    ):
         raise EditRefused("bad_pointer", _("That is no JSON pointer; it looks like /order/lines/0/sum."))
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
 
@@ -46,8 +52,8 @@ def locate(text: str, tokens: tuple[str, ...]) -> tuple[int, int]:
 
 
 def put(text: str, tokens: tuple[str, ...], value: str) -> str:
-    """`value` is JSON text. It replaces what is there, or is added to the object or, as `-`, at the end of the list
-    that the pointer leads to; containers are never made up. Raises EditRefused."""
+    """`value` is JSON text. It replaces what is there, or is added to the object or, as `-`, at the end of
+    the list that the pointer leads to; containers are never made up. Raises EditRefused."""
     if not tokens:
         start, end = locate(text, ())
         return text[:start] + value + text[end:]

@@ -1,8 +1,9 @@
-"""A rule that edits many letters alike: operations in order. It applies to a letter as a whole, or not at all. Pure.
+"""A rule that edits many letters alike: operations in order. It applies to a letter as a whole, or not at
+all. Pure.
 
-`{"op": "set_property", "name", "type", "value"}`, `{"op": "remove_property", "name"}`,
-`{"op": "set_json", "pointer", "json"}` (`json`: the text of a JSON value, kept as it is written),
-`{"op": "remove_json", "pointer"}`.
+`{"op": "set_property", "name", "type", "value"}`, `{"op": "remove_property", "name"}`, `{"op": "set_json",
+"pointer", "json"}` (`json`: the text of a JSON value, kept as it is written), `{"op": "remove_json",
+"pointer"}`.
 """
 
 import json
@@ -74,7 +75,8 @@ class Applied:
 
 
 def rule_of(data: Any, locked: frozenset[str] = frozenset()) -> Rule:
-    """Of its JSON form: a list of operations, or what `to_json` gives. Raises EditRefused, naming the operation."""
+    """Of its JSON form: a list of operations, or what `to_json` gives. Raises EditRefused, naming the
+    operation."""
     if isinstance(data, dict):
         locked |= frozenset(map(str, data.get("locked") or ()))
         data = data.get("operations")
@@ -98,7 +100,9 @@ def _operation(data: Any, locked: frozenset[str]) -> Operation:
     if op not in OPERATIONS:
         raise EditRefused("no_operation", _("There is no such operation."))
     if op in ("set_property", "remove_property"):
-        name, item = named_value(data) if op == "set_property" else (checked_name(str(data.get("name", ""))), None)
+        name, item = (
+            named_value(data) if op == "set_property" else (checked_name(str(data.get("name", ""))), None)
+        )
         if is_locked(name, locked):
             raise EditRefused("locked", _("This property cannot be changed."), name)
         return Operation(op, name=name, item=item)
@@ -124,7 +128,11 @@ def is_hidden(operation: Operation, names: frozenset[str]) -> bool:
 
 
 def _json_text(data: dict[str, Any]) -> str:
-    text = json.dumps(data["value"], ensure_ascii=False) if "value" in data and "json" not in data else data.get("json")
+    text = (
+        json.dumps(data["value"], ensure_ascii=False)
+        if "value" in data and "json" not in data
+        else data.get("json")
+    )
     if not isinstance(text, str) or len(text) > LONGEST_JSON:
         raise _no_json(_("too long, or missing"))
     if problem := problem_of_json(text):
@@ -145,8 +153,8 @@ def apply(
     *,
     locked: frozenset[str] = frozenset(),
 ) -> Applied:
-    """`masked` are the names that the changes do not tell, `locked` more that the rule leaves alone: what the person
-    who made it may not see of this letter. Raises EditRefused: the letter stays as it is."""
+    """`masked` are the names that the changes do not tell, `locked` more that the rule leaves alone: what the
+    person who made it may not see of this letter. Raises EditRefused: the letter stays as it is."""
     changes: list[Change] = []
     result, locked = message, locked | rule.locked
     for operation in rule.operations:
@@ -163,7 +171,11 @@ Step = tuple[Message, Sequence[Change]]
 
 
 def _property(
-    operation: Operation, message: Message, locked: frozenset[str], masked: frozenset[str], jms_kind: int | None
+    operation: Operation,
+    message: Message,
+    locked: frozenset[str],
+    masked: frozenset[str],
+    jms_kind: int | None,
 ) -> Step:
     name, before = operation.name, message.properties.get(operation.name)
     if before == operation.item:
@@ -177,7 +189,11 @@ def _property(
 
 
 def _json(
-    operation: Operation, message: Message, locked: frozenset[str], masked: frozenset[str], jms_kind: int | None
+    operation: Operation,
+    message: Message,
+    locked: frozenset[str],
+    masked: frozenset[str],
+    jms_kind: int | None,
 ) -> Step:
     text = text_of_body(message, jms_kind)
     if text is None or form_of_text(text) is not Form.JSON:
@@ -192,7 +208,9 @@ def _json(
     if new == text:
         return message, ()
     changed = with_text(message, new, other_form=True, jms_kind=jms_kind)
-    told = change(operation.pointer or "/", *(_told(value, operation.tokens, masked) for value in (before, after)))
+    told = change(
+        operation.pointer or "/", *(_told(value, operation.tokens, masked) for value in (before, after))
+    )
     return changed, (told,)
 
 

@@ -48,7 +48,9 @@ def body_is_hidden(letter: DeadLetter, message: Message, names: frozenset[str]) 
 def draft(letter: DeadLetter, changes: Changes, by: Any) -> Draft:
     """Raises EditRefused. Nothing is stored."""
     before, masked = message_of(letter), hidden_names(letter, by)
-    hidden = (changes.text is not None or changes.content is not None) and body_is_hidden(letter, before, masked)
+    hidden = (changes.text is not None or changes.content is not None) and body_is_hidden(
+        letter, before, masked
+    )
     after = edited(before, changes, masked, jms_kind=letter.jms_kind, body_hidden=hidden)
     told = changes_between(before, after, masked, letter.jms_kind)
     if not told:
@@ -77,8 +79,8 @@ def edit_letter(
     now: datetime,
     acknowledged: Sequence[str] = (),
 ) -> ReplayJob:
-    """A job that gives the edited copy back and puts the letter into the bin: job, item and copy in one transaction,
-    so a worker finds all of them or nothing. Raises EditRefused, ReplayRefused."""
+    """A job that gives the edited copy back and puts the letter into the bin: job, item and copy in one
+    transaction, so a worker finds all of them or nothing. Raises EditRefused, ReplayRefused."""
     wish = wish_of(letter, reason=reason, acknowledged=acknowledged)
     made = draft(letter, changes, by)
     told = changes_between(made.before, made.after, everybodys_masks().names(letter), letter.jms_kind)

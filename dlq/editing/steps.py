@@ -1,9 +1,12 @@
-"""The worker's part of an edit: a copy of each letter of a slice is at the broker before the slice is moved away.
+"""The worker's part of an edit: a copy of each letter of a slice is at the broker before the slice is moved
+away.
 
 The states of a LetterEdit are written in this order, and any of them may be the last before a kill:
 
-PLANNED  the whole copy is in the row; nothing was sent, or the worker died right after sending. It is sent (again):
-         the broker drops a second one with the same `_AMQ_DUPL_ID`, whether or not the first was consumed meanwhile.
+PLANNED  the whole copy is in the row; nothing was sent, or the worker died right after sending. It is sent
+(again):
+         the broker drops a second one with the same `_AMQ_DUPL_ID`, whether or not the first was consumed
+         meanwhile.
          It knows the last 20,000 such ids of an address, and keeps them over its own kill.
 SENT     the broker confirmed it. It is never sent again; the letter may be moved into the bin.
 DONE     the letter left its queue.
@@ -46,8 +49,9 @@ def register() -> None:
 
 
 def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
-    """Sends the copies of all planned letters of the slice. Afterwards move only those of its items that are still
-    planned, by their ids: letters to which the rule does not apply are left out. Raises BrokerError: do it again."""
+    """Sends the copies of all planned letters of the slice. Afterwards move only those of its items that are
+    still planned, by their ids: letters to which the rule does not apply are left out. Raises BrokerError: do
+    it again."""
     rule = rule_of(job.edit_rule) if job.edit_rule else None
     with _sending(publisher) as own:
         for items in _portions(job, piece):
@@ -58,10 +62,13 @@ def before_move(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None 
 
 
 def finish(job: ReplayJob, piece: ReplaySlice, publisher: Publisher | None = None) -> None:
-    """Of a job that is over: a copy that is written down was perhaps sent, by a worker that died right then. Nobody can
-    ask the broker, so it is sent again, which makes one of two; no other copy is written any more."""
+    """Of a job that is over: a copy that is written down was perhaps sent, by a worker that died right then.
+    Nobody can ask the broker, so it is sent again, which makes one of two; no other copy is written any
+    more."""
     items = list(
-        piece.items.filter(state=ItemState.PLANNED, edit__state=EditState.PLANNED).values_list("pk", flat=True)
+        piece.items.filter(state=ItemState.PLANNED, edit__state=EditState.PLANNED).values_list(
+            "pk", flat=True
+        )
     )
     if items:
         with _sending(publisher) as own:
@@ -107,8 +114,8 @@ def _portions(job: ReplayJob, piece: ReplaySlice) -> Iterator[list[int]]:
 
 @transaction.atomic
 def _make(job: ReplayJob, rule: Rule, items: Sequence[int], now: datetime) -> None:
-    """Writes the copies of those that have none yet. Of two workers at the same item one writes its copy: the other's
-    is ignored, so there is one duplicate id for each letter."""
+    """Writes the copies of those that have none yet. Of two workers at the same item one writes its copy: the
+    other's is ignored, so there is one duplicate id for each letter."""
     counting.lock([job.pk])
     masks, locks = everybodys_masks(), masks_for(job.by) if job.by else everybodys_masks()
     edits: list[LetterEdit] = []

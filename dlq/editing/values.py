@@ -19,7 +19,8 @@ _INTEGERS = {
     "ulong": (0, 2**64 - 1),
 }  # fmt: skip
 TYPES = (
-    "string", "boolean", "int", "long", "double", "float", "byte", "short", "ubyte", "ushort", "uint", "ulong",
+    "string", "boolean", "int", "long", "double", "float", "byte", "short", "ubyte", "ushort", "uint",
+    "ulong",
     "timestamp", "symbol", "char", "uuid", "binary", "null",
 )  # fmt: skip
 LONGEST_NAME = 300
@@ -63,7 +64,8 @@ def written(item: Typed) -> str:
 
 
 def editable_value(item: Typed) -> bool:
-    """Whether people can write such a value: not a list, a map, or a text that no form brings back as it was."""
+    """Whether people can write such a value: not a list, a map, or a text that no form brings back as it
+    was."""
     if item.type not in TYPES:
         return False
     if isinstance(item.value, str):
@@ -135,5 +137,6 @@ def _null(text: str) -> None:
 
 
 _VALUES: dict[str, Any] = {
-    "boolean": _boolean, "char": _char, "uuid": lambda text: str(UUID(text)), "binary": _binary, "null": _null,
+    "boolean": _boolean, "char": _char, "uuid": lambda text: str(UUID(text)), "binary": _binary,
+    "null": _null,
 }  # fmt: skip

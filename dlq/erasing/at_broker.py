@@ -20,16 +20,19 @@ MAYBE_THERE = (LetterState.DEAD, LetterState.GONE)
 
 @dataclass(slots=True)
 class Removed:
-    """`numbers` of the rows whose letters are not at the broker (any more). `left`: why others are, in words."""
+    """`numbers` of the rows whose letters are not at the broker (any more). `left`: why others are, in
+    words."""
 
     numbers: list[int] = field(default_factory=list)
     left: set[str] = field(default_factory=set)
 
 
 def remove(queues: LetterQueues, letters: Collection[DeadLetter], now: datetime) -> Removed:
-    """Raises BrokerError: what is marked gone and still lies there the sweep would find, and the next call does.
+    """Raises BrokerError: what is marked gone and still lies there the sweep would find, and the next call
+    does.
 
-    Rows that are gone by the index are removed once more: whoever marked them may have died before the broker did."""
+    Rows that are gone by the index are removed once more: whoever marked them may have died before the broker
+    did."""
     found, node = Removed(), queues.node_id()
     by_place: dict[tuple[str, str], list[DeadLetter]] = defaultdict(list)
     for letter in letters:
@@ -69,12 +72,14 @@ def _remove_from(
 
 @transaction.atomic
 def _mark(queue: str, letters: list[DeadLetter], now: datetime) -> list[DeadLetter]:
-    """Those that no job has, gone by the index now. Rows are locked before the look at jobs: one that plans at this
-    moment waits for them, or is seen."""
+    """Those that no job has, gone by the index now. Rows are locked before the look at jobs: one that plans
+    at this moment waits for them, or is seen."""
     planned = ReplayItem.objects.filter(letter=OuterRef("pk"), state=ItemState.PLANNED)
     rows = DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters], state__in=MAYBE_THERE)
     locked = set(rows.filter(~Exists(planned)).select_for_update(of=("self",)).values_list("pk", flat=True))
     if not locked or at_work(queue, now):
         return []
-    DeadLetter.objects.filter(pk__in=locked, state=LetterState.DEAD).update(state=LetterState.GONE, state_at=now)
+    DeadLetter.objects.filter(pk__in=locked, state=LetterState.DEAD).update(
+        state=LetterState.GONE, state_at=now
+    )
     return [letter for letter in letters if letter.pk in locked]

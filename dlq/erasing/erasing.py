@@ -1,10 +1,10 @@
 """Erasing, from the first look to the audit.
 
-Of each few cases what is found by its key alone goes first (what was written about it, its reports, what recovered),
-then the letters, which are found by their own properties: marked gone, removed at the broker, and only then forgotten.
-The protocols are last. Whoever is killed in between leaves the key, or a row with the property: the next run finds it
-and goes on; one that has nothing left to find erases nothing. What comes in later, from a spool of a KMA for example,
-needs another run.
+Of each few cases what is found by its key alone goes first (what was written about it, its reports, what
+recovered), then the letters, which are found by their own properties: marked gone, removed at the broker, and
+only then forgotten. The protocols are last. Whoever is killed in between leaves the key, or a row with the
+property: the next run finds it and goes on; one that has nothing left to find erases nothing. What comes in
+later, from a spool of a KMA for example, needs another run.
 """
 
 from collections import Counter
@@ -51,7 +51,8 @@ def erase(
     wanted: Wanted, queues: LetterQueues, *, by: Any, reason: str, operation: UUID, now: datetime,
     seen: Callable[[int], object],
 ) -> Erased:  # fmt: skip
-    """Raises BrokerError: what was erased is; run it again. The audit knows of the beginning and of the end."""
+    """Raises BrokerError: what was erased is; run it again. The audit knows of the beginning and of the
+    end."""
     erased = Erased()
     if not queues.feed_is_empty():
         erased.left.add(_("letters died just now that the index does not have yet"))
@@ -67,7 +68,9 @@ def erase(
     return erased
 
 
-def _erase_cases(cases: list[Case], wanted: Wanted, queues: LetterQueues | None, now: datetime, erased: Erased) -> None:
+def _erase_cases(
+    cases: list[Case], wanted: Wanted, queues: LetterQueues | None, now: datetime, erased: Erased
+) -> None:
     dry = queues is None
     erased.counts.update(remarks.erase_remarks(cases, now, dry=dry))
     erased.counts["recovered"] += failures.erase_recovered(cases, dry=dry)
@@ -115,7 +118,9 @@ def _together(cases: Iterator[Case]) -> Iterator[list[Case]]:
         yield list(dict.fromkeys(some))
 
 
-def _tell(action: str, wanted: Wanted, erased: Erased, *, by: Any, reason: str, operation: UUID, now: datetime) -> None:
+def _tell(
+    action: str, wanted: Wanted, erased: Erased, *, by: Any, reason: str, operation: UUID, now: datetime
+) -> None:
     """Never the value itself: whoever knows it can compare its digest."""
     detail: dict[str, Any] = {"kind": "property" if wanted.name else "message_key", "digest": wanted.digest}
     if wanted.name:
@@ -123,7 +128,8 @@ def _tell(action: str, wanted: Wanted, erased: Erased, *, by: Any, reason: str, 
     if erased.left:
         detail["why"] = "; ".join(sorted(erased.left))
     record(
-        action, by=by, now=now, target=f"erased:{wanted.digest}", operation=operation, setting_key=wanted.setting,
+        action, by=by, now=now, target=f"erased:{wanted.digest}", operation=operation,
+        setting_key=wanted.setting,
         reason=reason, counts={kind: number for kind, number in sorted(erased.counts.items()) if number},
         result=AuditResult.FAILED if erased.left else AuditResult.DONE, detail=detail,
     )  # fmt: skip

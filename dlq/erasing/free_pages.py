@@ -1,4 +1,5 @@
-"""What SQLite keeps of rows that were changed or deleted: pages that nothing refers to, and the log before them."""
+"""What SQLite keeps of rows that were changed or deleted: pages that nothing refers to, and the log before
+them."""
 
 from django.db import connection
 
@@ -13,7 +14,8 @@ def write_over() -> None:
 
 
 def empty_the_log() -> None:
-    """Until then the log holds pages as they were. Where somebody reads at this moment SQLite does it later."""
+    """Until then the log holds pages as they were. Where somebody reads at this moment SQLite does it
+    later."""
     if connection.vendor != "sqlite":
         return
     forgetting.merge()

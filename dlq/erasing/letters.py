@@ -1,4 +1,5 @@
-"""Rows of dead letters that forget what their messages held: the row stays, as evidence that a message died."""
+"""Rows of dead letters that forget what their messages held: the row stays, as evidence that a message
+died."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -33,10 +34,13 @@ CONTENT = {"encoded": b"", "body_text": "", "properties": [], "annotations": []}
 
 
 def cases_by_property(wanted: Wanted, seen: Callable[[int], object]) -> Iterator[set[Case]]:
-    """The cases of letters that have it, piece by piece of all of them: an index of words has no masked ones."""
+    """The cases of letters that have it, piece by piece of all of them: an index of words has no masked
+    ones."""
     last = 0
     while True:
-        rows = LetterContent.objects.filter(pk__gt=last).order_by("pk").select_related("letter").defer("encoded")
+        rows = (
+            LetterContent.objects.filter(pk__gt=last).order_by("pk").select_related("letter").defer("encoded")
+        )
         piece = list(rows[:WALKED])
         if not piece:
             return

@@ -56,7 +56,8 @@ def erase_queries(wanted: Wanted, *, dry: bool) -> Mapping[str, int]:
 
 
 def looks_for(query: str, wanted: Wanted) -> bool:
-    """Whether the filter, as of an address, holds what is to be nowhere; what is very short only as a whole value."""
+    """Whether the filter, as of an address, holds what is to be nowhere; what is very short only as a whole
+    value."""
     values = [value for _name, each in QueryDict(query).lists() for value in each]
     if len(wanted.secret) < SHORT:
         return any(wanted.secret in (value, value.partition("=")[2].strip()) for value in values)

@@ -9,8 +9,9 @@ from dlq.search.matching import Wanted
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`by_index`: with queues and states before it an index holds just the letters that match, so how many these are
-    is told without reading others. `wanted`: the words that it stands for, found by their own index."""
+    """`by_index`: with queues and states before it an index holds just the letters that match, so how many
+    these are is told without reading others. `wanted`: the words that it stands for, found by their own
+    index."""
 
     q: Q
     by_index: bool = False

@@ -1,4 +1,5 @@
-"""The one filter of dead letters: fields of an address, each with a label, checked, never evaluated as a language."""
+"""The one filter of dead letters: fields of an address, each with a label, checked, never evaluated as a
+language."""
 
 from datetime import datetime
 from typing import Any
@@ -79,7 +80,16 @@ class LetterFilter(django_filters.FilterSet):
     # Shown only where they are set: links lead there, nobody types them.
     quiet: tuple[str, ...] = ("fingerprint", "exception_type", "message_key", "without", "queue")
     # Folded until one of them is set, or until somebody looks for more.
-    rarely = ("prop", "since", "until", "activation", "delivered_from", "delivered_to", "replays_from", "replays_to")
+    rarely = (
+        "prop",
+        "since",
+        "until",
+        "activation",
+        "delivered_from",
+        "delivered_to",
+        "replays_from",
+        "replays_to",
+    )
 
     class Meta:
         model = DeadLetter
@@ -138,7 +148,8 @@ class LetterFilter(django_filters.FilterSet):
 
 
 class LetterForm(forms.Form):
-    """Checks what is asked for as a whole: a filter that is misunderstood must never find more than was meant."""
+    """Checks what is asked for as a whole: a filter that is misunderstood must never find more than was
+    meant."""
 
     masks: Any = None
     queue = ""
@@ -160,7 +171,11 @@ class LetterForm(forms.Form):
             if name not in self.fields and name not in PAGE_OWN:
                 problem = _("There is no filter “%(name)s”.") % {"name": storable(str(name))[:50]}
                 self.add_error(None, ValidationError(problem))
-        for low, high in (("delivered_from", "delivered_to"), ("replays_from", "replays_to"), ("since", "until")):
+        for low, high in (
+            ("delivered_from", "delivered_to"),
+            ("replays_from", "replays_to"),
+            ("since", "until"),
+        ):
             first, last = cleaned.get(low), cleaned.get(high)
             if first is not None and last is not None and first > last:
                 self.add_error(high, ValidationError(_("This is before the begin.")))

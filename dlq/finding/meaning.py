@@ -50,7 +50,9 @@ def asked_for(form: "LetterForm", cleaned: dict[str, Any]) -> Asked:
     conditions = [*_plain(cleaned, states, form.at or timezone.now())]
     if part := cleaned.get("exception"):
         conditions.append(
-            _kinds_with(form, part, queues) if states == DEAD else Condition(Q(exception_type__icontains=part))
+            _kinds_with(form, part, queues)
+            if states == DEAD
+            else Condition(Q(exception_type__icontains=part))
         )
     words = [*_pairs(form, cleaned.get("prop") or (), queues), *_words(form, cleaned.get("text") or "")]
     if words:
@@ -116,7 +118,8 @@ def _kinds_with(form: "LetterForm", part: str, queues: Iterable[str] | None) -> 
         form.add_error("exception", ValidationError(_("There are too many kinds: choose a setting as well.")))
     wanted = part.casefold()
     return Condition(
-        Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())), by_index=True
+        Q(exception_type__in=sorted(kind for kind in there if kind and wanted in kind.casefold())),
+        by_index=True,
     )
 
 
@@ -135,7 +138,9 @@ def _words(form: "LetterForm", text: str) -> list[Wanted]:
         return []
 
 
-def _pairs(form: "LetterForm", pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None) -> list[Wanted]:
+def _pairs(
+    form: "LetterForm", pairs: Iterable[tuple[str, str]], queues: tuple[str, ...] | None
+) -> list[Wanted]:
     keys = [queue.removeprefix(DEAD_LETTER_PREFIX) for queue in queues or ()]
     for name, _value in pairs:
         if why := form.masks.refusal(name, keys):
@@ -144,7 +149,8 @@ def _pairs(form: "LetterForm", pairs: Iterable[tuple[str, str]], queues: tuple[s
 
 
 def _unmasked(masks: Masks, cleaned: dict[str, Any]) -> Iterator[Condition]:
-    """For who may not see everything: only letters in whose words nothing is that tells what they may not see."""
+    """For who may not see everything: only letters in whose words nothing is that tells what they may not
+    see."""
     if not masks.any:
         return
     if cleaned.get("text"):
@@ -156,8 +162,8 @@ def _unmasked(masks: Masks, cleaned: dict[str, Any]) -> Iterator[Condition]:
 
 
 def _searchable(everybodys: Masks) -> Q:
-    """Letters in whose words nothing is that is masked now. One whose setting masks more since its words were put into
-    the index is not found by them until they are made anew."""
+    """Letters in whose words nothing is that is masked now. One whose setting masks more since its words were
+    put into the index is not found by them until they are made anew."""
     known = list(everybodys.lists)
     queues = [dead_letter_queue(key) for key in known]
     by_names: dict[frozenset[str], list[str]] = {}

@@ -1,8 +1,9 @@
-"""A page of what a filter finds, newest first, in bounded time whatever it asks for and however many letters there are.
+"""A page of what a filter finds, newest first, in bounded time whatever it asks for and however many letters
+there are.
 
-A condition that matches few letters is asked first, by its index; the others are then asked of those few. Where every
-condition alone matches many, letters are looked through from the newest on, in windows, until the page is full, or for
-BUDGET seconds: then the page says how far it got, and the next one goes on from there.
+A condition that matches few letters is asked first, by its index; the others are then asked of those few.
+Where every condition alone matches many, letters are looked through from the newest on, in windows, until the
+page is full, or for BUDGET seconds: then the page says how far it got, and the next one goes on from there.
 """
 
 import time
@@ -29,8 +30,9 @@ BUDGET = 0.15  # seconds
 
 @dataclass(slots=True)
 class Newest:
-    """`numbers` are those of the page, newest first. `count` of all that match, exact or (`more`) at least so many, of
-    which `about` there may be. `stopped_at`: what is below this number was not looked at for the page."""
+    """`numbers` are those of the page, newest first. `count` of all that match, exact or (`more`) at least so
+    many, of which `about` there may be. `stopped_at`: what is below this number was not looked at for the
+    page."""
 
     numbers: list[int] = field(default_factory=list)
     count: int = 0
@@ -77,7 +79,7 @@ class _Search:
                 return self._found
         return self._of_many(words, plain)
 
-    # -- nothing but places -----------------------------------------------------------------------------------------
+    # -- nothing but places ----------------------------------------------------------------------------------
 
     def _unfiltered(self) -> Newest:
         rows = self._places if self._before is None else self._places.filter(pk__lt=self._before)
@@ -86,7 +88,7 @@ class _Search:
         self._found.more = self._found.count > lists.COUNTED
         return self._found
 
-    # -- a condition that matches few -------------------------------------------------------------------------------
+    # -- a condition that matches few ------------------------------------------------------------------------
 
     def _few(self, condition: Condition) -> list[int] | None:
         """The letters that match it, newest first; None where they are many, or no index tells."""
@@ -104,7 +106,7 @@ class _Search:
             self._take(self._matching(batch, rest))
         return self._found
 
-    # -- all match many ---------------------------------------------------------------------------------------------
+    # -- all match many --------------------------------------------------------------------------------------
 
     def _of_many(self, words: Sequence[Condition], plain: Sequence[Condition]) -> Newest:
         top, bottom = self._ends()
@@ -116,7 +118,9 @@ class _Search:
         hi = top + 1 if self._before is None else min(top + 1, self._before)
         for lo, batch in self._windows(words, hi, bottom):
             rest = [*words[1:], *plain]
-            self._take(self._matching(batch, rest) if batch is not None else self._matching_between(lo, hi, plain))
+            self._take(
+                self._matching(batch, rest) if batch is not None else self._matching_between(lo, hi, plain)
+            )
             looked_at, hi = lo, lo
             full = self._before is not None and len(self._found.numbers) >= self._size
             if full or self._found.count > lists.COUNTED or time.monotonic() > self._end:
@@ -143,7 +147,9 @@ class _Search:
                 break
         return self._found
 
-    def _windows(self, words: Sequence[Condition], hi: int, bottom: int) -> Iterator[tuple[int, list[int] | None]]:
+    def _windows(
+        self, words: Sequence[Condition], hi: int, bottom: int
+    ) -> Iterator[tuple[int, list[int] | None]]:
         """Lower ends, downwards; with the letters that have the words, where words are asked for."""
         width = WINDOW
         while hi > bottom:
@@ -154,13 +160,15 @@ class _Search:
             else:
                 lo = self._lower(hi, width, bottom)
                 most = 2**31
-                batch_or_none = matching.numbers(words[0].wanted, above=lo - 1, below=hi, most=most) if words else None
+                batch_or_none = (
+                    matching.numbers(words[0].wanted, above=lo - 1, below=hi, most=most) if words else None
+                )
                 yield lo, batch_or_none
             hi, width = lo, min(width * 2, WIDEST)
 
     def _lower(self, hi: int, width: int, bottom: int) -> int:
-        """The lower end of a window of `width` letters below `hi`: where the index of places is in order, letters of
-        other places in between do not count."""
+        """The lower end of a window of `width` letters below `hi`: where the index of places is in order,
+        letters of other places in between do not count."""
         if len(self._asked.queues or ("",)) == 1 and len(self._asked.states or ("", "")) == 1:
             below = self._places.filter(pk__lt=hi).order_by("-pk").values_list("pk", flat=True)
             found = list(below[width - 1 : width])
@@ -177,7 +185,7 @@ class _Search:
         numbers = rows.values_list("pk", flat=True)
         return numbers.order_by("-pk").first() or 0, numbers.order_by("pk").first() or 0
 
-    # -- both -------------------------------------------------------------------------------------------------------
+    # -- both ------------------------------------------------------------------------------------------------
 
     def _matching(self, batch: Sequence[int], rest: Sequence[Condition]) -> list[int]:
         """Those of `batch` that match the rest of the conditions, newest first."""
@@ -199,7 +207,9 @@ class _Search:
         """Counts all of them; those of the page are the newest below `before`."""
         self._found.count += len(matching_ones)
         room = self._size - len(self._found.numbers)
-        page = matching_ones if self._before is None else [each for each in matching_ones if each < self._before]
+        page = (
+            matching_ones if self._before is None else [each for each in matching_ones if each < self._before]
+        )
         self._found.numbers += page[: max(room, 0)]
 
     def _stopped(self, top: int, looked_at: int, bottom: int) -> None:
@@ -212,7 +222,8 @@ class _Search:
 
 
 def _with_index(asked: Asked) -> Asked:
-    """Of all queues together an index knows only what is dead: another state is a condition like any other."""
+    """Of all queues together an index knows only what is dead: another state is a condition like any
+    other."""
     if asked.queues is not None or asked.states is None or asked.states == (LetterState.DEAD.value,):
         return asked
     state = Condition(Q(state__in=asked.states))

@@ -1,5 +1,5 @@
-"""Filters of dead letters under a name: one's own, and those that others share. Whoever uses one finds what they may
-see themselves, nothing more."""
+"""Filters of dead letters under a name: one's own, and those that others share. Whoever uses one finds what
+they may see themselves, nothing more."""
 
 from datetime import datetime
 from typing import Any
@@ -7,7 +7,14 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from agents.services.saved import LONGEST_NAME, LONGEST_QUERY, MOST, FilterRefused, SavedFilters, nothing_to_save
+from agents.services.saved import (
+    LONGEST_NAME,
+    LONGEST_QUERY,
+    MOST,
+    FilterRefused,
+    SavedFilters,
+    nothing_to_save,
+)
 from dlq import auditing
 from dlq.finding.filters import PAGE_OWN, LetterFilter
 from dlq.letters_for import found
@@ -16,7 +23,8 @@ from dlq.masks import everybodys_masks
 from dlq.models import DeadLetter, SavedFilter
 
 __all__ = [
-    "LONGEST_NAME", "LONGEST_QUERY", "MOST", "FilterRefused", "change", "delete", "filter_part", "save", "saved_for"
+    "LONGEST_NAME", "LONGEST_QUERY", "MOST", "FilterRefused", "change", "delete", "filter_part", "save",
+    "saved_for"
 ]  # fmt: skip
 
 
@@ -43,7 +51,9 @@ class _OfLetters(SavedFilters[SavedFilter]):
     def told(self, action: str, saved: SavedFilter, now: datetime) -> None:
         """Not what it looks for: that may be masked."""
         detail = {"name": saved.name, "shared": saved.shared}
-        auditing.record(f"{action}_filter", by=saved.owner, now=now, target=f"filter:{saved.pk}", detail=detail)
+        auditing.record(
+            f"{action}_filter", by=saved.owner, now=now, target=f"filter:{saved.pk}", detail=detail
+        )
 
     def told_refused(self, saved: SavedFilter, by: Any, why: str) -> None:
         auditing.record_refused("change_filter", by=by, target=f"filter:{saved.pk}", why=why)

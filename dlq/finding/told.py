@@ -14,8 +14,8 @@ def query_for_all(query: str, setting_key: str = "") -> str:
 
 
 def query_told(query: str, masks: Masks, setting_key: str = "") -> str:
-    """A filter as of an address, without the values of masked properties: whoever reads it would know that a letter has
-    them. Of `setting_key`; without one of letters of any setting."""
+    """A filter as of an address, without the values of masked properties: whoever reads it would know that a
+    letter has them. Of `setting_key`; without one of letters of any setting."""
     data = QueryDict(query).copy()
     if not masks.any or "prop" not in data:
         return query

@@ -1,10 +1,10 @@
-"""Letters of a foreign dead-letter queue, or of nobody, sorted into the dead-letter queues of the settings that they
-died in, by `_AMQ_ORIG_QUEUE`.
+"""Letters of a foreign dead-letter queue, or of nobody, sorted into the dead-letter queues of the settings
+that they died in, by `_AMQ_ORIG_QUEUE`.
 
-The broker moves them, a slice at a time: a slice is in one queue or in the other, whole, whenever this process dies.
-What is left to do is what still lies in the source, so a run that was killed is repeated and nothing else. A moved
-letter does not come through the feed (the broker gives it to its target alone): the queues are marked to be walked
-before the first slice, and the sweep brings the index to what lies there.
+The broker moves them, a slice at a time: a slice is in one queue or in the other, whole, whenever this
+process dies. What is left to do is what still lies in the source, so a run that was killed is repeated and
+nothing else. A moved letter does not come through the feed (the broker gives it to its target alone): the
+queues are marked to be walked before the first slice, and the sweep brings the index to what lies there.
 """
 
 from collections import Counter
@@ -64,9 +64,11 @@ class Plan:
         return [share for share in self.shares if not share.key]
 
 
-def look(source: str, asked: Management, browser: Browser, told: Callable[[int], None] = lambda seen: None) -> Plan:
-    """Reads the queue from head to end, changing nothing; `told` is given how many letters were read so far. Raises
-    ForeignRefused, WalkIncomplete, BrokerError."""
+def look(
+    source: str, asked: Management, browser: Browser, told: Callable[[int], None] = lambda seen: None
+) -> Plan:
+    """Reads the queue from head to end, changing nothing; `told` is given how many letters were read so far.
+    Raises ForeignRefused, WalkIncomplete, BrokerError."""
     address = settings.MA_DLA_ADDRESS if source == UNKNOWN_QUEUE else check(source, asked)
     before, seen, origins = message_count(asked, source), 0, Counter[str]()
     for piece in browser.walk(address, source):
@@ -115,10 +117,11 @@ def _settings_among(names: list[str]) -> set[str]:
 def adopt(
     plan: Plan, asked: Management, *, by: Any, now: datetime, detail: dict[str, Any], reason: str = ""
 ) -> Iterator[tuple[Share, int]]:
-    """Moves what the plan says, slice by slice; gives each share with how many of it were moved so far. At the end
-    of a share fewer may have gone than were planned (gone meanwhile), never more.
+    """Moves what the plan says, slice by slice; gives each share with how many of it were moved so far. At
+    the end of a share fewer may have gone than were planned (gone meanwhile), never more.
 
-    The audit entry is written before the first move: whatever breaks then, it stands there. Raises BrokerError.
+    The audit entry is written before the first move: whatever breaks then, it stands there. Raises
+    BrokerError.
     """
     operation = uuid4()
     _begin(plan, operation, by, now, detail, reason)

@@ -1,5 +1,5 @@
-"""Naming a foreign dead-letter queue, and forgetting it again. Nothing is changed at the broker: the sweep walks the
-queue and brings its letters into the index, and marks them gone once the queue is forgotten.
+"""Naming a foreign dead-letter queue, and forgetting it again. Nothing is changed at the broker: the sweep
+walks the queue and brings its letters into the index, and marks them gone once the queue is forgotten.
 """
 
 from datetime import datetime
@@ -33,7 +33,8 @@ def foreign_queues() -> QuerySet[LetterQueue]:
 
 
 def key_problem(key: str) -> str | None:
-    """Why no new setting can have this key: its subscription would have the name of a queue that is followed."""
+    """Why no new setting can have this key: its subscription would have the name of a queue that is
+    followed."""
     if not foreign_queues().filter(queue=key).exists():
         return None
     return _("A foreign dead-letter queue has this name: it is followed on the page “Foreign queues”.")
@@ -43,18 +44,29 @@ def name_queue(queue: str, note: str, *, by: Any, now: datetime, asked: Manageme
     """Raises ForeignRefused, BrokerError."""
     address = check(queue, asked)
     note = storable(note.strip())[:LONGEST_NOTE]
-    values = {"address": address, "foreign": True, "note": note, "added_by": by, "added_at": now, "walked_at": None}
+    values = {
+        "address": address,
+        "foreign": True,
+        "note": note,
+        "added_by": by,
+        "added_at": now,
+        "walked_at": None,
+    }
     with transaction.atomic():
         known = LetterQueue.objects.select_for_update().filter(queue=queue).first()
         if known is not None and known.foreign:
             raise ForeignRefused("exists", _("This queue is followed already."))
         if foreign_queues().count() >= MOST:
-            raise ForeignRefused("too_many", _("No more than %(n)s foreign queues are followed.") % {"n": MOST})
+            raise ForeignRefused(
+                "too_many", _("No more than %(n)s foreign queues are followed.") % {"n": MOST}
+            )
         try:
             row, _made = LetterQueue.objects.update_or_create(queue=queue, defaults=values)
         except IntegrityError as error:
             raise ForeignRefused("exists", _("This queue is followed already.")) from error
-        record("foreign_named", by=by, now=now, target=f"queue:{queue}", reason=note, detail={"address": address})
+        record(
+            "foreign_named", by=by, now=now, target=f"queue:{queue}", reason=note, detail={"address": address}
+        )
     return row
 
 
@@ -68,7 +80,8 @@ def forget_queue(queue: str, *, by: Any, now: datetime, reason: str = "") -> Non
 
 
 def check(queue: str, asked: Management) -> str:
-    """The address of a queue that may be taken for a foreign dead-letter queue. Raises ForeignRefused, BrokerError."""
+    """The address of a queue that may be taken for a foreign dead-letter queue. Raises ForeignRefused,
+    BrokerError."""
     if not queue or len(queue) > LONGEST_NAME or not queue.isprintable():
         raise ForeignRefused("invalid", _("This is no name of a queue."))
     found = find(asked, "listQueues", queue)
@@ -82,5 +95,7 @@ def check(queue: str, asked: Management) -> str:
     if queue.startswith(NEVER) or address.startswith(NEVER):
         raise ForeignRefused("internal", _("This queue serves the broker or the MA itself."))
     if LaunchSetting.objects.filter(key=queue).exists():
-        raise ForeignRefused("subscription", _("This is the queue of a launch setting: its messages are not dead."))
+        raise ForeignRefused(
+            "subscription", _("This is the queue of a launch setting: its messages are not dead.")
+        )
     return address

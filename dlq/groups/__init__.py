@@ -1,4 +1,5 @@
-"""Dead letters in groups: what they died of, where, in which activation, on which day. Bounded at any size."""
+"""Dead letters in groups: what they died of, where, in which activation, on which day. Bounded at any
+size."""
 
 from dlq.groups.counting import Group, Groups, Part, groups_of
 from dlq.groups.facts import Facts, facts_of

@@ -11,7 +11,8 @@ from agents.pages.amounts import number
 from dlq.given_rows import QUEUE, WHOLE, given_rows, type_of
 from dlq.loose import IS_DEAD, TABLE
 
-# Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one statement.
+# Windows over the numbers of the letters of one range, how many letters are read in each, and in all of one
+# statement.
 WINDOWS, FEWEST_WINDOWS, READ, READ_OF_ALL = 20, 4, 50, 40_000
 # Windows of one statement: databases bound its parameters.
 AT_ONCE = 5000
@@ -19,8 +20,8 @@ AT_ONCE = 5000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Letters of a queue with one value of a column, as the database has it. `first` and `last` are the lowest and the
-    highest of their numbers."""
+    """Letters of a queue with one value of a column, as the database has it. `first` and `last` are the
+    lowest and the highest of their numbers."""
 
     queue: str
     value: Any
@@ -29,8 +30,8 @@ class Range:
 
 
 def rounded(ranges: Sequence[Range], *, column: str = "") -> list[int]:
-    """Estimates to two digits, by a few statements. Of what is dead: an index (queue, `column`, id) holds it. In each
-    window between first and last so many numbers are letters as among the first READ there."""
+    """Estimates to two digits, by a few statements. Of what is dead: an index (queue, `column`, id) holds it.
+    In each window between first and last so many numbers are letters as among the first READ there."""
     totals = [0.0] * len(ranges)
     windows = max(FEWEST_WINDOWS, min(WINDOWS, READ_OF_ALL // (READ * max(1, len(ranges)))))
     for known in (True, False):
@@ -50,13 +51,23 @@ def _windows(each: Range, windows: int) -> Iterator[tuple[int, int]]:
 
 def _read(wide: Sequence[tuple[int, Range, int, int]], column: str, known: bool) -> list[tuple[Any, ...]]:
     which = "" if not column else f" AND {column} = wide.v" if known else f" AND {column} IS NULL"
-    here = f"FROM {TABLE} WHERE queue = wide.q AND {IS_DEAD}{which} AND id >= wide.lo AND id < wide.hi ORDER BY id"
+    here = (
+        f"FROM {TABLE} WHERE queue = wide.q AND {IS_DEAD}{which} AND id >= wide.lo AND id "
+        f"< wide.hi ORDER BY id"
+    )
     rows = [(place, lo, hi, each.queue, each.value) for place, each, lo, hi in wide]
-    columns = {"place": WHOLE, "lo": WHOLE, "hi": WHOLE, "q": QUEUE, "v": type_of(column) if column else WHOLE}
+    columns = {
+        "place": WHOLE,
+        "lo": WHOLE,
+        "hi": WHOLE,
+        "q": QUEUE,
+        "v": type_of(column) if column else WHOLE,
+    }
     given, parameters = given_rows("wide", columns, rows)
     sql = (
         f"WITH {given} "
-        f"SELECT place, lo, hi, (SELECT count(*) || ' ' || max(id) FROM (SELECT id {here} LIMIT {READ}) AS few) "
+        f"SELECT place, lo, hi, (SELECT count(*) || ' ' || max(id) FROM (SELECT id {here} LIMIT {READ}) AS "
+        f"few) "
         f"FROM wide"
     )
     with connection.cursor() as cursor:

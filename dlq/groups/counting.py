@@ -1,9 +1,10 @@
 """The groups of what is dead, the largest first, in bounded time.
 
-Each group of a queue is a range of an index: a loose scan finds the groups, and each is counted up to COARSE. The large
-ones are estimated from windows spread over their numbers, and those that may be no larger than COUNTED are counted
-exactly, the smallest first, until EXACT letters are read. Where there are more than MOST groups, those are shown whose
-letters are among the latest. It is a few statements, however many groups there are, and tells the same under any load.
+Each group of a queue is a range of an index: a loose scan finds the groups, and each is counted up to COARSE.
+The large ones are estimated from windows spread over their numbers, and those that may be no larger than
+COUNTED are counted exactly, the smallest first, until EXACT letters are read. Where there are more than MOST
+groups, those are shown whose letters are among the latest. It is a few statements, however many groups there
+are, and tells the same under any load.
 """
 
 from collections.abc import Iterable, Sequence
@@ -116,10 +117,12 @@ def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
     large = [counted[place] for place in sizes]
     # Numbers grow with time: between the first and the last one of a day lie hardly any others.
     ranges = [
-        Range(each.queue, each.value if kind.column else None, *sorted((each.first, each.last))) for each in large
+        Range(each.queue, each.value if kind.column else None, *sorted((each.first, each.last)))
+        for each in large
     ]
     sizes = {
-        place: max(estimate, COARSE) for place, estimate in zip(sizes, rounded(ranges, column=kind.column), strict=True)
+        place: max(estimate, COARSE)
+        for place, estimate in zip(sizes, rounded(ranges, column=kind.column), strict=True)
     }
     exact = _exactly(kind, counted, sizes)
     found = []
@@ -131,8 +134,8 @@ def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
 
 
 def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> dict[int, int]:
-    """By place, of those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the estimate of one
-    that turns out to be larger than COUNTED."""
+    """By place, of those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the estimate
+    of one that turns out to be larger than COUNTED."""
     chosen, room = [], EXACT
     for place in sorted(sizes, key=lambda place: sizes[place]):
         room -= sizes[place]
@@ -148,7 +151,9 @@ def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> d
     else:
         counts = days.count_each([(each.queue, each.value) for each in some], up_to=lists.COUNTED + 1)
     found = dict(zip(chosen, counts, strict=True))
-    sizes |= {place: max(sizes[place], lists.COUNTED) for place, count in found.items() if count > lists.COUNTED}
+    sizes |= {
+        place: max(sizes[place], lists.COUNTED) for place, count in found.items() if count > lists.COUNTED
+    }
     return {place: count for place, count in found.items() if 0 < count <= lists.COUNTED}
 
 
@@ -157,5 +162,7 @@ def _merged(kind: Kind, parts: Iterable[tuple[Any | date, Part]], key: Any) -> l
     of: dict[Any, list[Part]] = {}
     for value, part in parts:
         of.setdefault(value, []).append(part)
-    groups = [Group(kind, value, tuple(sorted(some, key=lambda part: -part.count))) for value, some in of.items()]
+    groups = [
+        Group(kind, value, tuple(sorted(some, key=lambda part: -part.count))) for value, some in of.items()
+    ]
     return sorted(groups, key=key, reverse=True)

@@ -18,8 +18,8 @@ _ON_THE_DAY = f"queue = wanted.q AND {IS_DEAD} AND seen_at >= wanted.since AND s
 
 
 def by_day(queues: Sequence[str], *, up_to: int) -> tuple[list[Counted], bool]:
-    """Per day and queue, each counted up to `up_to`; and whether there are older days. Two statements, and as many more
-    for each month without any."""
+    """Per day and queue, each counted up to `up_to`; and whether there are older days. Two statements, and as
+    many more for each month without any."""
     found: list[Counted] = []
     shown: set[date] = set()
     latest = _latest(queues, None)
@@ -70,9 +70,12 @@ def _latest(queues: Sequence[str], before: datetime | None) -> datetime | None:
 
 
 def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Counted]:
-    """Of those that are counted to the end the first and the last letter are known by that; of larger ones the last is
-    asked for."""
-    here = f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND seen_at < days.until"
+    """Of those that are counted to the end the first and the last letter are known by that; of larger ones
+    the last is asked for."""
+    here = (
+        f"FROM {TABLE} WHERE queue = places.q AND {IS_DEAD} AND seen_at >= days.since AND "
+        f"seen_at < days.until"
+    )
     few = f"SELECT id {here} ORDER BY seen_at LIMIT {int(up_to)}"
     looked = f"SELECT count(*) || ' ' || min(id) || ' ' || max(id) FROM ({few}) AS few"
     places, given = given_queues("places", queues)
@@ -80,12 +83,15 @@ def _counted(queues: Sequence[str], days: Sequence[date], up_to: int) -> list[Co
     wanted, more = given_rows("days", {"place": WHOLE, "since": INSTANT, "until": INSTANT}, rows_of_days)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH {places}, {wanted} SELECT q, place, ({looked}) FROM places CROSS JOIN days", [*given, *more]
+            f"WITH {places}, {wanted} SELECT q, place, ({looked}) FROM places CROSS JOIN days",
+            [*given, *more],
         )
         rows = cursor.fetchall()
     found = [Counted(queue, days[place], *map(int, seen.split())) for queue, place, seen in rows if seen]
     large = [place for place, each in enumerate(found) if each.count >= up_to]
-    for place, last in zip(large, _last([(found[place].queue, found[place].value) for place in large]), strict=True):
+    for place, last in zip(
+        large, _last([(found[place].queue, found[place].value) for place in large]), strict=True
+    ):
         found[place] = replace(found[place], last=max(found[place].last, last))
     return found
 
@@ -105,7 +111,8 @@ def _adapted(at: datetime | None) -> Any:
 
 
 def instant(stored: object) -> datetime | None:
-    """As a statement of ours reads it: SQLite keeps it without a zone, in UTC, and now and then gives its text."""
+    """As a statement of ours reads it: SQLite keeps it without a zone, in UTC, and now and then gives its
+    text."""
     at = parse_datetime(stored) if isinstance(stored, str) else stored
     if not isinstance(at, datetime):
         return None

@@ -1,4 +1,5 @@
-"""What is told of a group beside its size: since when, an example, versions, who works on it, what replays did.
+"""What is told of a group beside its size: since when, an example, versions, who works on it, what replays
+did.
 
 Bounded questions, some for all the groups of one page.
 """
@@ -26,9 +27,10 @@ PROTOCOLS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`example` is the number of the latest letter; `text` what its exception said, `body` the head of its body,
-    masked. `given_back` counts letters of the group among the latest that left by a replay, for people; of `judged` of
-    them `failed_again` failed or died again. `faults` and `takings` of this group or of the whole setting."""
+    """`example` is the number of the latest letter; `text` what its exception said, `body` the head of its
+    body, masked. `given_back` counts letters of the group among the latest that left by a replay, for people;
+    of `judged` of them `failed_again` failed or died again. `faults` and `takings` of this group or of the
+    whole setting."""
 
     since: datetime | None = None
     latest: datetime | None = None
@@ -85,7 +87,9 @@ def _letters(numbers: Iterable[int]) -> dict[int, DeadLetter]:
 def _texts(letters: Sequence[DeadLetter]) -> dict[tuple[str, str], str]:
     """What the last exception of each message said."""
     keys = {letter.message_key for letter in letters if letter.message_key}
-    rows = FailureProtocol.objects.filter(message_key__in=keys, setting_key__in={each.setting_key for each in letters})
+    rows = FailureProtocol.objects.filter(
+        message_key__in=keys, setting_key__in={each.setting_key for each in letters}
+    )
     wanted = rows.order_by("occurred_at").values_list("setting_key", "message_key", "exception_text")
     return {(setting, key): text.strip() for setting, key, text in wanted[:PROTOCOLS]}
 

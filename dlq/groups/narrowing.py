@@ -1,5 +1,5 @@
-"""What of a filter holds for groups: only where letters lie. Indexes count groups of whole queues; nothing else of a
-filter is in them, so the rest is said not to hold rather than dropped."""
+"""What of a filter holds for groups: only where letters lie. Indexes count groups of whole queues; nothing
+else of a filter is in them, so the rest is said not to hold rather than dropped."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,9 @@ class Narrowed:
 def filter_query(query: QueryDict) -> str:
     """What of a query string is a filter, to be carried on."""
     kept = query.copy()
-    for name in [name for name in kept if name not in LetterFilter.base_filters or not any(kept.getlist(name))]:
+    for name in [
+        name for name in kept if name not in LetterFilter.base_filters or not any(kept.getlist(name))
+    ]:
         del kept[name]
     return kept.urlencode()
 
@@ -39,7 +41,10 @@ def narrowed(data: QueryDict, user: object, queues: Sequence[str], *, queue: str
     filters, _rows = found(query, user, queue=queue)
     said = QueryDict(query)
     left_out = [
-        (str(filters.form.fields[name].label), ", ".join(_in_words(filters.form.fields[name], said.getlist(name))))
+        (
+            str(filters.form.fields[name].label),
+            ", ".join(_in_words(filters.form.fields[name], said.getlist(name))),
+        )
         for name in said
         if name not in HOLDS and (name, said[name]) != ("state", "dead")
     ]

@@ -1,4 +1,5 @@
-"""Of many groups at once: which versions of the agent their letters died under, and what replays of them did."""
+"""Of many groups at once: which versions of the agent their letters died under, and what replays of them
+did."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -50,8 +51,8 @@ def versions_of(groups: Sequence[Group]) -> list[list[str]]:
 
 
 def replays_of(groups: Sequence[Group]) -> list[Replays]:
-    """How many of each were given back, among the latest that were; how many of these have an outcome, and of those
-    failed again."""
+    """How many of each were given back, among the latest that were; how many of these have an outcome, and of
+    those failed again."""
     places = {(part.queue, group.value): place for place, group in enumerate(groups) for part in group.parts}
     queues = sorted({queue for queue, _value in places})
     if not queues:
@@ -62,7 +63,8 @@ def replays_of(groups: Sequence[Group]) -> list[Replays]:
     one = (
         f"SELECT latest.queue, latest.v, items.outcome FROM (SELECT id, queue, {column} AS v FROM {TABLE} "
         f"WHERE queue = %s AND state = '{GIVEN_BACK}' ORDER BY id DESC LIMIT {most}) AS latest "
-        f"LEFT JOIN {items} AS items ON items.letter_id = latest.id AND items.state = '{ItemState.GIVEN_BACK}'"
+        f"LEFT JOIN {items} AS items ON items.letter_id = latest.id AND items.state = "
+        f"'{ItemState.GIVEN_BACK}'"
     )
     found: list[Counter[str]] = [Counter() for _group in groups]
     read: Counter[str] = Counter()
@@ -71,7 +73,10 @@ def replays_of(groups: Sequence[Group]) -> list[Replays]:
         place = places.get((queue, kind.value(value) if kind.column else _day(value)))
         if place is not None:
             found[place][outcome or ""] += 1
-    return [_told(found[at], any(read[part.queue] >= most for part in each.parts)) for at, each in enumerate(groups)]
+    return [
+        _told(found[at], any(read[part.queue] >= most for part in each.parts))
+        for at, each in enumerate(groups)
+    ]
 
 
 def _told(outcomes: Counter[str], more: bool) -> Replays:
@@ -98,7 +103,10 @@ def _dead(group: Group, queue: str) -> tuple[str, list[Any]]:
     field: Any = DeadLetter._meta.get_field(group.kind.column)
     if field.null and not group.value:
         return f"{where} AND {group.kind.column} IS NULL", values
-    return f"{where} AND {group.kind.column} = %s", [*values, field.get_db_prep_value(group.value, connection)]
+    return f"{where} AND {group.kind.column} = %s", [
+        *values,
+        field.get_db_prep_value(group.value, connection),
+    ]
 
 
 def _rows(asked: Sequence[tuple[str, list[Any]]]) -> Iterator[tuple[Any, ...]]:

@@ -1,5 +1,5 @@
-"""Who did what, or tried to do what, to dead letters and waiting messages. Rows are only ever added; where the site has
-chosen an age for them, `dlq.aging` deletes older ones, and nothing else does."""
+"""Who did what, or tried to do what, to dead letters and waiting messages. Rows are only ever added; where
+the site has chosen an age for them, `dlq.aging` deletes older ones, and nothing else does."""
 
 from typing import Any, NoReturn
 
@@ -28,10 +28,13 @@ class _OnlyAdded(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """`operation` joins the entries of one operation (the id of its job, where it has one); a job's letters are its
-    items. `letter` is set where it was done to one letter alone. `detail` never holds a body or a masked value."""
+    """`operation` joins the entries of one operation (the id of its job, where it has one); a job's letters
+    are its items. `letter` is set where it was done to one letter alone. `detail` never holds a body or a
+    masked value."""
 
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
     action = models.CharField(_("action"), max_length=40)
     target = models.CharField(_("target"), max_length=300)
@@ -42,7 +45,9 @@ class AuditEntry(models.Model):
     scope = models.CharField(_("scope"), max_length=20, blank=True)
     reason = models.TextField(_("reason"), blank=True)
     counts = models.JSONField(_("counts"), default=dict)
-    result = models.CharField(_("result"), max_length=10, choices=AuditResult.choices, default=AuditResult.DONE)
+    result = models.CharField(
+        _("result"), max_length=10, choices=AuditResult.choices, default=AuditResult.DONE
+    )
     at = models.DateTimeField(_("at"), default=timezone.now)
 
     objects = _OnlyAdded.as_manager()

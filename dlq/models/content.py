@@ -1,5 +1,5 @@
-"""What a dead letter holds, in a table of its own: its fate is written again and again, and found by the million,
-without the bytes of the message."""
+"""What a dead letter holds, in a table of its own: its fate is written again and again, and found by the
+million, without the bytes of the message."""
 
 from typing import Any
 
@@ -10,12 +10,17 @@ from django.utils.translation import gettext_lazy as _
 class LetterContent(models.Model):
     """One row per letter, written with it. Only who erases it or deletes its body changes it.
 
-    `encoded` is the whole AMQP message, of a truncated letter one with only the head of its body, of an undecodable one
-    the raw bytes. `body_text` is the head of the body as text; `properties` and `annotations` as `dlq.reading` lists
-    them. Of a body that retention deleted `encoded` and `body_text` are empty; the properties stay with the row."""
+    `encoded` is the whole AMQP message, of a truncated letter one with only the head of its body, of an
+    undecodable one the raw bytes. `body_text` is the head of the body as text; `properties` and `annotations`
+    as `dlq.reading` lists them. Of a body that retention deleted `encoded` and `body_text` are empty; the
+    properties stay with the row."""
 
     letter = models.OneToOneField(
-        "dlq.DeadLetter", models.CASCADE, primary_key=True, related_name="content", verbose_name=_("dead letter")
+        "dlq.DeadLetter",
+        models.CASCADE,
+        primary_key=True,
+        related_name="content",
+        verbose_name=_("dead letter"),
     )
     encoded = models.BinaryField()
     body_text = models.TextField(_("body"), blank=True)
@@ -61,4 +66,6 @@ def keep_content(letter: Any, content: LetterContent) -> LetterContent:
 
 def with_heads(letters: models.QuerySet[Any]) -> models.QuerySet[Any]:
     """For lists: each with its `body_text`, and with nothing else of its content."""
-    return letters.select_related("content").defer("content__encoded", "content__properties", "content__annotations")
+    return letters.select_related("content").defer(
+        "content__encoded", "content__properties", "content__annotations"
+    )

@@ -17,13 +17,15 @@ class EditState(models.TextChoices):
 
 
 class LetterEdit(models.Model):
-    """`encoded` is the whole edited AMQP message, written before anything is sent. `id` is its duplicate id at the
-    broker, so sending it twice makes one. SENT: the broker has the copy; only then the original may leave its queue.
-    `diff` is what people are shown: a list of {what, before, after}, texts. Retention
+    """`encoded` is the whole edited AMQP message, written before anything is sent. `id` is its duplicate id
+    at the broker, so sending it twice makes one. SENT: the broker has the copy; only then the original may
+    leave its queue. `diff` is what people are shown: a list of {what, before, after}, texts. Retention
     empties both as it does a body, and says so in `body_deleted_at`."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    item = models.OneToOneField(ReplayItem, models.CASCADE, related_name="edit", verbose_name=_("replay item"))
+    item = models.OneToOneField(
+        ReplayItem, models.CASCADE, related_name="edit", verbose_name=_("replay item")
+    )
     encoded = models.BinaryField()
     diff = models.JSONField(_("changes"), default=list)
     state = models.CharField(_("state"), max_length=10, choices=EditState.choices, default=EditState.PLANNED)
@@ -40,7 +42,9 @@ class LetterEdit(models.Model):
         default_permissions = ()
         indexes = [
             models.Index(
-                fields=["planned_at", "id"], condition=models.Q(body_deleted_at=None), name="edits_by_planning"
+                fields=["planned_at", "id"],
+                condition=models.Q(body_deleted_at=None),
+                name="edits_by_planning",
             )
         ]
 

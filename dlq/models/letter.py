@@ -25,18 +25,19 @@ HAS_LEFT = ~IS_DEAD
 
 
 class DeadLetter(models.Model):
-    """`orig_message_id` is the broker's id of the message before it died, the only one that the feed and the filters
-    of a move see; ids are per broker (`node_id`) and one message has the same in every subscription (`queue`).
-    A letter without one (somebody sent it here) has a negative number of ours, from its digest.
+    """`orig_message_id` is the broker's id of the message before it died, the only one that the feed and the
+    filters of a move see; ids are per broker (`node_id`) and one message has the same in every subscription
+    (`queue`). A letter without one (somebody sent it here) has a negative number of ours, from its digest.
 
-    `encoded`, `body_text`, `properties` and `annotations` are of its `content` (`LetterContent`); `truncated`: of the
-    body only the head is kept, `problem`: it is no message that can be read. `seen_at` is when the feed saw it: dead
-    since. `chapter` counts the deaths of the case. `fingerprint`, `exception_type`, `exception_text` (its beginning),
-    `place`, `server_name`, `activation_uuid` and `agent_version` are copied from the last protocol with this key,
-    which retention may delete; `protocol_at` is when that happened.
-    `expires_at` is the producer's or the bin's word. `words_without` says what was masked when its words were put into
-    the index of words (`dlq.search`); empty: they are not in it yet. `state_at` of one that is not dead is when it left
-    its queue; by it retention deletes the body, says so in `body_deleted_at`, and later the row.
+    `encoded`, `body_text`, `properties` and `annotations` are of its `content` (`LetterContent`);
+    `truncated`: of the body only the head is kept, `problem`: it is no message that can be read. `seen_at` is
+    when the feed saw it: dead since. `chapter` counts the deaths of the case. `fingerprint`,
+    `exception_type`, `exception_text` (its beginning), `place`, `server_name`, `activation_uuid` and
+    `agent_version` are copied from the last protocol with this key, which retention may delete; `protocol_at`
+    is when that happened. `expires_at` is the producer's or the bin's word. `words_without` says what was
+    masked when its words were put into the index of words (`dlq.search`); empty: they are not in it yet.
+    `state_at` of one that is not dead is when it left its queue; by it retention deletes the body, says so in
+    `body_deleted_at`, and later the row.
     """
 
     node_id = models.CharField(_("broker node"), max_length=60)
@@ -104,30 +105,44 @@ class DeadLetter(models.Model):
             ("erase_personal", _("Can erase what is kept of messages")),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["node_id", "queue", "orig_message_id"], name="letter_once_per_death")
+            models.UniqueConstraint(
+                fields=["node_id", "queue", "orig_message_id"], name="letter_once_per_death"
+            )
         ]
         indexes = [
             models.Index(fields=["queue", "state", "id"], name="letters_of_queue"),
             models.Index(fields=["message_key", "setting_key"], name="letters_of_message"),
             models.Index(fields=["queue", "seen_at"], name="letters_by_time"),
-            # Of what is dead now, which is what people look for. A state in the columns would cost each letter that
-            # leaves a new entry in every index; of these it only leaves.
+            # Of what is dead now, which is what people look for. A state in the columns would cost each
+            # letter that leaves a new entry in every index; of these it only leaves.
             models.Index(fields=["id"], condition=IS_DEAD, name="dead_letters"),
             models.Index(fields=["queue", "seen_at", "id"], condition=IS_DEAD, name="dead_by_time"),
-            models.Index(fields=["queue", "fingerprint", "id"], condition=IS_DEAD, name="dead_by_fingerprint"),
-            models.Index(fields=["queue", "exception_type", "id"], condition=IS_DEAD, name="dead_by_exception"),
-            models.Index(fields=["queue", "server_name", "id"], condition=IS_DEAD, name="dead_by_server"),
-            models.Index(fields=["queue", "activation_uuid", "id"], condition=IS_DEAD, name="dead_by_activation"),
-            # Few letters are in these two.
             models.Index(
-                fields=["queue", "chapter", "id"], condition=IS_DEAD & models.Q(chapter__gt=1), name="dead_by_chapter"
+                fields=["queue", "fingerprint", "id"], condition=IS_DEAD, name="dead_by_fingerprint"
             ),
             models.Index(
-                fields=["setting_key", "id"], condition=IS_DEAD & models.Q(queue=BIN_QUEUE), name="dead_in_the_bin"
+                fields=["queue", "exception_type", "id"], condition=IS_DEAD, name="dead_by_exception"
+            ),
+            models.Index(fields=["queue", "server_name", "id"], condition=IS_DEAD, name="dead_by_server"),
+            models.Index(
+                fields=["queue", "activation_uuid", "id"], condition=IS_DEAD, name="dead_by_activation"
+            ),
+            # Few letters are in these two.
+            models.Index(
+                fields=["queue", "chapter", "id"],
+                condition=IS_DEAD & models.Q(chapter__gt=1),
+                name="dead_by_chapter",
+            ),
+            models.Index(
+                fields=["setting_key", "id"],
+                condition=IS_DEAD & models.Q(queue=BIN_QUEUE),
+                name="dead_in_the_bin",
             ),
             models.Index(fields=["state_at", "id"], condition=HAS_LEFT, name="letters_by_leaving"),
             models.Index(
-                fields=["state_at", "id"], condition=HAS_LEFT & models.Q(body_deleted_at=None), name="bodies_by_leaving"
+                fields=["state_at", "id"],
+                condition=HAS_LEFT & models.Q(body_deleted_at=None),
+                name="bodies_by_leaving",
             ),
             models.Index(fields=["id"], condition=models.Q(words_without=""), name="letters_without_words"),
         ]

@@ -1,4 +1,5 @@
-"""What the index knows of each dead-letter queue as a whole, and the foreign ones that an administrator named."""
+"""What the index knows of each dead-letter queue as a whole, and the foreign ones that an administrator
+named."""
 
 from django.conf import settings
 from django.db import models
@@ -7,9 +8,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class LetterQueue(models.Model):
-    """One row per queue that is looked after. `broker_count` and `indexed` are of the same moment, `counted_at`.
-    `differs_since` is when they were first seen to differ with an empty feed; a walk is due when they still do at the
-    next look. A walk in progress: `walk_started_at` is set and `walk_seen` grows; `walked_at` is the last whole one."""
+    """One row per queue that is looked after. `broker_count` and `indexed` are of the same moment,
+    `counted_at`. `differs_since` is when they were first seen to differ with an empty feed; a walk is due
+    when they still do at the next look. A walk in progress: `walk_started_at` is set and `walk_seen` grows;
+    `walked_at` is the last whole one."""
 
     queue = models.CharField(_("queue"), max_length=300, unique=True)
     address = models.CharField(_("address"), max_length=300, blank=True)

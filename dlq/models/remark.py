@@ -10,13 +10,15 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Remark(models.Model):
-    """What it is about: `setting_key` and, of it, the case `message_key` or the group `fingerprint`; both empty: all of
-    the setting."""
+    """What it is about: `setting_key` and, of it, the case `message_key` or the group `fingerprint`; both
+    empty: all of the setting."""
 
     setting_key = models.CharField(_("setting key"), max_length=300)
     fingerprint = models.CharField(_("fingerprint"), max_length=64, blank=True)
     message_key = models.CharField(_("message key"), max_length=255, blank=True)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
     at = models.DateTimeField(_("since"), default=timezone.now)
 
@@ -42,8 +44,8 @@ class Note(Remark):
 
 
 class KnownFault(Remark):
-    """ "Known, being worked on": muted in lists and left out of what is given back until `until` (None: until somebody
-    ends it)."""
+    """ "Known, being worked on": muted in lists and left out of what is given back until `until` (None: until
+    somebody ends it)."""
 
     ticket = models.CharField(_("ticket"), max_length=200, blank=True)
     text = models.TextField(_("what is known"), blank=True)
@@ -77,7 +79,11 @@ class Taking(Remark):
     text = models.TextField(_("note"), blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True)
     handed_to = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("handed over to")
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        related_name="+",
+        verbose_name=_("handed over to"),
     )
 
     class Meta:
@@ -92,7 +98,9 @@ class Taking(Remark):
                 name="one_person_at_a_time",
             ),
             models.UniqueConstraint(
-                fields=["trip"], condition=models.Q(ended_at=None, trip__isnull=False), name="one_person_per_trip"
+                fields=["trip"],
+                condition=models.Q(ended_at=None, trip__isnull=False),
+                name="one_person_per_trip",
             ),
         ]
 

@@ -50,27 +50,27 @@ UNFINISHED_JOBS = (JobState.AWAITING, *OPEN_JOBS, JobState.PAUSED)
 
 
 class ReplayJob(models.Model):
-    """One action on dead letters: `setting` is whose they are, `source_queue` where they lie, `target_queue` where they
-    go (`target_key`: the setting that gets them, where it is one).
+    """One action on dead letters: `setting` is whose they are, `source_queue` where they lie, `target_queue`
+    where they go (`target_key`: the setting that gets them, where it is one).
 
-    `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes a scope
-    that is not a list of letters: those that die later do not belong to it. `planned_to` is how far planning came: a
-    number at the broker for the scope `all`, else a row. `planned_at` is set when all slices are written down: nothing
-    moves before. Whoever holds the lease works on it; one that dies lets the
-    lease run out. The lease saves work, it is not what keeps letters safe: every step may run twice.
+    `query` is the filter of the scopes `matching` and `group`, as in the address bar. `letters_up_to` freezes
+    a scope that is not a list of letters: those that die later do not belong to it. `planned_to` is how far
+    planning came: a number at the broker for the scope `all`, else a row. `planned_at` is set when all slices
+    are written down: nothing moves before. Whoever holds the lease works on it; one that dies lets the lease
+    run out. The lease saves work, it is not what keeps letters safe: every step may run twice.
 
-    `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which letters move
-    (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what becomes of them, and stops
-    by itself when more than `ladder_percent` of a step fail again; `ladder_step` is the step at hand,
-    `ladder_counts` the failures in a row of each run when it began (None: it has not begun), `ladder_known_at` when
-    every outcome of it was here. `skipped` counts
-    by reason what the scope held and was left out. `counts` are the letters by state and outcome, kept by those who
-    change them. `outcomes_ended_at`: since then none of its letters waits for an outcome. `wait_reason` says why an
-    open job does nothing at the moment; a lease beside it is a pause. A job that walks a queue is at work, so it has no
-    such reason: `walking_since`, `walking_queue` and `walked`, the messages seen so far, say so.
+    `per_second` 0 = as fast as the broker. `window_from`/`window_until`: local times of day between which
+    letters move (None: always). A `ladder` moves 1, 5, 25, 125, … letters, waits after each step for what
+    becomes of them, and stops by itself when more than `ladder_percent` of a step fail again; `ladder_step`
+    is the step at hand, `ladder_counts` the failures in a row of each run when it began (None: it has not
+    begun), `ladder_known_at` when every outcome of it was here. `skipped` counts by reason what the scope
+    held and was left out. `counts` are the letters by state and outcome, kept by those who change them.
+    `outcomes_ended_at`: since then none of its letters waits for an outcome. `wait_reason` says why an open
+    job does nothing at the moment; a lease beside it is a pause. A job that walks a queue is at work, so it
+    has no such reason: `walking_since`, `walking_queue` and `walked`, the messages seen so far, say so.
     `stopping_since`: since when it waits for the consumers of a setting that was switched off to close;
-    `pause_reason` is the code with its parameters where it was not a person who paused it; `goes_on_all_the_same`: a
-    person let it go on beside open consumers."""
+    `pause_reason` is the code with its parameters where it was not a person who paused it;
+    `goes_on_all_the_same`: a person let it go on beside open consumers."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
@@ -84,7 +84,9 @@ class ReplayJob(models.Model):
     scope = models.CharField(_("scope"), max_length=10, choices=Scope.choices)
     query = models.TextField(_("filter"), blank=True)
     reason = models.TextField(_("reason"), blank=True)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     state = models.CharField(_("state"), max_length=10, choices=JobState.choices, default=JobState.PLANNED)
     created_at = models.DateTimeField(_("created"), default=timezone.now)
     started_at = models.DateTimeField(_("started"), null=True)
@@ -162,18 +164,20 @@ class SliceState(models.TextChoices):
 
 
 class ReplaySlice(models.Model):
-    """`moved` is what the broker answered to the last try (None: nothing). `moved_exactly` is how many of its letters
-    our moves took, over all tries; None: one was not answered, or the broker may have forgotten one. `count_before`
-    and `added_before` are the queue's exact figures before its first move: with the figures after it they say how many
-    letters left. `left` is how many left by these figures (None: unknown).
-    `by_range`: the move names the ids from `first_number` to `last_number`, else each one. `seen_before`: planning
-    knew that its letters lay in the queue."""
+    """`moved` is what the broker answered to the last try (None: nothing). `moved_exactly` is how many of its
+    letters our moves took, over all tries; None: one was not answered, or the broker may have forgotten one.
+    `count_before` and `added_before` are the queue's exact figures before its first move: with the figures
+    after it they say how many letters left. `left` is how many left by these figures (None: unknown).
+    `by_range`: the move names the ids from `first_number` to `last_number`, else each one. `seen_before`:
+    planning knew that its letters lay in the queue."""
 
     job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="slices", verbose_name=_("replay"))
     number = models.PositiveIntegerField(_("number"))
     first_letter_id = models.BigIntegerField(_("first letter"))
     last_letter_id = models.BigIntegerField(_("last letter"))
-    state = models.CharField(_("state"), max_length=10, choices=SliceState.choices, default=SliceState.PLANNED)
+    state = models.CharField(
+        _("state"), max_length=10, choices=SliceState.choices, default=SliceState.PLANNED
+    )
     size = models.PositiveIntegerField(_("letters"))
     step = models.PositiveSmallIntegerField(_("step of the ladder"), default=0)
     by_range = models.BooleanField(default=False, editable=False)
@@ -202,8 +206,9 @@ class ReplaySlice(models.Model):
 
 
 class ItemState(models.TextChoices):
-    """`given_back`: our move took the letter. `unconfirmed`: it left, and nobody knows yet whether by our move.
-    `taken_elsewhere`: it was there, and another consumer took it. `not_found`: it was gone before, or expired."""
+    """`given_back`: our move took the letter. `unconfirmed`: it left, and nobody knows yet whether by our
+    move. `taken_elsewhere`: it was there, and another consumer took it. `not_found`: it was gone before, or
+    expired."""
 
     PLANNED = "planned", _("planned")
     GIVEN_BACK = "given_back", _("given back")
@@ -216,8 +221,8 @@ class ItemState(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """What became of a letter after it left. `unknown`: nothing was heard of it within an hour; what arrives later
-    takes its place."""
+    """What became of a letter after it left. `unknown`: nothing was heard of it within an hour; what arrives
+    later takes its place."""
 
     WAITING = "", _("waiting")
     HANDLED = "handled", _("handled")
@@ -226,21 +231,24 @@ class Outcome(models.TextChoices):
     UNKNOWN = "unknown", _("unknown")
 
 
-# While an item is this, no other one may have its letter. A death ends once: what was given back and dies again is
-# another letter.
+# While an item is this, no other one may have its letter. A death ends once: what was given back and dies
+# again is another letter.
 HOLDING = (ItemState.PLANNED.value, ItemState.GIVEN_BACK.value)
 
 
 class ReplayItem(models.Model):
-    """`died_as` is the letter that the message became when it died again. `why` is a stable word: why it was left out
-    or could not be moved.
+    """`died_as` is the letter that the message became when it died again. `why` is a stable word: why it was
+    left out or could not be moved.
 
-    `released_as` is the state of an item that let its letter go, empty while it holds it. It stands in the indexes in
-    place of the state, so that the one step which every item makes, from planned to given back, changes none of them:
-    PostgreSQL writes the new row beside the old one then. What is planned still is found by `planned_of`."""
+    `released_as` is the state of an item that let its letter go, empty while it holds it. It stands in the
+    indexes in place of the state, so that the one step which every item makes, from planned to given back,
+    changes none of them: PostgreSQL writes the new row beside the old one then. What is planned still is
+    found by `planned_of`."""
 
     # The indexes below begin with each of these; a slice is of the item's job, whose constraint is enough.
-    job = models.ForeignKey(ReplayJob, models.CASCADE, related_name="items", db_index=False, verbose_name=_("replay"))
+    job = models.ForeignKey(
+        ReplayJob, models.CASCADE, related_name="items", db_index=False, verbose_name=_("replay")
+    )
     letter = models.ForeignKey(
         DeadLetter, models.CASCADE, related_name="replays", db_index=False, verbose_name=_("dead letter")
     )
@@ -269,7 +277,9 @@ class ReplayItem(models.Model):
         verbose_name=_("died again as"),
     )
     released_as = models.GeneratedField(
-        expression=models.Case(models.When(state__in=HOLDING, then=models.Value("")), default=models.F("state")),
+        expression=models.Case(
+            models.When(state__in=HOLDING, then=models.Value("")), default=models.F("state")
+        ),
         output_field=models.CharField(max_length=15),
         db_persist=True,
     )
@@ -282,7 +292,9 @@ class ReplayItem(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["letter", "job"], name="item_once_per_job"),
             models.UniqueConstraint(
-                fields=["letter"], condition=models.Q(released_as=""), name="one_outstanding_replay_per_letter"
+                fields=["letter"],
+                condition=models.Q(released_as=""),
+                name="one_outstanding_replay_per_letter",
             ),
             models.UniqueConstraint(
                 fields=["died_as"], condition=models.Q(died_as__isnull=False), name="one_replay_per_death"

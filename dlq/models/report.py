@@ -11,10 +11,11 @@ class LetterResult(models.TextChoices):
 
 
 class LetterReport(models.Model):
-    """One handling of a returned message. It may come before the replay knows that the letter left, so it is kept.
+    """One handling of a returned message. It may come before the replay knows that the letter left, so it is
+    kept.
 
-    `letter_id` is the broker's id of the message in the dead-letter queue: larger than the one it had before it died,
-    smaller than the one that it has when it dies again.
+    `letter_id` is the broker's id of the message in the dead-letter queue: larger than the one it had before
+    it died, smaller than the one that it has when it dies again.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)

@@ -7,7 +7,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class SavedFilter(models.Model):
-    """`query` is the filter's part of the address. A `shared` one is everybody's to use, its owner's to change."""
+    """`query` is the filter's part of the address. A `shared` one is everybody's to use, its owner's to
+    change."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="letter_filters", verbose_name=_("owner")

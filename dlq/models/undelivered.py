@@ -6,10 +6,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class UndeliveredMessage(models.Model):
-    """One row per message, by the broker's id in its subscription (`queue`). It has a dead letter; `letter_id` is the
-    broker's id of that one. The link that should have had it holds it all the same: when that link ends the message
-    comes back, is dead again (`deaths`) and counted down twice. So the broker's figures of that queue are too low until
-    it is restarted, which also ends the message: then the row goes.
+    """One row per message, by the broker's id in its subscription (`queue`). It has a dead letter;
+    `letter_id` is the broker's id of that one. The link that should have had it holds it all the same: when
+    that link ends the message comes back, is dead again (`deaths`) and counted down twice. So the broker's
+    figures of that queue are too low until it is restarted, which also ends the message: then the row goes.
 
     `taken_out_at`: it was found in the queue without a consumer and removed for good.
     """
@@ -30,7 +30,9 @@ class UndeliveredMessage(models.Model):
         ordering = ("id",)
         default_permissions = ("view",)
         constraints = [
-            models.UniqueConstraint(fields=["node_id", "queue", "message_id"], name="undelivered_message_once")
+            models.UniqueConstraint(
+                fields=["node_id", "queue", "message_id"], name="undelivered_message_once"
+            )
         ]
 
     def __str__(self) -> str:

@@ -37,14 +37,19 @@ OPEN_ACTIONS = (WaitingState.PLANNED, WaitingState.RUNNING)
 
 
 class WaitingAction(models.Model):
-    """`every`: all messages of the part, `total` of which there were when it was asked; else those of its items.
-    `whole`: one operation of the broker for all of them, without items. `planned_all`: no more items come; of a whole
-    one, the operation was carried out. `stopping`: somebody wants it to end after what is at hand. `counts`: messages
-    by fate, told when it is over. The lease saves work; what keeps messages safe is that each step may run twice."""
+    """`every`: all messages of the part, `total` of which there were when it was asked; else those of its
+    items. `whole`: one operation of the broker for all of them, without items. `planned_all`: no more items
+    come; of a whole one, the operation was carried out. `stopping`: somebody wants it to end after what is at
+    hand. `counts`: messages by fate, told when it is over. The lease saves work; what keeps messages safe is
+    that each step may run twice."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     setting = models.ForeignKey(
-        LaunchSetting, models.SET_NULL, null=True, related_name="waiting_actions", verbose_name=_("launch setting")
+        LaunchSetting,
+        models.SET_NULL,
+        null=True,
+        related_name="waiting_actions",
+        verbose_name=_("launch setting"),
     )
     setting_key = models.CharField(_("setting key"), max_length=61)
     kind = models.CharField(_("action"), max_length=10, choices=WaitingKind.choices)
@@ -52,9 +57,13 @@ class WaitingAction(models.Model):
     every = models.BooleanField(_("all of them"), default=False)
     whole = models.BooleanField(default=False, editable=False)
     reason = models.TextField(_("reason"), blank=True)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
-    state = models.CharField(_("state"), max_length=10, choices=WaitingState.choices, default=WaitingState.PLANNED)
+    state = models.CharField(
+        _("state"), max_length=10, choices=WaitingState.choices, default=WaitingState.PLANNED
+    )
     total = models.PositiveIntegerField(_("messages"), default=0)
     counts = models.JSONField(_("counts"), default=dict)
     problem = models.TextField(_("problem"), blank=True)
@@ -91,8 +100,8 @@ class WaitingAction(models.Model):
 
 
 class Fate(models.TextChoices):
-    """What is known of a message. ACTED: the broker was asked, nothing is looked up yet. LEFT: it is neither where it
-    was nor where it was to go; mostly somebody handled it first."""
+    """What is known of a message. ACTED: the broker was asked, nothing is looked up yet. LEFT: it is neither
+    where it was nor where it was to go; mostly somebody handled it first."""
 
     PLANNED = "planned", _("planned")
     ACTED = "acted", _("asked of the broker")
@@ -102,8 +111,8 @@ class Fate(models.TextChoices):
 
 
 class WaitingItem(models.Model):
-    """`number` is the broker's id of the message in the queue where it lay: of this message there alone. A message
-    without a producer's id has no `message_key`: the broker does not tell enough of it."""
+    """`number` is the broker's id of the message in the queue where it lay: of this message there alone. A
+    message without a producer's id has no `message_key`: the broker does not tell enough of it."""
 
     action = models.ForeignKey(WaitingAction, models.CASCADE, related_name="items", verbose_name=_("action"))
     number = models.BigIntegerField(_("broker's id"))
@@ -117,7 +126,9 @@ class WaitingItem(models.Model):
         verbose_name_plural = _("messages of an action")
         ordering = ("id",)
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["action", "number"], name="message_once_per_waiting_action")]
+        constraints = [
+            models.UniqueConstraint(fields=["action", "number"], name="message_once_per_waiting_action")
+        ]
         indexes = [
             models.Index(fields=["action", "fate"], name="waiting_items_by_fate"),
             models.Index(fields=["setting_key", "message_key"], name="waiting_items_of_message"),

@@ -21,11 +21,15 @@ OPEN_FETCHES = (FetchState.ASKED, FetchState.RUNNING)
 
 
 class WholeFetch(models.Model):
-    """One look through a queue for one letter. `letters` were in the queue when it was asked for, `seen` are read so
-    far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
+    """One look through a queue for one letter. `letters` were in the queue when it was asked for, `seen` are
+    read so far. A done one holds the whole AMQP message in `encoded` until it is dropped, a day later."""
 
-    letter = models.ForeignKey(DeadLetter, models.CASCADE, related_name="fetches", verbose_name=_("dead letter"))
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    letter = models.ForeignKey(
+        DeadLetter, models.CASCADE, related_name="fetches", verbose_name=_("dead letter")
+    )
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
     at = models.DateTimeField(_("at"), default=timezone.now)
     state = models.CharField(_("state"), max_length=10, choices=FetchState.choices, default=FetchState.ASKED)
@@ -44,7 +48,9 @@ class WholeFetch(models.Model):
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(
-                fields=["letter"], condition=models.Q(state__in=["asked", "running"]), name="one_open_fetch_per_letter"
+                fields=["letter"],
+                condition=models.Q(state__in=["asked", "running"]),
+                name="one_open_fetch_per_letter",
             )
         ]
         indexes = [models.Index(fields=["state", "at"], name="fetches_by_state")]

@@ -6,8 +6,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class WordRebuild(models.Model):
-    """The letters up to `last` are put into the index once more; those up to `position` are. Later ones are put into
-    it when they are stored. At most one is `open`."""
+    """The letters up to `last` are put into the index once more; those up to `position` are. Later ones are
+    put into it when they are stored. At most one is `open`."""
 
     open = models.BooleanField(_("open"), default=True)
     began_at = models.DateTimeField(_("began"), default=timezone.now)
@@ -22,7 +22,9 @@ class WordRebuild(models.Model):
         ordering = ("-id",)
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["open"], condition=models.Q(open=True), name="one_open_word_rebuild")
+            models.UniqueConstraint(
+                fields=["open"], condition=models.Q(open=True), name="one_open_word_rebuild"
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,5 @@
-"""Who gets to the pages of dead letters: with the permission to all, with a right in a pool to those of the pool."""
+"""Who gets to the pages of dead letters: with the permission to all, with a right in a pool to those of the
+pool."""
 
 from functools import wraps
 from typing import Any

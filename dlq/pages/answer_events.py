@@ -1,5 +1,5 @@
-"""Deliveries of a message that waited for an answer (CLIENT): events of its case file. One that was lost is no failure
-and has no protocol, yet the broker may have counted it."""
+"""Deliveries of a message that waited for an answer (CLIENT): events of its case file. One that was lost is
+no failure and has no protocol, yet the broker may have counted it."""
 
 from django.utils.translation import gettext as _
 
@@ -15,7 +15,9 @@ BOUND = 200
 
 def events_of(key: str, setting_key: str) -> list[Event]:
     """By its JMS message id, which is the key of every message that has one."""
-    rows = Acknowledgement.objects.filter(jms_message_id=key, setting__key=setting_key).select_related("server")
+    rows = Acknowledgement.objects.filter(jms_message_id=key, setting__key=setting_key).select_related(
+        "server"
+    )
     return [_event(row) for row in rows.order_by("-created_at", "-id")[:BOUND]]
 
 

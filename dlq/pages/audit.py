@@ -1,4 +1,5 @@
-"""The audit: who did what, or was refused, newest first; searched by person, action, setting, result and time."""
+"""The audit: who did what, or was refused, newest first; searched by person, action, setting, result and
+time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,9 @@ def audit_page(request: HttpRequest) -> HttpResponseBase:
     rows = entries
     if before.isascii() and before.isdecimal() and 0 < int(before) <= BIGGEST_KEY:
         rows = entries.filter(pk__lt=int(before))
-    listed = page_of(request, list(rows.select_related("by").order_by("-pk")[: PAGE + 1]), lambda row: str(row.pk))
+    listed = page_of(
+        request, list(rows.select_related("by").order_by("-pk")[: PAGE + 1]), lambda row: str(row.pk)
+    )
     return page(
         request,
         "dlq/audit.html",

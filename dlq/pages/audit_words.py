@@ -12,7 +12,8 @@ from dlq.models.waiting import WaitingKind, WaitingPart
 from dlq.pages.edit_rule_form import WORDS as OPERATIONS
 from dlq.pages.replay_words import acknowledged
 
-# An attempt that was refused may have a code of its own: with the same words, after the first code of these words.
+# An attempt that was refused may have a code of its own: with the same words, after the first code of these
+# words.
 ACTIONS: dict[str, str | Promise] = {
     "give_back": _("give back"),
     "redirect": _("redirect"),
@@ -167,7 +168,9 @@ def codes_of(action: str) -> list[str]:
 
 def first_code(action: str) -> str:
     """What finds this action and its attempts."""
-    return next((code for code, words in ACTIONS.items() if str(words) == str(ACTIONS.get(action, ""))), action)
+    return next(
+        (code for code, words in ACTIONS.items() if str(words) == str(ACTIONS.get(action, ""))), action
+    )
 
 
 def action_words(action: str) -> str | Promise:
@@ -193,7 +196,9 @@ def _value_words(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _now("yes") if value else _now("no")
     if isinstance(value, dict):
-        return _operation(value) if "op" in value else ", ".join(f"{key}: {each}" for key, each in value.items())
+        return (
+            _operation(value) if "op" in value else ", ".join(f"{key}: {each}" for key, each in value.items())
+        )
     if isinstance(value, list):
         return ("; " if name == "rule" else ", ").join(_value_words(name, each) for each in value)
     if name == "acknowledged":

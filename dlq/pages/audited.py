@@ -15,8 +15,9 @@ LOOKS = ("GET", "HEAD", "OPTIONS")
 
 
 def audited(action: str) -> Callable[[View], View]:
-    """Outermost around a view that does something: a POST that ends with PermissionDenied, 403 or 409 leaves an entry
-    with result=refused. What a view answers with a message and a redirect it watches itself (`dlq.auditing.attempt`).
+    """Outermost around a view that does something: a POST that ends with PermissionDenied, 403 or 409 leaves
+    an entry with result=refused. What a view answers with a message and a redirect it watches itself
+    (`dlq.auditing.attempt`).
     """
 
     def decorate(view: View) -> View:
@@ -24,7 +25,11 @@ def audited(action: str) -> Callable[[View], View]:
         def watched(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
             if request.method in LOOKS:
                 return view(request, *args, **kwargs)
-            about: dict[str, Any] = {"by": request.user, "target": f"page:{request.path}", **_named(request, kwargs)}
+            about: dict[str, Any] = {
+                "by": request.user,
+                "target": f"page:{request.path}",
+                **_named(request, kwargs),
+            }
             try:
                 with attempt(action, **about):
                     response = view(request, *args, **kwargs)

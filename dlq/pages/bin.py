@@ -1,5 +1,5 @@
-"""The bin: what was discarded, by whom, why, of which setting, and when it is removed for good. Of one setting letters
-can be put back."""
+"""The bin: what was discarded, by whom, why, of which setting, and when it is removed for good. Of one
+setting letters can be put back."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,12 +47,18 @@ class Row:
 
 
 class BinTable(tables.Table):
-    tick = tables.Column(accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}})
+    tick = tables.Column(
+        accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}}
+    )
     discarded = tables.Column(accessor="letter", verbose_name=gettext_lazy("In the bin since"))
     setting = tables.Column(accessor="letter", verbose_name=gettext_lazy("Setting"))
     who = tables.Column(accessor="job", empty_values=(), verbose_name=gettext_lazy("By whom, why"))
-    cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
-    body = tables.Column(empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}})
+    cause = tables.Column(
+        accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}}
+    )
+    body = tables.Column(
+        empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}}
+    )
     expires = tables.Column(verbose_name=gettext_lazy("Removed for good"))
 
     class Meta:
@@ -62,7 +68,9 @@ class BinTable(tables.Table):
 
     def render_tick(self, value: DeadLetter) -> SafeString:
         label = _("Select letter %(n)s") % {"n": value.pk}
-        return format_html('<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label)
+        return format_html(
+            '<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label
+        )
 
     def render_discarded(self, value: DeadLetter) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago(value.seen_at))
@@ -70,7 +78,9 @@ class BinTable(tables.Table):
     def render_setting(self, value: DeadLetter) -> SafeString | str:
         if not value.setting_key:
             return "—"
-        return format_html('<a href="{}">{}</a>', link("bin_of", value.setting_key), visible(value.setting_key))
+        return format_html(
+            '<a href="{}">{}</a>', link("bin_of", value.setting_key), visible(value.setting_key)
+        )
 
     def render_who(self, value: ReplayJob | None) -> SafeString | str:
         if value is None:
@@ -156,4 +166,6 @@ def _rows_of(request: HttpRequest, numbers: list[int]) -> list[Row]:
     letters = with_heads(DeadLetter.objects.filter(pk__in=numbers)).order_by("-pk")
     masks = masks_for(request.user)
     rows = told(list(letters))
-    return [Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in rows]
+    return [
+        Row(each.letter, each.job, expires_at(each.letter), masks.head_of_body(each.letter)) for each in rows
+    ]

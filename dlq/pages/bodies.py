@@ -1,4 +1,5 @@
-"""The body of a dead letter as people read it: indented, as text, as bytes. Nothing in it is ever carried out. Pure."""
+"""The body of a dead letter as people read it: indented, as text, as bytes. Nothing in it is ever carried
+out. Pure."""
 
 import json
 import re
@@ -15,7 +16,9 @@ DEEPEST = 30
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 # The third: a document type whose declarations stand in it.
-_XML_TOKEN = re.compile(r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^<>\[]*\[[^\]]*\]\s*>|<[^<>]+>|[^<]+", re.DOTALL)
+_XML_TOKEN = re.compile(
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<!DOCTYPE[^<>\[]*\[[^\]]*\]\s*>|<[^<>]+>|[^<]+", re.DOTALL
+)
 
 
 class Look(Enum):
@@ -37,7 +40,14 @@ class Body:
     looks: tuple[Look, ...]
 
 
-JMS_KINDS = {0: "Message", 1: "ObjectMessage", 2: "MapMessage", 3: "BytesMessage", 4: "StreamMessage", 5: "TextMessage"}
+JMS_KINDS = {
+    0: "Message",
+    1: "ObjectMessage",
+    2: "MapMessage",
+    3: "BytesMessage",
+    4: "StreamMessage",
+    5: "TextMessage",
+}
 
 
 def body_of(message: Message, jms_kind: int | None) -> Body:
@@ -148,14 +158,18 @@ def indented_xml(text: str) -> str | None:
             continue
         lines.append(_margin(depth) + content)
         opened = (
-            content.startswith("<") and not closing and not content.startswith(("<?", "<!")) and content[-2:] != "/>"
+            content.startswith("<")
+            and not closing
+            and not content.startswith(("<?", "<!"))
+            and content[-2:] != "/>"
         )
         depth += opened
     return "\n".join(lines)
 
 
 def _unclosed(text: str) -> bool:
-    """A comment or CDATA without an end would make the search for it quadratic; so would many document types."""
+    """A comment or CDATA without an end would make the search for it quadratic; so would many document
+    types."""
     return text.count("<!DOCTYPE") > 1 or any(
         text.rfind(start) > text.rfind(end) for start, end in (("<!--", "-->"), ("<![CDATA[", "]]>"))
     )

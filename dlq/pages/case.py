@@ -54,7 +54,8 @@ class Case:
     @property
     def sentence(self) -> str:
         parts = [
-            ngettext("%(n)s failure", "%(n)s failures", self.protocols) % {"n": amounts.number(self.protocols)},
+            ngettext("%(n)s failure", "%(n)s failures", self.protocols)
+            % {"n": amounts.number(self.protocols)},
             ngettext("dead %(n)s time", "dead %(n)s times", self.deaths) % {"n": amounts.number(self.deaths)},
             ngettext("given back %(n)s time", "given back %(n)s times", self.replays)
             % {"n": amounts.number(self.replays)},
@@ -70,14 +71,18 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
     """As this person may see it. A letter without a key has only itself: its death, its replays."""
     same = {"message_key": key, "setting_key": setting_key}
     letters = list(DeadLetter.objects.filter(**same)[:BOUND]) if key else [letter] if letter else []
-    protocols = list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
+    protocols = (
+        list(FailureProtocol.objects.filter(**same).defer("traceback", "properties")[:BOUND]) if key else []
+    )
     moves = ReplayItem.objects.filter(letter__in=letters).exclude(state=ItemState.PLANNED)
     items = list(moves.select_related("job__by", "slice", "letter").order_by("-pk")[:BOUND])
     recovered = list(RecoveredMessage.objects.filter(**same)[:BOUND]) if key else []
     reports = list(LetterReport.objects.filter(**same, result="handled")[:BOUND]) if key else []
     remarks = _remarks(same, letters) if key else []
     tried = list(
-        AuditEntry.objects.filter(letter__in=[each.pk for each in letters]).exclude(result=AuditResult.DONE)[:BOUND]
+        AuditEntry.objects.filter(letter__in=[each.pk for each in letters]).exclude(result=AuditResult.DONE)[
+            :BOUND
+        ]
     )
     tracebacks = _tracebacks(protocols) if user.has_perm(SEE_PROTOCOLS) else {}
     found = [
@@ -96,8 +101,11 @@ def case_of(key: str, setting_key: str, user: Any, letter: DeadLetter | None = N
         more=any(len(rows) == BOUND for rows in (protocols, letters, items, recovered, reports)),
         protocols=sum(protocol.outcome != Outcome.NOTED.value for protocol in protocols),
         deaths=sum(1 for letter in letters if letter.died_here),
-        replays=sum(1 for item in items if item.state == ItemState.GIVEN_BACK and item.job.action in DELIVERING),
-        weak=any(each.message_key_weak for each in protocols) or any(each.message_key_weak for each in letters),
+        replays=sum(
+            1 for item in items if item.state == ItemState.GIVEN_BACK and item.job.action in DELIVERING
+        ),
+        weak=any(each.message_key_weak for each in protocols)
+        or any(each.message_key_weak for each in letters),
     )
 
 

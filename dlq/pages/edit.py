@@ -47,7 +47,8 @@ class Desk:
 @require_http_methods(["GET", "HEAD", "POST"])
 @audited(Action.EDIT)
 def edit_page(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """`step` of a POST: `look` at what the form changes, `again` to the form, `confirm` what was looked at."""
+    """`step` of a POST: `look` at what the form changes, `again` to the form, `confirm` what was looked
+    at."""
     letter = get_object_or_404(letters_for(request.user).select_related("setting"), pk=pk)
     try:
         wish = wish_of(letter)
@@ -101,7 +102,11 @@ def _form(request: HttpRequest, desk: Desk, changes: Changes, problem: str) -> H
 def _typed(request: HttpRequest, changes: Changes) -> Changes:
     """A value that is none of its type is not kept; the text is, for it is the long part."""
     text = request.POST.get("text")
-    return changes if text is None else replace(changes, text=text, other_form=bool(request.POST.get("other_form")))
+    return (
+        changes
+        if text is None
+        else replace(changes, text=text, other_form=bool(request.POST.get("other_form")))
+    )
 
 
 def _check(request: HttpRequest, desk: Desk, changes: Changes, *, unticked: bool = False) -> HttpResponseBase:

@@ -1,7 +1,7 @@
 """The form in which one letter is edited: its fields -> changes, and back. Works without JavaScript.
 
-A row of a property is `p-<n>-name`, `p-<n>-type`, `p-<n>-value`, and `p-<n>-remove` where it is ticked. What is left
-as it was shown is no change, so nothing is lost that a form cannot carry.
+A row of a property is `p-<n>-name`, `p-<n>-type`, `p-<n>-value`, and `p-<n>-remove` where it is ticked. What
+is left as it was shown is no change, so nothing is lost that a form cannot carry.
 """
 
 from collections.abc import Iterable
@@ -42,8 +42,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class EditForm:
-    """`rows` of properties that can be changed, then empty ones. `locked` stay: name and what is shown of it. `text`
-    is None where the body is no text, or is hidden in part (`hidden`)."""
+    """`rows` of properties that can be changed, then empty ones. `locked` stay: name and what is shown of it.
+    `text` is None where the body is no text, or is hidden in part (`hidden`)."""
 
     form: Form
     text: str | None
@@ -91,7 +91,12 @@ def form_for(
 
 def _is_free(name: str, masked: frozenset[str]) -> bool:
     """A form brings back only names of one line."""
-    return not is_locked(name, masked) and bool(name.strip()) and len(name) <= LONGEST_NAME and name.isprintable()
+    return (
+        not is_locked(name, masked)
+        and bool(name.strip())
+        and len(name) <= LONGEST_NAME
+        and name.isprintable()
+    )
 
 
 def _row(number: int, name: str, item: Typed, changes: Changes) -> Row:
@@ -109,9 +114,12 @@ def _row(number: int, name: str, item: Typed, changes: Changes) -> Row:
 
 
 def _locked(message: Message, masked: frozenset[str]) -> list[tuple[str, str]]:
-    names = [name for name in sorted(message.properties) if not _is_free(name, masked) and name not in BROKERS_OWN]
+    names = [
+        name for name in sorted(message.properties) if not _is_free(name, masked) and name not in BROKERS_OWN
+    ]
     return [
-        (name, HIDDEN if name in masked else text_of(message.properties[name])[:SHOWN]) for name in names[:MOST_ROWS]
+        (name, HIDDEN if name in masked else text_of(message.properties[name])[:SHOWN])
+        for name in names[:MOST_ROWS]
     ]
 
 
@@ -147,7 +155,11 @@ def _numbers(data: QueryDict) -> Iterable[int]:
 def _put(data: QueryDict, number: int, name: str, before: Typed | None) -> Typed | None:
     """None: as it was."""
     kind, value = data.get(f"p-{number}-type", "string"), data.get(f"p-{number}-value", "")
-    if before is not None and before.type == kind and (not editable_value(before) or written(before) == value):
+    if (
+        before is not None
+        and before.type == kind
+        and (not editable_value(before) or written(before) == value)
+    ):
         return None
     return typed_value(kind, value, checked_name(name))
 

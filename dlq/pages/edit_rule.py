@@ -1,4 +1,5 @@
-"""Editing many letters by a rule: a form, what the rule does to some of them, then a job. Nothing is stored before."""
+"""Editing many letters by a rule: a form, what the rule does to some of them, then a job. Nothing is stored
+before."""
 
 import json
 from dataclasses import dataclass, replace
@@ -48,7 +49,9 @@ class Desk:
 
     @property
     def wish(self) -> Wish:
-        return Wish(self.setting, Action.EDIT, self.what.scope, letters=self.what.letters, query=self.what.query)
+        return Wish(
+            self.setting, Action.EDIT, self.what.scope, letters=self.what.letters, query=self.what.query
+        )
 
     @property
     def back(self) -> str:
@@ -60,8 +63,8 @@ class Desk:
 @require_http_methods(["GET", "HEAD", "POST"])
 @audited(Action.EDIT)
 def edit_letters_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    """What the address names is in `dlq.pages.scope`. `step` of a POST: `look` at what the rule of the form does,
-    `again` to the form, `confirm` what was looked at."""
+    """What the address names is in `dlq.pages.scope`. `step` of a POST: `look` at what the rule of the form
+    does, `again` to the form, `confirm` what was looked at."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
     if why := asking.why_may_not(request.user, Action.EDIT, setting):
         raise PermissionDenied(why)

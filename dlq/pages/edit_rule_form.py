@@ -1,5 +1,5 @@
-"""The form in which a rule for many letters is written: its fields -> the JSON form of operations, and back. Works
-without JavaScript: a row is `o-<n>-op`, `o-<n>-place`, `o-<n>-type`, `o-<n>-value`. Pure."""
+"""The form in which a rule for many letters is written: its fields -> the JSON form of operations, and back.
+Works without JavaScript: a row is `o-<n>-op`, `o-<n>-place`, `o-<n>-type`, `o-<n>-value`. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,9 @@ def rows_in(data: QueryDict) -> list[RuleRow]:
     """Those that somebody filled in."""
     rows = []
     for number in range(MOST_OPERATIONS):
-        op, place, kind, value = (data.get(f"o-{number}-{name}", "") for name in ("op", "place", "type", "value"))
+        op, place, kind, value = (
+            data.get(f"o-{number}-{name}", "") for name in ("op", "place", "type", "value")
+        )
         if op:
             rows.append(RuleRow(number, op, place, kind or "string", value))
     return rows

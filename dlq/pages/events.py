@@ -42,8 +42,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`what`, `detail`, `folded` and `changes` are hostile text, to be made visible; `url` is where the row behind it
-    is shown. `folded` is long: shown when it is asked for."""
+    """`what`, `detail`, `folded` and `changes` are hostile text, to be made visible; `url` is where the row
+    behind it is shown. `folded` is long: shown when it is asked for."""
 
     at: datetime
     tone: str
@@ -72,7 +72,9 @@ def failure(protocol: FailureProtocol, traceback: str) -> Event:
     }
     doubt = "" if protocol.verified else _("unverified")
     detail = " · ".join(
-        filter(None, [run, doubt, protocol.place, (text.removeprefix(GIVEN_UP) if given_up else text).strip()])
+        filter(
+            None, [run, doubt, protocol.place, (text.removeprefix(GIVEN_UP) if given_up else text).strip()]
+        )
     )
     tone = "warn" if protocol.temporary else "bad"
     folded = "" if given_up else traceback  # that of the failure before it
@@ -87,7 +89,9 @@ def death(letter: DeadLetter, *, explained: bool = True) -> Event:
     kept = "" if letter.durable else _("non-persistent")
     without = _("its body was deleted by retention") if letter.body_deleted_at else ""
     detail = " · ".join(filter(None, [number, kept, *([] if explained else _kept_of(letter)), without]))
-    return Event(letter.seen_at, tone, what % {"queue": letter.queue}, detail, link("letter", letter.pk), letter.pk)
+    return Event(
+        letter.seen_at, tone, what % {"queue": letter.queue}, detail, link("letter", letter.pk), letter.pk
+    )
 
 
 def _kept_of(letter: DeadLetter) -> list[str]:
@@ -121,7 +125,9 @@ def moved(item: ReplayItem, edit: LetterEdit | None, hidden: Iterable[str]) -> E
     }
     state = ItemState(item.state)
     if is_back(item):
-        words[state] = _("Not moved (%(action)s): another consumer had it and let go of it; it is in its queue")
+        words[state] = _(
+            "Not moved (%(action)s): another consumer had it and let go of it; it is in its queue"
+        )
     what = words[state] % {"action": job.get_action_display()} if state in words else _done(item)
     by = job.by.get_username() if job.by else _("unknown person")
     said = [by, job.reason, reason(item.why) if state in words else ""]

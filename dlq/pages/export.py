@@ -3,7 +3,14 @@
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict, StreamingHttpResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
@@ -25,7 +32,8 @@ FILE, BODIES = "file", "bodies"
 @require_GET
 @sees_letters
 def export_page(request: HttpRequest, key: str = "") -> HttpResponseBase:
-    """`file=csv|jsonl`, `bodies=1`, and the filter of the list. `key`: of this setting (or bin, unknown) alone."""
+    """`file=csv|jsonl`, `bodies=1`, and the filter of the list. `key`: of this setting (or bin, unknown)
+    alone."""
     form, bodies = request.GET.get(FILE, "csv"), request.GET.get(BODIES) == "1"
     if form not in FORMATS:
         raise Http404
@@ -47,7 +55,8 @@ def export_response(user: Any, *, key: str, query: str, form: str, bodies: bool)
     filters, letters = found(query, user, queue=queue)
     if not filters.is_valid():
         raise NotExported(
-            "bad_filter", _("That filter is not understood; nothing was chosen by it.") + f" {filters.problem}"
+            "bad_filter",
+            _("That filter is not understood; nothing was chosen by it.") + f" {filters.problem}",
         )
     about = {"key": key, "file": form, "bodies": bodies, "query": query}
     about["count"] = checked_count(letters.filter(queue=queue) if queue else letters, bodies=bodies)

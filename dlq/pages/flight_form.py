@@ -44,7 +44,9 @@ class FlightForm(forms.Form):
     ladder = forms.BooleanField(
         label=_("Ladder: 1, 5, 25, 125, … letters"),
         required=False,
-        help_text=_("After each step it waits for what becomes of them, and stops by itself when too many fail again."),
+        help_text=_(
+            "After each step it waits for what becomes of them, and stops by itself when too many fail again."
+        ),
     )
     ladder_percent = forms.IntegerField(
         label=_("The ladder stops above, % that fail again"), required=False, min_value=0, max_value=100
@@ -64,7 +66,10 @@ class FlightForm(forms.Form):
                 del self.fields[name]
         if action == Action.REDIRECT:
             self.fields["target"] = forms.ModelChoiceField(
-                targets_of(setting, user), to_field_name="key", label=gettext("To the setting"), empty_label=None
+                targets_of(setting, user),
+                to_field_name="key",
+                label=gettext("To the setting"),
+                empty_label=None,
             )
 
     def clean(self) -> dict[str, Any]:
@@ -96,5 +101,7 @@ class FlightForm(forms.Form):
 
 def targets_of(setting: LaunchSetting, user: Any) -> Any:
     """Other settings of the same destination to which this person may redirect."""
-    others = settings_for(user, rights.REDIRECT).filter(destination=setting.destination).exclude(pk=setting.pk)
+    others = (
+        settings_for(user, rights.REDIRECT).filter(destination=setting.destination).exclude(pk=setting.pk)
+    )
     return others.exclude(destination=None).order_by("key")

@@ -1,5 +1,5 @@
-"""Before letters are given back, redirected, discarded or put back: what will happen, what not and why, what to think
-about first. Then the job is begun."""
+"""Before letters are given back, redirected, discarded or put back: what will happen, what not and why, what
+to think about first. Then the job is begun."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,8 +71,8 @@ def put_back_page(request: HttpRequest, key: str) -> HttpResponseBase:
 
 
 def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
-    """Looks, and begins with a POST. What the address names is in `dlq.pages.scope`; without anything there is nothing
-    to confirm: back to the list."""
+    """Looks, and begins with a POST. What the address names is in `dlq.pages.scope`; without anything there
+    is nothing to confirm: back to the list."""
     setting = get_object_or_404(LaunchSetting.objects.select_related("destination", "pool"), key=key)
     if why := asking.why_may_not(request.user, action, setting):
         raise PermissionDenied(why)
@@ -90,8 +90,11 @@ def _page(request: HttpRequest, key: str, action: Action) -> HttpResponseBase:
         return no_job(request, refused, _list(setting, action, what))
 
 
-def _of_setting(request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen) -> tuple[Chosen, list[int]]:
-    """A look leaves out what was named and is no letter of this setting; a confirmation that names such is refused."""
+def _of_setting(
+    request: HttpRequest, setting: LaunchSetting, action: Action, what: Chosen
+) -> tuple[Chosen, list[int]]:
+    """A look leaves out what was named and is no letter of this setting; a confirmation that names such is
+    refused."""
     if request.method == "POST" or what.scope not in LISTED:
         return what, []
     known = set(place(action, setting.key).filter(pk__in=what.letters).values_list("pk", flat=True))
@@ -212,7 +215,9 @@ def _filter_words(request: HttpRequest, query: str) -> list[tuple[str, str]]:
         if value in (None, "", [], LetterState.DEAD):
             continue
         if isinstance(value, list):
-            shown += [(str(field.label), "=".join(each) if isinstance(each, tuple) else str(each)) for each in value]
+            shown += [
+                (str(field.label), "=".join(each) if isinstance(each, tuple) else str(each)) for each in value
+            ]
         else:
             shown.append((str(field.label), str(dict(getattr(field, "choices", ())).get(value, value))))
     return shown
@@ -239,14 +244,16 @@ ACTIONS: dict[str, Callable[[], ActionWords]] = {
         _("Give back"),
         "back",
         "primary",
-        _("The agent handles them like new messages, with all attempts before them. If the cause is still there, they "
+        _("The agent handles them like new messages, with all attempts before them. If the "
+          "cause is still there, they "
           "fail again and come back here. This cannot be undone."),
     ),
     Action.REDIRECT: lambda: ActionWords(
         _("Redirect"),
         "back",
         "primary",
-        _("The other setting's agent handles them like new messages. This cannot be undone; what fails there dies "
+        _("The other setting's agent handles them like new messages. This cannot be "
+          "undone; what fails there dies "
           "there."),
     ),
     Action.DISCARD: lambda: ActionWords(
@@ -259,6 +266,7 @@ ACTIONS: dict[str, Callable[[], ActionWords]] = {
         _("Put back"),
         "back",
         "primary",
-        _("They are dead letters of the setting again, as before they were discarded. Nothing is handled by it."),
+        _("They are dead letters of the setting again, as before they were discarded. "
+          "Nothing is handled by it."),
     ),
 }  # fmt: skip

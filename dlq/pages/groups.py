@@ -1,4 +1,5 @@
-"""Dead letters in groups, the first look at those of a setting, or of all: what they died of, where and since when."""
+"""Dead letters in groups, the first look at those of a setting, or of all: what they died of, where and since
+when."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -41,8 +42,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """`url` leads to its letters. `acts` are what can be done with all of it from here: icon, words and address;
-    `may_remark`: it is one fault of one setting, on which this person may remark. `known`: what the book says of it."""
+    """`url` leads to its letters. `acts` are what can be done with all of it from here: icon, words and
+    address; `may_remark`: it is one fault of one setting, on which this person may remark. `known`: what the
+    book says of it."""
 
     group: Group
     facts: Facts
@@ -107,8 +109,8 @@ def _page(request: HttpRequest, key: str, queues: Sequence[str], head: dict[str,
 
 
 def tabs(key: str, here: Kind | None, query: str = "") -> list[tuple[Text, str, bool]]:
-    """Label, address and whether it is this page; without a kind it is the list of single letters. `query` is the
-    filter that all of them are asked with."""
+    """Label, address and whether it is this page; without a kind it is the list of single letters. `query` is
+    the filter that all of them are asked with."""
     groups = link("letter_groups", key) if key else link("all_letter_groups")
     more = f"&{query}" if query else ""
     found: list[tuple[Text, str, bool]] = [
@@ -168,11 +170,20 @@ def _acts_on(key: str, acts: dict[str, set[str]], query: str) -> list[tuple[str,
         (rights.REDIRECT, "back", _("Redirect…"), "redirect"),
         (rights.DISCARD, "trash", _("Discard…"), "discard"),
     ]
-    return [(icon, text, f"{link(to, key)}?group=1&{query}") for right, icon, text, to in words if key in acts[right]]
+    return [
+        (icon, text, f"{link(to, key)}?group=1&{query}")
+        for right, icon, text, to in words
+        if key in acts[right]
+    ]
 
 
 def _row(
-    group: Group, facts: Facts, key: str, acts: dict[str, set[str]], remarkable: set[str], known: KnownError | None
+    group: Group,
+    facts: Facts,
+    key: str,
+    acts: dict[str, set[str]],
+    remarkable: set[str],
+    known: KnownError | None,
 ) -> GroupRow:
     of = [
         Place(key_of(part.queue), part.words, f"{link('dead_letters_of', key_of(part.queue))}?{group.query}")

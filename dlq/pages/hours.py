@@ -1,4 +1,5 @@
-"""How many letters died in each of the last hours, for a sparkline: bounded reads of one index, however many died.
+"""How many letters died in each of the last hours, for a sparkline: bounded reads of one index, however many
+died.
 
 An hour that is over does not change any more, so it is counted once per process and kept.
 """

@@ -1,4 +1,5 @@
-"""Importing messages into the subscription of one setting, for tests: a file, what is in it, then it is sent."""
+"""Importing messages into the subscription of one setting, for tests: a file, what is in it, then it is
+sent."""
 
 from typing import Any
 
@@ -25,7 +26,8 @@ from dlq.pages.audited import audited
 from dlq.pages.flight_form import LONGEST_REASON
 from dlq.pages.refusals import say
 
-# Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command line.
+# Of a file that goes through a page, which carries it in its form; larger ones go over REST or the command
+# line.
 LARGEST = 1024 * 1024
 SHOWN = 10
 LOOK, CONFIRM = "look", "confirm"
@@ -57,7 +59,9 @@ def import_page(request: HttpRequest, key: str) -> HttpResponseBase:
 def _content(request: HttpRequest) -> str:
     """Raises NotImported."""
     file = request.FILES.get("file")
-    content = bytes(file.read(LARGEST + 1)) if file else request.POST.get("lines", "").encode("utf-8", "replace")
+    content = (
+        bytes(file.read(LARGEST + 1)) if file else request.POST.get("lines", "").encode("utf-8", "replace")
+    )
     if len(content) > LARGEST:
         reason = _("A page takes at most %(n)s bytes: use REST, or ./ma manage dlq import.")
         raise NotImported("too_large", reason % {"n": number(LARGEST)})
@@ -115,11 +119,14 @@ def _stopping(setting: LaunchSetting) -> str:
     figures = asked_now(setting)
     if figures.stale or figures.consumers is None:
         return _(
-            "Switched off, but the broker does not answer: consumers may be open and could process these messages."
+            "Switched off, but the broker does not answer: consumers may be open and could process these "
+            "messages."
         )
     text = ngettext(
-        "Stopping, %(n)s consumer open: it could still process these messages. Import them once it is closed.",
-        "Stopping, %(n)s consumers open: they could still process these messages. Import them once they are closed.",
+        "Stopping, %(n)s consumer open: it could still process these messages. Import them once it is "
+        "closed.",
+        "Stopping, %(n)s consumers open: they could still process these messages. Import them once they are "
+        "closed.",
         figures.consumers,
     )
     return text % {"n": number(figures.consumers)} if figures.consumers else ""

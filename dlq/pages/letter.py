@@ -44,7 +44,9 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
     body = told(whole, letter, masks) if whole else None
     look, put_back = _look(request, body), put_back_of(letter)
     hidden = masks.hides_bytes(letter) if whole is None else body is None
-    properties = masks.items(letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN])
+    properties = masks.items(
+        letter, [item for item in letter.properties if item.get("name") not in BROKERS_OWN]
+    )
     return page(
         request,
         "dlq/letter.html",
@@ -58,7 +60,9 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         problem=problem,
         undeliverable=_undeliverable(message),
         look=look,
-        tabs=[(each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())],
+        tabs=[
+            (each.value, LOOKS.get(each) or _tab(each), each is look) for each in (body.looks if body else ())
+        ],
         content=shown(body, look) if body else MASK if hidden else hexadecimal(bytes(letter.encoded)[:4096]),
         download=body is whole and not hidden and not letter.body_deleted_at,
         body_deleted=BODY_DELETED if letter.body_deleted_at else "",
@@ -82,7 +86,8 @@ def letter_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _case(request: HttpRequest, letter: DeadLetter) -> Case:
-    """A letter may say that it is of another setting than its queue's: of that one only what this person may see."""
+    """A letter may say that it is of another setting than its queue's: of that one only what this person may
+    see."""
     mine = queues_for(request.user)
     seen = mine is None or dead_letter_queue(letter.setting_key) in mine
     return case_of(letter.message_key if seen else "", letter.setting_key, request.user, letter)
@@ -145,8 +150,9 @@ def _typed(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
 @require_safe
 @sees_letters
 def letter_body(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The bytes of the body as a file: never shown by the browser, whatever they are. Of what is no message these are
-    all of its bytes, masked properties among them, of JSON with masked fields these: not for everybody."""
+    """The bytes of the body as a file: never shown by the browser, whatever they are. Of what is no message
+    these are all of its bytes, masked properties among them, of JSON with masked fields these: not for
+    everybody."""
     letter = letter_or_404(request.user, pk)
     _message, body, _problem = _read(letter)
     masks = masks_for(request.user)

@@ -17,7 +17,9 @@ def buttons_of(user: Any, letter: DeadLetter, put_back: PutBack | None = None) -
     key = letter.setting_key
     stays = _("It was put back from the bin.") if put_back else not_now(letter)
 
-    def button(name: str, text: str, url: str, icon: str, right: str, tone: str = "", also: str = "") -> Button:
+    def button(
+        name: str, text: str, url: str, icon: str, right: str, tone: str = "", also: str = ""
+    ) -> Button:
         refusal = (why_not(user, right, letter.setting) if letter.setting else "") or stays or also
         return Button(name, text, "" if refusal else url, icon, tone, refusal)
 
@@ -46,7 +48,9 @@ def not_now(letter: DeadLetter) -> str:
     if letter.setting is None:
         return _("It belongs to no setting that is there.")
     if letter.queue not in (dead_letter_queue(letter.setting_key), dead_letter_queue(BIN)):
-        return _("It does not lie in the queue of its setting. ./ma manage adopt_dead_letters can bring it there.")
+        return _(
+            "It does not lie in the queue of its setting. ./ma manage adopt_dead_letters can bring it there."
+        )
     if letter.orig_message_id < 0:
         return _("Somebody sent it to the dead-letter queue: it never was in the subscription.")
     if ReplayItem.objects.filter(letter=letter, state=ItemState.PLANNED).exists():

@@ -1,4 +1,5 @@
-"""What stands above the dead letters of a setting, in groups or one by one: how many, says who, what can be done."""
+"""What stands above the dead letters of a setting, in groups or one by one: how many, says who, what can be
+done."""
 
 from typing import Any
 

@@ -51,14 +51,25 @@ class Row:
 
 
 class LetterTable(tables.Table):
-    tick = tables.Column(accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}})
-    seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
-    setting = tables.Column(accessor="letter__setting_key", verbose_name=gettext_lazy("Setting"), empty_values=())
-    cause = tables.Column(accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}})
-    body = tables.Column(
-        accessor="body", empty_values=(), verbose_name=gettext_lazy("Body"), attrs={"td": {"class": "head-of-body"}}
+    tick = tables.Column(
+        accessor="letter", verbose_name="", attrs={"td": {"class": "tick"}, "th": {"class": "tick"}}
     )
-    attempts = tables.Column(accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=LESS)
+    seen = tables.Column(accessor="letter", verbose_name=gettext_lazy("Dead since"))
+    setting = tables.Column(
+        accessor="letter__setting_key", verbose_name=gettext_lazy("Setting"), empty_values=()
+    )
+    cause = tables.Column(
+        accessor="letter", verbose_name=gettext_lazy("Died of"), attrs={"td": {"class": "wraps"}}
+    )
+    body = tables.Column(
+        accessor="body",
+        empty_values=(),
+        verbose_name=gettext_lazy("Body"),
+        attrs={"td": {"class": "head-of-body"}},
+    )
+    attempts = tables.Column(
+        accessor="letter__delivery_count", verbose_name=gettext_lazy("Attempts"), attrs=LESS
+    )
     replays = tables.Column(
         accessor="letter__chapter",
         verbose_name=gettext_lazy("Replays"),
@@ -75,7 +86,9 @@ class LetterTable(tables.Table):
         if value.state != LetterState.DEAD:
             return ""
         label = _("Select letter %(n)s") % {"n": value.pk}
-        return format_html('<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label)
+        return format_html(
+            '<input type="checkbox" name="letter" value="{}" aria-label="{}">', value.pk, label
+        )
 
     def render_seen(self, value: DeadLetter) -> SafeString:
         return format_html('<a href="{}">{}</a>', link("letter", value.pk), ago(value.seen_at))
@@ -87,14 +100,20 @@ class LetterTable(tables.Table):
     def render_cause(self, value: DeadLetter) -> SafeString:
         words = visible(value.exception_type) if value.exception_type else _("no protocol")
         kept = kept_tag(value.durable)
-        muted = format_html(' <span class="tag">{}</span>', _("known")) if getattr(value, "is_muted", False) else ""
+        muted = (
+            format_html(' <span class="tag">{}</span>', _("known"))
+            if getattr(value, "is_muted", False)
+            else ""
+        )
         return format_html('<a href="{}"><b>{}</b></a>{}{}', link("letter", value.pk), words, kept, muted)
 
     def render_body(self, value: str, record: Row) -> SafeString | str:
         if record.letter.problem:
             return format_html('<span class="bad-text">{}</span>', visible(record.letter.problem, limit=80))
         if record.letter.body_deleted_at:
-            return format_html('<span class="quiet">{} {}</span>', _("deleted"), ago(record.letter.body_deleted_at))
+            return format_html(
+                '<span class="quiet">{} {}</span>', _("deleted"), ago(record.letter.body_deleted_at)
+            )
         return visible(value, limit=200) if value else "—"
 
     def render_attempts(self, value: int) -> str:
@@ -110,8 +129,8 @@ class LetterTable(tables.Table):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the buttons on top of a list act on: what matches the filter, or (`every`) all of the setting. `query` says
-    it in their addresses."""
+    """What the buttons on top of a list act on: what matches the filter, or (`every`) all of the setting.
+    `query` says it in their addresses."""
 
     every: bool
     count: str
@@ -150,7 +169,9 @@ def _page(request: HttpRequest, key: str, head: dict[str, Any], listed: "Listed"
         key=key,
         tabs=tabs(key, None, listed.query),
         offer=_offer(setting, listed.query, listed.found) if setting and offered else None,
-        tools=tools_of(request.user, key, setting, listed.query, dead=listed.is_of_dead and listed.filters.is_valid()),
+        tools=tools_of(
+            request.user, key, setting, listed.query, dead=listed.is_of_dead and listed.filters.is_valid()
+        ),
         **head,
         **listed.context,
         **bar_of(request, key, listed.query),

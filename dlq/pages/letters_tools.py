@@ -1,4 +1,5 @@
-"""What can be done with a whole list of dead letters beside giving them back: files of it, a rule for it, an import."""
+"""What can be done with a whole list of dead letters beside giving them back: files of it, a rule for it, an
+import."""
 
 from dataclasses import dataclass
 
@@ -12,8 +13,8 @@ from dlq import rights
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Addresses; empty: not offered. `edit` is of all that the list shows, `edit_chosen` of those that are ticked, and
-    so on."""
+    """Addresses; empty: not offered. `edit` is of all that the list shows, `edit_chosen` of those that are
+    ticked, and so on."""
 
     files: list[tuple[str, str, Text]]
     edit: str = ""

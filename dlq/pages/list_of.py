@@ -7,7 +7,8 @@ from contract.properties import DEAD_LETTER_PREFIX
 
 
 def list_of(queue: str, **wanted: str) -> str:
-    """The list of its setting; of a foreign queue, which has no page of its own, the list of all narrowed to it."""
+    """The list of its setting; of a foreign queue, which has no page of its own, the list of all narrowed to
+    it."""
     if queue.startswith(DEAD_LETTER_PREFIX):
         address = link("dead_letters_of", queue.removeprefix(DEAD_LETTER_PREFIX))
     else:

@@ -11,8 +11,8 @@ _BEFORE = b"\xef\xbb\xbf\xfe\xff \t\r\n\0"
 
 
 def told(body: Body, letter: DeadLetter, masks: Masks) -> Body | None:
-    """`body` itself where nothing in it is masked; with masked fields its text alone, never its bytes; None: nothing of
-    it may be told, as it should be JSON and cannot be taken apart."""
+    """`body` itself where nothing in it is masked; with masked fields its text alone, never its bytes; None:
+    nothing of it may be told, as it should be JSON and cannot be taken apart."""
     if not masks.names(letter):
         return body
     if body.text is None:

@@ -1,4 +1,5 @@
-"""Dead letters of every setting: the broker's exact count, since when, of what, who works on it, what is given back."""
+"""Dead letters of every setting: the broker's exact count, since when, of what, who works on it, what is
+given back."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseBase

@@ -28,9 +28,9 @@ class Pace:
 
 
 def pace(latest: Sequence[Moved], remaining: int, now: datetime, most: float = 0) -> Pace | None:
-    """None while nothing was moved, or no longer. Slices that wait between each other (a limit, a ladder) count with
-    their waiting: the time that is left has it too. `most` a second is what the job may do, 0: anything; the first
-    slices alone would look faster."""
+    """None while nothing was moved, or no longer. Slices that wait between each other (a limit, a ladder)
+    count with their waiting: the time that is left has it too. `most` a second is what the job may do, 0:
+    anything; the first slices alone would look faster."""
     if not latest:
         return None
     first = min(each.begun_at for each in latest)

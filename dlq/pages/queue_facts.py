@@ -21,7 +21,8 @@ MOST_KEPT = 5000
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`count` goes up to `bound` + 1. `top` is what most of the latest died of, `top_share` in per cent of them."""
+    """`count` goes up to `bound` + 1. `top` is what most of the latest died of, `top_share` in per cent of
+    them."""
 
     count: int = 0
     bound: int = COUNTED

@@ -1,4 +1,5 @@
-"""One row per dead-letter queue: counts, since when, of what; and for the overview who works on it and the last day."""
+"""One row per dead-letter queue: counts, since when, of what; and for the overview who works on it and the
+last day."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -35,9 +36,9 @@ TRIPPED = Shown(gettext_lazy("off by breaker"), "bad", "off")
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """What only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are the open
-    takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what the process of the
-    feed counted last."""
+    """What only the overview tells. `new` in the last hour, as people read it; empty: none. `taken` are the
+    open takings of the setting, `muted` counts its known faults. `trip` is its open trip. `kept`: what the
+    process of the feed counted last."""
 
     state: Shown
     trip: int | None
@@ -102,7 +103,8 @@ class QueueRow:
 
     @property
     def indexed(self) -> str:
-        """What our rows know, as people read it: what the sweep counted where the page does not count so far."""
+        """What our rows know, as people read it: what the sweep counted where the page does not count so
+        far."""
         if self.facts.count <= self.facts.bound:
             return number(self.facts.count)
         return f"{number(self.facts.bound)}+" if self._kept_count is None else number(self._kept_count)
@@ -135,7 +137,8 @@ def _words(count: int) -> str:
 
 
 def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
-    """Of those that take messages: the others have no dead-letter queue. As many queries for many as for few."""
+    """Of those that take messages: the others have no dead-letter queue. As many queries for many as for
+    few."""
     settings = [setting for setting in every if setting.takes_messages]
     figures = figures_for(settings)
     facts = facts_of([dead_letter_queue(setting.key) for setting in settings])
@@ -146,7 +149,9 @@ def queue_rows(every: list[LaunchSetting]) -> list[QueueRow]:
     for setting in settings:
         queue, known = dead_letter_queue(setting.key), figures[setting.key]
         rows.append(
-            QueueRow(setting.key, setting, queue, known, known.dead, facts[queue], running.get(setting.key, []))
+            QueueRow(
+                setting.key, setting, queue, known, known.dead, facts[queue], running.get(setting.key, [])
+            )
         )
     return rows
 
@@ -176,10 +181,14 @@ def told_more(rows: Sequence[QueueRow], now: datetime) -> list[QueueRow]:
     taken: dict[str, list[Taking]] = {}
     for taking in remarks.open_takings().filter(setting_key__in=keys):
         taken.setdefault(taking.setting_key, []).append(taking)
-    muted = Counter(remarks.active_faults(now).filter(setting_key__in=keys).values_list("setting_key", flat=True))
+    muted = Counter(
+        remarks.active_faults(now).filter(setting_key__in=keys).values_list("setting_key", flat=True)
+    )
     kept = states([row.queue for row in rows])
     holding = [row.queue for row in rows if row.since is not None]
-    new = dict(zip(holding, tallies([Tally(queue, now - NEW) for queue in holding], COUNTED + 1), strict=True))
+    new = dict(
+        zip(holding, tallies([Tally(queue, now - NEW) for queue in holding], COUNTED + 1), strict=True)
+    )
     lines = deaths_by_hour(holding, now)
     return [
         replace(

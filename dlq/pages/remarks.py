@@ -1,4 +1,5 @@
-"""What people add to dead letters from pages: notes, known faults, takings. Every form says what it is about."""
+"""What people add to dead letters from pages: notes, known faults, takings. Every form says what it is
+about."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ class AboutForm(forms.Form):
     of = forms.ChoiceField(choices=[(CASE, CASE), (GROUP, GROUP), (WHOLE, WHOLE)])
 
     def about(self) -> About | None:
-        """None where the part that is meant is not named: nobody mutes a whole setting by a form without a key."""
+        """None where the part that is meant is not named: nobody mutes a whole setting by a form without a
+        key."""
         given = self.cleaned_data
         if given["of"] == WHOLE:
             return About(given["setting"])
@@ -102,7 +104,9 @@ LABELS: dict[str, Text] = {
 }
 
 
-def panel_of(request: HttpRequest, setting_key: str, *, fingerprint: str = "", message_key: str = "") -> RemarkPanel:
+def panel_of(
+    request: HttpRequest, setting_key: str, *, fingerprint: str = "", message_key: str = ""
+) -> RemarkPanel:
     """What is known of them, narrow things first, and the forms to add to it."""
     wanted = Q(message_key="", fingerprint="")
     if message_key:
@@ -127,7 +131,9 @@ def panel_of(request: HttpRequest, setting_key: str, *, fingerprint: str = "", m
 
 
 def panel_of_letter(request: HttpRequest, letter: DeadLetter) -> RemarkPanel:
-    return panel_of(request, letter.setting_key, fingerprint=letter.fingerprint, message_key=letter.message_key)
+    return panel_of(
+        request, letter.setting_key, fingerprint=letter.fingerprint, message_key=letter.message_key
+    )
 
 
 def _acted(request: HttpRequest, act: Callable[[], Text]) -> HttpResponseBase:
@@ -173,7 +179,9 @@ def mute_page(request: HttpRequest) -> HttpResponseBase:
 
     def act(about: About) -> Text:
         given, now = form.cleaned_data, timezone.now()
-        remarks.mute(about, ticket=given["ticket"], text=given["text"], until=form.until(now), by=request.user, now=now)
+        remarks.mute(
+            about, ticket=given["ticket"], text=given["text"], until=form.until(now), by=request.user, now=now
+        )
         return _("It is known now: muted in lists, and left out when dead letters are given back.")
 
     return _asked(request, form, act)

@@ -17,7 +17,16 @@ from agents.pages.lists import BEFORE, PAGE, page_of
 from agents.pages.shown import Shown
 from dlq.finding.told import query_told
 from dlq.masks import masks_for
-from dlq.models import UNFINISHED_JOBS, Action, ItemState, JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice
+from dlq.models import (
+    UNFINISHED_JOBS,
+    Action,
+    ItemState,
+    JobState,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+)
 from dlq.models.replay import OPEN_JOBS
 from dlq.pages import replay_words as words
 from dlq.pages.pace import LATEST, Moved, Pace, pace
@@ -100,7 +109,8 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         to_bin=job.action in (Action.DISCARD, Action.PUT_BACK),
         listed=listed,
         items=[
-            (item, masks.head_of_body(item.letter), _moved(item), _outcome(item), _why(item)) for item in listed.rows
+            (item, masks.head_of_body(item.letter), _moved(item), _outcome(item), _why(item))
+            for item in listed.rows
         ],
         show=show if show in (PLANNED, *SHOWS) else "",
         why=reason(why) if why else "",
@@ -138,7 +148,9 @@ def _a_second(goes: Pace | None) -> str:
 def _items(job: ReplayJob, show: str) -> QuerySet[ReplayItem]:
     items = planned_of(job) if show == PLANNED else ReplayItem.objects.filter(job=job)
     items = items.select_related("letter__content", "died_as")
-    items = items.defer("letter__content__encoded", "letter__content__properties", "letter__content__annotations")
+    items = items.defer(
+        "letter__content__encoded", "letter__content__properties", "letter__content__annotations"
+    )
     return items.filter(SHOWS[show]) if show in SHOWS else items
 
 

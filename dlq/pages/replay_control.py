@@ -116,7 +116,8 @@ def cancel_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     return _page(
         request, job, "cancel", UNFINISHED_JOBS,
         _("Cancel: %(job)s?") % {"job": words.title(job)},
-        [_("What was not moved stays where it lies. What was moved stays moved."), _("This cannot be undone.")],
+        [_("What was not moved stays where it lies. What was moved stays moved."),
+        _("This cannot be undone.")],
         _("Cancel the job"), "off", "danger",
         _("It is cancelled."),
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""The steps of a ladder, each with what became of its letters: exact for the first ones, the rest in one row."""
+"""The steps of a ladder, each with what became of its letters: exact for the first ones, the rest in one
+row."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -26,8 +27,8 @@ TO_COME = Shown(_("not begun"), "off", "wait")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`number` from 1; `onwards`: this step and all after it. `moved` counts what is unconfirmed too. `planned` letters
-    of it did not move yet."""
+    """`number` from 1; `onwards`: this step and all after it. `moved` counts what is unconfirmed too.
+    `planned` letters of it did not move yet."""
 
     number: int
     onwards: bool

@@ -59,7 +59,9 @@ def to_move(job: ReplayJob, counts: Mapping[str, int]) -> int:
     """While letters are still written down, `total` is what the job began with."""
     past = [state for state in ItemState if state != ItemState.PLANNED]
     planned = counts.get(ItemState.PLANNED, 0)
-    return planned if job.planned_at else max(planned, job.total - sum(counts.get(state, 0) for state in past))
+    return (
+        planned if job.planned_at else max(planned, job.total - sum(counts.get(state, 0) for state in past))
+    )
 
 
 def unsettled(job: ReplayJob, counts: Mapping[str, int]) -> int:
@@ -121,7 +123,12 @@ def bars(job: ReplayJob, counts: Mapping[str, int]) -> list[Bar]:
     if job.action in WITH_OUTCOMES:
         shown += [
             bar(_("handled"), counts.get(Outcome.HANDLED, 0), "ok", "handled"),
-            bar(_("failed again, will be tried again"), counts.get(Outcome.FAILED_AGAIN, 0), "warn", "failed_again"),
+            bar(
+                _("failed again, will be tried again"),
+                counts.get(Outcome.FAILED_AGAIN, 0),
+                "warn",
+                "failed_again",
+            ),
             bar(_("dead again"), counts.get(Outcome.DEAD_AGAIN, 0), "bad", "dead_again"),
             bar(_("waiting to be handled"), waiting_of(counts), "off", "waiting"),
         ]
@@ -141,12 +148,16 @@ WAITS = {
     "heartbeat": lambda: _("It waits for the next heartbeat of its servers."),
     "window": lambda: _("It waits for its run window."),
     "rate": lambda: _("It waits for its next letters: it moves only so many a second."),
-    "stopping": lambda: _("The setting is stopping: the job waits until its consumers are closed, 60 s at most."),
+    "stopping": lambda: _(
+        "The setting is stopping: the job waits until its consumers are closed, 60 s at most."
+    ),
     "walk": lambda: _("It waits for a walk of the target queue, which it shares with other jobs."),
     "another_job": lambda: _("Another job moves letters of the same queue first."),
     "queued": lambda: _("It is queued: no worker has taken it up yet."),
     "retry": lambda: _("It failed and starts again within half a minute."),
-    "feed": lambda: _("It waits until the index has taken in what died lately: only then it can tell what left."),
+    "feed": lambda: _(
+        "It waits until the index has taken in what died lately: only then it can tell what left."
+    ),
 }
 STOPS = {
     "the setting tripped": lambda: _("It stopped by itself because the breaker switched the setting off."),
@@ -166,7 +177,8 @@ _STAYED = re.compile(r"(\d+) letters stayed where they were")
 
 
 def why_it_waits(job: ReplayJob, now: datetime) -> str:
-    """The engine's stable word in words; what is no such word is text already. Empty for a walk: see `walk_of`."""
+    """The engine's stable word in words; what is no such word is text already. Empty for a walk: see
+    `walk_of`."""
     code = reason_to_wait(job, now)
     word, _separator, rest = code.partition(":")
     if word == WALKING:
@@ -230,8 +242,10 @@ def problem(job: ReplayJob) -> str:
     if match := _HELD.fullmatch(job.problem):
         count = int(match[1])
         text = ngettext(
-            "%(n)s message is in delivery to another consumer of %(queue)s. Close that consumer, then replay it again.",
-            "%(n)s messages are in delivery to another consumer of %(queue)s. Close that consumer, then replay them "
+            "%(n)s message is in delivery to another consumer of %(queue)s. Close that consumer, then replay "
+            "it again.",
+            "%(n)s messages are in delivery to another consumer of %(queue)s. Close that consumer, then "
+            "replay them "
             "again.",
             count,
         )
@@ -267,10 +281,17 @@ def how(job: ReplayJob) -> list[Fact]:
         facts.append(Fact(_("At most"), _("%(n)s letters a second") % {"n": number(job.per_second, 2)}))
     if job.window_from is not None and job.window_until is not None:
         between = {"from": time_format(job.window_from, "H:i"), "until": time_format(job.window_until, "H:i")}
-        facts.append(Fact(_("Moves only"), _("from %(from)s until %(until)s") % between, _("by the server's clock")))
+        facts.append(
+            Fact(_("Moves only"), _("from %(from)s until %(until)s") % between, _("by the server's clock"))
+        )
     if job.ladder:
-        now_at = _("step %(step)s: %(n)s") % {"step": number(job.ladder_step + 1), "n": _step(job.ladder_step)}
-        stops = _("Stops by itself when more than %(n)s %% of a step fail again.") % {"n": number(job.ladder_percent)}
+        now_at = _("step %(step)s: %(n)s") % {
+            "step": number(job.ladder_step + 1),
+            "n": _step(job.ladder_step),
+        }
+        stops = _("Stops by itself when more than %(n)s %% of a step fail again.") % {
+            "n": number(job.ladder_percent)
+        }
         facts.append(Fact(_("Ladder"), now_at, stops))
     return facts
 

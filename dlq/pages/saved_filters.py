@@ -34,7 +34,9 @@ def filter_words(bound: Any) -> list[tuple[str, str]]:
         field = bound.form.fields[name]
         if value in (None, "", []) or value == LetterState.DEAD:
             continue
-        chosen = dict(getattr(field, "choices", ())).get(value, value) if not isinstance(value, list) else value
+        chosen = (
+            dict(getattr(field, "choices", ())).get(value, value) if not isinstance(value, list) else value
+        )
         if isinstance(chosen, list):
             chosen = ", ".join("=".join(pair) for pair in chosen)
         words.append((str(field.label), str(chosen)))
@@ -42,7 +44,8 @@ def filter_words(bound: Any) -> list[tuple[str, str]]:
 
 
 def bar_of(request: HttpRequest, key: str, query: str) -> dict[str, Any]:
-    """What a list shows of saved filters. `query` is the filter that it shows; `key` the setting that it is of."""
+    """What a list shows of saved filters. `query` is the filter that it shows; `key` the setting that it is
+    of."""
     kept = filters.filter_part(QueryDict(query))
     if key and kept:
         kept["setting"] = key
@@ -63,7 +66,8 @@ def saved_filters(request: HttpRequest) -> HttpResponseBase:
         section="dead_letters",
         crumbs=[(_("Dead letters"), link("dead_letters"))],
         about=_(
-            "Filters of dead letters under a name: yours, and those that others share. Each finds what you may see "
+            "Filters of dead letters under a name: yours, and those that others share. Each finds what you "
+            "may see "
             "yourself."
         ),
         how=_("Choose something to look for in a list of dead letters, then “Save this filter…”."),

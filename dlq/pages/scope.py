@@ -1,4 +1,5 @@
-"""Which letters an address or a form speaks of: chosen ones, what a filter finds, a group, or all of a setting."""
+"""Which letters an address or a form speaks of: chosen ones, what a filter finds, a group, or all of a
+setting."""
 
 from dataclasses import dataclass
 
@@ -24,8 +25,8 @@ class Chosen:
 
 
 def chosen(request: HttpRequest) -> Chosen | None:
-    """`all=1`; `match=1` with a filter, and `group=1` where that filter is a group; else `letter=7&letter=8` or
-    `letters=7,8`. A POST carries the filter as one field `query`. None: nothing is named."""
+    """`all=1`; `match=1` with a filter, and `group=1` where that filter is a group; else `letter=7&letter=8`
+    or `letters=7,8`. A POST carries the filter as one field `query`. None: nothing is named."""
     data = request.POST if request.method == "POST" else request.GET
     if data.get("all") == "1":
         return Chosen(Scope.ALL)
@@ -43,7 +44,8 @@ def numbers(texts: list[str]) -> list[int]:
 
 
 def filter_of(query: QueryDict) -> str:
-    """What of an address is the filter. A name that nobody knows is kept: it is refused with what it may have meant."""
+    """What of an address is the filter. A name that nobody knows is kept: it is refused with what it may have
+    meant."""
     kept = query.copy()
     for name in [name for name in kept if name in PAGE_OWN or not any(kept.getlist(name))]:
         del kept[name]

@@ -6,7 +6,8 @@ from agents.pages.shown import Shown
 from dlq.models import ItemState, JobState, LetterState, Outcome
 
 BODY_DELETED = _(
-    "Retention deleted the body some time after the message left its queue. Its properties and its case file stay."
+    "Retention deleted the body some time after the message left its queue. Its properties and its case file "
+    "stay."
 )
 
 LETTERS: dict[str, Shown] = {

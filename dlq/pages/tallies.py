@@ -1,4 +1,5 @@
-"""Counts of dead letters of many queues: each bounded, many to a statement, however many letters there are."""
+"""Counts of dead letters of many queues: each bounded, many to a statement, however many letters there
+are."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from django.db import connection
 from dlq.given_rows import INSTANT, QUEUE, WHOLE, given_queues, given_rows
 from dlq.loose import IS_DEAD, TABLE
 
-# Queues of one statement. They are its values: a statement with a part for each takes longer to plan than to carry out.
+# Queues of one statement. They are its values: a statement with a part for each takes longer to plan than to
+# carry out.
 AT_ONCE = 1000
 # Queries of one statement: SQLite takes no more than 500.
 QUERIES = 200
@@ -66,8 +68,8 @@ def _counted(
 
 
 def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """By queue: the number of its oldest letter (as the feed saw it) and of its newest. One without letters is left
-    out."""
+    """By queue: the number of its oldest letter (as the feed saw it) and of its newest. One without letters
+    is left out."""
     found = {}
     dead = f"SELECT id FROM {TABLE} WHERE queue = wanted.q AND {IS_DEAD} ORDER BY"
     for first in range(0, len(queues), AT_ONCE):
@@ -81,8 +83,8 @@ def ends(queues: Sequence[str]) -> dict[str, tuple[int, int]]:
 
 
 def kinds(queues: Sequence[str], latest: int) -> dict[str, tuple[str, str, int, int]]:
-    """By queue, of its `latest` letters: exception type and fingerprint of most of them, how many these are, of how
-    many that was judged."""
+    """By queue, of its `latest` letters: exception type and fingerprint of most of them, how many these are,
+    of how many that was judged."""
     what = "exception_type, fingerprint"
     some = f"SELECT {what} FROM {TABLE} WHERE queue = %s AND {IS_DEAD} ORDER BY id DESC LIMIT {int(latest)}"
     one = f"SELECT %s AS queue, {what}, count(*) AS letters FROM ({some}) AS part GROUP BY {what}"

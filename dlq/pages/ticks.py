@@ -16,4 +16,7 @@ class Tick:
 
 def ticks_of(flight: Flight, acknowledged: Iterable[str]) -> list[Tick]:
     known = frozenset(acknowledged)
-    return [Tick(each.code, words.sentence(each), words.tick(each), each.code in known) for each in flight.warnings]
+    return [
+        Tick(each.code, words.sentence(each), words.tick(each), each.code in known)
+        for each in flight.warnings
+    ]

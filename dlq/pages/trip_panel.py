@@ -37,4 +37,6 @@ def takers_of_trips(request: HttpRequest, trips: Sequence[BreakerTrip]) -> dict[
     """In two queries, of the settings whose letters this person may see."""
     taken = remarks.open_takings().filter(trip__in=[trip.pk for trip in trips])
     seen = settings_for(request.user, rights.SEE).order_by().values("key")
-    return {trip: name for trip, name in taken.filter(setting_key__in=seen).values_list("trip", "by_name") if trip}
+    return {
+        trip: name for trip, name in taken.filter(setting_key__in=seen).values_list("trip", "by_name") if trip
+    }

@@ -105,7 +105,9 @@ def waiting_page(request: HttpRequest, key: str) -> HttpResponseBase:
         older=waiting_url(key, part, start=found.start + PAGE) if found and found.more else "",
         acts=_acts(key, part, found) if found and not refusal else [],
         refusal=refusal,
-        actions=[(each, STATES[each.state], kind_words(each.kind), bars(each, counts_of(each))) for each in actions],
+        actions=[
+            (each, STATES[each.state], kind_words(each.kind), bars(each, counts_of(each))) for each in actions
+        ],
         blocking=blocking_of(setting),
         may_retry=may(user, "run", setting),
         running=next((each for each in actions if each.state in OPEN_ACTIONS), None),
@@ -139,12 +141,13 @@ def _tabs(key: str, here: str, found: Look | None) -> list[PartTab]:
 
 
 def _rows(found: Look, user: Any) -> list[tuple[Line, str, str]]:
-    """Each message with the addresses of its case file, where there may be one and this person may see it, and of its
-    server: a connection may call itself anything."""
+    """Each message with the addresses of its case file, where there may be one and this person may see it,
+    and of its server: a connection may call itself anything."""
     sees = user.has_perm(SEE_PROTOCOLS)
     names = {line.held.server for line in found.lines if line.held}
     servers = {
-        name: link("server", name) for name in Server.objects.filter(name__in=names).values_list("name", flat=True)
+        name: link("server", name)
+        for name in Server.objects.filter(name__in=names).values_list("name", flat=True)
     }
     return [
         (

@@ -29,7 +29,8 @@ VIEW = "dlq.view_waitingaction"
 
 
 def action_for(request: HttpRequest, pk: UUID) -> WaitingAction:
-    """403 for who may look at none; those of others are not there. Of a setting that is gone: with the permission."""
+    """403 for who may look at none; those of others are not there. Of a setting that is gone: with the
+    permission."""
     user = request.user
     if not (user.has_perm(VIEW) or may_anywhere(user, rights.SEE) or may_anywhere(user, rights.WAITING)):
         raise PermissionDenied
@@ -91,7 +92,9 @@ def _letters(request: HttpRequest, action: WaitingAction, items: list[WaitingIte
         return {}
     numbers = [item.number for item in items if item.fate == Fate.DONE]
     letters = letters_for(request.user).filter(
-        queue=dead_letter_queue(action.setting_key), orig_message_id__in=numbers, seen_at__gte=action.created_at
+        queue=dead_letter_queue(action.setting_key),
+        orig_message_id__in=numbers,
+        seen_at__gte=action.created_at,
     )
     return dict(letters.values_list("orig_message_id", "pk"))
 

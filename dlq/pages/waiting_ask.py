@@ -1,4 +1,5 @@
-"""Before something is done with waiting messages: which, what follows, why. Then it is written down for a worker."""
+"""Before something is done with waiting messages: which, what follows, why. Then it is written down for a
+worker."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +70,8 @@ class AskForm(forms.Form):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def waiting_ask_page(request: HttpRequest, key: str) -> HttpResponseBase:
-    """Looks, and begins with a POST. What the address or the body does not name as the page does leads back to it."""
+    """Looks, and begins with a POST. What the address or the body does not name as the page does leads back
+    to it."""
     setting = setting_for(request, key)
     posted = request.method == "POST"
     chosen = _chosen(request.POST if posted else request.GET)
@@ -103,7 +105,9 @@ def _chosen(data: Any) -> Chosen | None:
     if data.get("all") == "1":
         return Chosen(kind, part, None)
     named = ",".join(data.getlist("number")).split(",")
-    numbers = {int(each) for each in named if each.isascii() and each.isdecimal() and len(each) < LONGEST_NUMBER}
+    numbers = {
+        int(each) for each in named if each.isascii() and each.isdecimal() and len(each) < LONGEST_NUMBER
+    }
     return Chosen(kind, part, tuple(sorted(numbers))) if 0 < len(numbers) <= LARGEST_SELECTION else None
 
 
@@ -145,7 +149,9 @@ def _away(request: HttpRequest, key: str, part: str) -> HttpResponseBase:
     return HttpResponseRedirect(waiting_url(key, part))
 
 
-def _shown(request: HttpRequest, setting: LaunchSetting, chosen: Chosen, form: AskForm, count: int) -> HttpResponseBase:
+def _shown(
+    request: HttpRequest, setting: LaunchSetting, chosen: Chosen, form: AskForm, count: int
+) -> HttpResponseBase:
     words, key = kind_words(chosen.kind), setting.key
     whole = chosen.part == WaitingPart.DELAYED and chosen.numbers is None and count > waiting.LISTED
     return page(

@@ -15,7 +15,8 @@ BOUND = 200
 
 
 def events_of(key: str, setting_key: str, letters: Iterable[DeadLetter]) -> list[Event]:
-    """By its key, of which the broker does not tell enough before it dies; then by the number that it had before."""
+    """By its key, of which the broker does not tell enough before it dies; then by the number that it had
+    before."""
     numbers = [letter.orig_message_id for letter in letters]
     about = Q(number__in=numbers, action__kind=WaitingKind.TO_DLQ)
     if key:
@@ -37,4 +38,6 @@ def _event(item: WaitingItem) -> Event:
     done = item.fate == Fate.DONE
     said = [action.reason, "" if done else str(fate_shown(action, item.fate).word)]
     tone = "info" if done else "warn"
-    return Event(action.created_at, tone, what, " · ".join(filter(None, said)), link("waiting_action", action.pk))
+    return Event(
+        action.created_at, tone, what, " · ".join(filter(None, said)), link("waiting_action", action.pk)
+    )

@@ -1,4 +1,5 @@
-"""Before the message that blocks an ordered subscription goes to the dead letters: which it is, what follows, why."""
+"""Before the message that blocks an ordered subscription goes to the dead letters: which it is, what follows,
+why."""
 
 from typing import Any
 
@@ -43,7 +44,9 @@ def give_up_page(request: HttpRequest, key: str) -> HttpResponseBase:
         messages.info(request, _("No message blocks it now: %(key)s") % {"key": key})
         return HttpResponseRedirect(back)
     if posted and {"message", "attempt"} & GiveUpForm(request.POST).errors.keys():
-        messages.error(request, _("The page did not name the message. Look again, and decide by what you see then."))
+        messages.error(
+            request, _("The page did not name the message. Look again, and decide by what you see then.")
+        )
         return HttpResponseRedirect(back)
     texts: list[Text] = []
     initial: dict[str, Any] = {}
@@ -53,7 +56,10 @@ def give_up_page(request: HttpRequest, key: str) -> HttpResponseBase:
         texts.append(_("%(message)s: attempt %(attempt)s failed on %(server)s.") % facts)
         initial = {"message": seen.digest, "attempt": seen.attempt}
     texts += [
-        _("It becomes a dead letter of the setting, and the next message is handled. Given back, it goes to the end."),
+        _(
+            "It becomes a dead letter of the setting, and the next message is handled. Given back, it goes "
+            "to the end."
+        ),
         _("Where it is tried again before its server hears of this, nothing happens to it."),
     ]
     question = Question(
@@ -75,7 +81,12 @@ def give_up_page(request: HttpRequest, key: str) -> HttpResponseBase:
         said = form.cleaned_data
         try:
             give_up(
-                setting, said["message"], said["attempt"], by=request.user, now=timezone.now(), reason=said["reason"]
+                setting,
+                said["message"],
+                said["attempt"],
+                by=request.user,
+                now=timezone.now(),
+                reason=said["reason"],
             )
         except NotAllowed as refused:
             raise denied(refused) from refused

@@ -57,7 +57,8 @@ KINDS: dict[str, Callable[[], KindWords]] = {
         _("Try delayed messages now?"),
         "run",
         "primary",
-        _("Their delay ends: the agent gets them as soon as it takes messages. Attempts are counted on, so one that "
+        _("Their delay ends: the agent gets them as soon as it takes messages. Attempts "
+          "are counted on, so one that "
           "fails at its last attempt dies."),
         _("This cannot be undone."),
     ),
@@ -66,7 +67,8 @@ KINDS: dict[str, Callable[[], KindWords]] = {
         _("Send messages to the dead letters now?"),
         "letter",
         "danger",
-        _("They die as if their attempts were over, without a failure. The letters say who sent them there, and why."),
+        _("They die as if their attempts were over, without a failure. The letters say who "
+          "sent them there, and why."),
         _("They can be given back from the dead letters like any other."),
     ),
     WaitingKind.HOLD: lambda: KindWords(
@@ -74,7 +76,8 @@ KINDS: dict[str, Callable[[], KindWords]] = {
         _("Hold messages back?"),
         "pause",
         "primary",
-        _("They wait apart from the subscription, where no agent gets them, until somebody releases them. What comes "
+        _("They wait apart from the subscription, where no agent gets them, until somebody "
+          "releases them. What comes "
           "later is handled before them."),
         _("They can be released again."),
     ),
@@ -83,7 +86,8 @@ KINDS: dict[str, Callable[[], KindWords]] = {
         _("Release messages that are held back?"),
         "back",
         "primary",
-        _("They go to the end of this subscription alone, without a delay and with all attempts before them."),
+        _("They go to the end of this subscription alone, without a delay and with all "
+          "attempts before them."),
         _("They can be held back again while they wait."),
     ),
 }  # fmt: skip
@@ -101,12 +105,26 @@ def bars(action: WaitingAction, counts: Mapping[str, int]) -> list[Bar]:
     """What became of them; then what is still to be done, where there is any."""
     known = sum(counts.get(fate, 0) for fate in (Fate.DONE, Fate.LEFT, Fate.STAYED, Fate.ACTED))
     to_do = max(0, action.total - known) if action.state in OPEN_ACTIONS else 0
-    not_begun = max(0, action.total - known) if action.state in (WaitingState.STOPPED, WaitingState.FAILED) else 0
+    not_begun = (
+        max(0, action.total - known) if action.state in (WaitingState.STOPPED, WaitingState.FAILED) else 0
+    )
     total = max(1, action.total, known)
     shown = [
         Bar(DONE[action.kind], counts.get(Fate.DONE, 0), total, "ok", Fate.DONE),
-        Bar(_("handled, expired or taken by somebody before"), counts.get(Fate.LEFT, 0), total, "off", Fate.LEFT),
-        Bar(_("stayed where it was, mostly in delivery"), counts.get(Fate.STAYED, 0), total, "warn", Fate.STAYED),
+        Bar(
+            _("handled, expired or taken by somebody before"),
+            counts.get(Fate.LEFT, 0),
+            total,
+            "off",
+            Fate.LEFT,
+        ),
+        Bar(
+            _("stayed where it was, mostly in delivery"),
+            counts.get(Fate.STAYED, 0),
+            total,
+            "warn",
+            Fate.STAYED,
+        ),
         Bar(_("being looked up"), counts.get(Fate.ACTED, 0), total, "info", Fate.ACTED),
         Bar(_("still to be done"), to_do, total, "off", Fate.PLANNED),
         Bar(_("not begun"), not_begun, total, "off", ""),

@@ -63,7 +63,9 @@ def whole_page(request: HttpRequest, pk: int) -> HttpResponseBase:
         messages.error(request, _("The broker does not answer. Nothing was changed; try again later."))
         return _back(letter)
     try:
-        with attempt("whole_asked", by=request.user, target=f"letter:{pk}", letter=pk, setting_key=letter.setting_key):
+        with attempt(
+            "whole_asked", by=request.user, target=f"letter:{pk}", letter=pk, setting_key=letter.setting_key
+        ):
             ask(letter, by=request.user, now=now, letters=count)
     except FetchRefused as refused:
         say(request, refused)
@@ -86,7 +88,9 @@ def cancel_page(request: HttpRequest, pk: int) -> HttpResponseBase:
 def whole_body(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Never shown by the browser, whatever it is."""
     letter = letter_or_404(request.user, pk)
-    with attempt("whole_downloaded", by=request.user, target=f"letter:{pk}", letter=pk, setting_key=letter.setting_key):
+    with attempt(
+        "whole_downloaded", by=request.user, target=f"letter:{pk}", letter=pk, setting_key=letter.setting_key
+    ):
         content = bytes_for(request.user, letter)
     if content is None:
         raise Http404

@@ -1,7 +1,7 @@
 """Before a job on dead letters begins: what will happen, what is left out and why, what to think about first.
 
-`fly` tells people; `missing` is what a job is refused for. Both judge the same facts with the same rules, and the
-planning of a job leaves out by the same rules (`skipping`), so nobody is told what then does not happen.
+`fly` tells people; `missing` is what a job is refused for. Both judge the same facts with the same rules, and
+the planning of a job leaves out by the same rules (`skipping`), so nobody is told what then does not happen.
 """
 
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ __all__ = ["CODES", "TYPED_ABOVE", "Asked", "Flight", "Warning", "fly", "missing
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person wants to do: `rows` are the letters of the scope, as the job would take them. `target` is the
-    setting that gets them: None for what goes into a dead-letter queue, `target_queue` then."""
+    """What a person wants to do: `rows` are the letters of the scope, as the job would take them. `target` is
+    the setting that gets them: None for what goes into a dead-letter queue, `target_queue` then."""
 
     setting_key: str
     action: str
@@ -36,7 +36,8 @@ class Asked:
 
 
 def fly(asked: Asked, now: datetime) -> Flight:
-    """At most 10,000 letters are looked at, whatever the scope holds. Never raises because the broker is away."""
+    """At most 10,000 letters are looked at, whatever the scope holds. Never raises because the broker is
+    away."""
     one = asked.scope == Scope.ONE
     letters, more = letters_of(asked.rows)
     place = place_of(asked.action, asked.target, asked.target_queue, now)

@@ -1,8 +1,9 @@
-"""Originals in the bin whose edited copy was given back: put back and given back, the message would be handled twice.
+"""Originals in the bin whose edited copy was given back: put back and given back, the message would be
+handled twice.
 
-A move gives a letter a new id, so what brought it into the bin is told by its message and the ids, which only grow: of
-the letters of this message that went there, it was the one with the greatest id below its own. Equal messages without a
-producer's id cannot be told apart: where one of them was edited, it may be any.
+A move gives a letter a new id, so what brought it into the bin is told by its message and the ids, which only
+grow: of the letters of this message that went there, it was the one with the greatest id below its own. Equal
+messages without a producer's id cannot be told apart: where one of them was edited, it may be any.
 """
 
 from collections import defaultdict
@@ -43,7 +44,9 @@ def with_copies(letters: Iterable[Binned]) -> frozenset[int]:
 
 def _of_messages(keys: list[str], cases: dict[Case, list[Binned]]) -> set[int]:
     into_bin = ReplayItem.objects.filter(letter__message_key__in=keys, job__target_queue=BIN_QUEUE)
-    edited = _numbers(into_bin.filter(job__action=Action.EDIT, edit__state__in=(EditState.SENT, EditState.DONE)))
+    edited = _numbers(
+        into_bin.filter(job__action=Action.EDIT, edit__state__in=(EditState.SENT, EditState.DONE))
+    )
     if not edited:
         return set()
     discarded = _numbers(into_bin.filter(job__action=Action.DISCARD, state=ItemState.GIVEN_BACK))
@@ -52,7 +55,9 @@ def _of_messages(keys: list[str], cases: dict[Case, list[Binned]]) -> set[int]:
         others = [number for number, _weak in discarded[case]]
         copies = [number for number, _weak in edited[case]]
         weak = any(weak for _number, weak in edited[case])
-        found |= {letter.pk for letter in cases[case] if weak or _last(copies, letter) > _last(others, letter)}
+        found |= {
+            letter.pk for letter in cases[case] if weak or _last(copies, letter) > _last(others, letter)
+        }
     return found
 
 

@@ -1,4 +1,5 @@
-"""What a pre-flight has to know, in bounded questions: at most COUNTED letters, one setting, the broker's figures."""
+"""What a pre-flight has to know, in bounded questions: at most COUNTED letters, one setting, the broker's
+figures."""
 
 from datetime import datetime
 
@@ -29,7 +30,8 @@ def letters_of(rows: QuerySet[DeadLetter]) -> tuple[list[Letter], bool]:
 
 
 def place_of(action: str, target: LaunchSetting | None, queue: str, now: datetime) -> Place:
-    """Where letters go: into the subscription of `target`, or (`discard`, `put back`) into a dead-letter queue."""
+    """Where letters go: into the subscription of `target`, or (`discard`, `put back`) into a dead-letter
+    queue."""
     if action == Action.DISCARD:
         return Place(dead_letter_queue(BIN))
     if action == Action.PUT_BACK:

@@ -1,4 +1,5 @@
-"""What would happen if a job began now: how many go, what is left out and why, what to think about first. Pure."""
+"""What would happen if a job began now: how many go, what is left out and why, what to think about first.
+Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -41,8 +42,9 @@ DELIVERED = (Action.GIVE_BACK, Action.REDIRECT, Action.EDIT)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the letters go. `there`: its queue exists. `consumers` None: the broker does not tell. `versions`: of its
-    agent, as the live servers of its pool offer it. `newer` waits in the subscription already (None: unknown)."""
+    """Where the letters go. `there`: its queue exists. `consumers` None: the broker does not tell.
+    `versions`: of its agent, as the live servers of its pool offer it. `newer` waits in the subscription
+    already (None: unknown)."""
 
     queue: str
     setting_key: str = ""
@@ -67,8 +69,9 @@ class Warning:
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """`seen` letters of the scope were looked at; `about`: there are more than these, then `going` is what would go of
-    `total` at the same share. `skipped` and `examples` by reason are of those that were looked at."""
+    """`seen` letters of the scope were looked at; `about`: there are more than these, then `going` is what
+    would go of `total` at the same share. `skipped` and `examples` by reason are of those that were looked
+    at."""
 
     seen: int
     total: int
@@ -90,10 +93,15 @@ class Flight:
 
 
 def judge(
-    letters: Sequence[tuple[Letter, str]], policy: Policy, place: Place, *, total: int | None, ladder: bool = False
+    letters: Sequence[tuple[Letter, str]],
+    policy: Policy,
+    place: Place,
+    *,
+    total: int | None,
+    ladder: bool = False,
 ) -> Flight:
-    """`letters` with why each is left out (empty: it goes), the newest first. `total` None: these are all; else how
-    many there are by whoever counted them."""
+    """`letters` with why each is left out (empty: it goes), the newest first. `total` None: these are all;
+    else how many there are by whoever counted them."""
     why = [(letter, reason or ("" if place.there else NO_SUBSCRIPTION)) for letter, reason in letters]
     going = [letter for letter, reason in why if not reason]
     skipped = Counter(reason for _letter, reason in why if reason)
@@ -121,7 +129,9 @@ def _warnings(going: Sequence[Letter], policy: Policy, place: Place, ladder: boo
     if policy.action in DELIVERED:
         yield from _of_delivery(going, policy, place, ladder)
     if policy.one:
-        yield from (Warning(doubt, n=1, of=1) for doubt in {policy.doubt(letter) for letter in going} if doubt)
+        yield from (
+            Warning(doubt, n=1, of=1) for doubt in {policy.doubt(letter) for letter in going} if doubt
+        )
 
 
 def _of_delivery(going: Sequence[Letter], policy: Policy, place: Place, ladder: bool) -> Iterable[Warning]:

@@ -45,9 +45,9 @@ class Letter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now. `returns`:
-    how often messages were given back without success, of those that may have been too often. `copied`: letters in the
-    bin whose edited copy was given back."""
+    """`node_id`: the broker that is asked, empty while nobody knows. `muted_*`: faults that are known now.
+    `returns`: how often messages were given back without success, of those that may have been too often.
+    `copied`: letters in the bin whose edited copy was given back."""
 
     action: str
     one: bool = False
@@ -60,8 +60,8 @@ class Policy:
     copied: frozenset[int] = frozenset()
 
     def why_not(self, letter: Letter) -> str:
-        """Why this letter is left out; empty: it goes. What a person names alone goes although it is muted, was given
-        back often or has a copy: that is a warning then."""
+        """Why this letter is left out; empty: it goes. What a person names alone goes although it is muted,
+        was given back often or has a copy: that is a warning then."""
         if letter.state != LetterState.DEAD:
             return GONE
         if letter.number < 0:
@@ -84,13 +84,19 @@ class Policy:
     def _muted(self, letter: Letter) -> bool:
         by_message = bool(letter.message_key) and letter.message_key in self.muted_messages
         return (
-            self.muted_all or by_message or (letter.fingerprint in self.muted_fingerprints and letter.fingerprint != "")
+            self.muted_all
+            or by_message
+            or (letter.fingerprint in self.muted_fingerprints and letter.fingerprint != "")
         )
 
 
-def policy_for(setting_key: str, action: str, *, now: datetime, one: bool = False, node_id: str = "") -> Policy:
+def policy_for(
+    setting_key: str, action: str, *, now: datetime, one: bool = False, node_id: str = ""
+) -> Policy:
     """What is muted for letters of this setting now; one query."""
-    known = KnownFault.objects.filter(setting_key=setting_key, ended_at=None).filter(Q(until=None) | Q(until__gt=now))
+    known = KnownFault.objects.filter(setting_key=setting_key, ended_at=None).filter(
+        Q(until=None) | Q(until__gt=now)
+    )
     faults = list(known.values_list("fingerprint", "message_key"))
     return Policy(
         action=action,
@@ -116,22 +122,27 @@ def with_past(letters: Iterable[Letter], policy: Policy) -> Policy:
     """The policy for these letters: how often each message was given back, and which have an edited copy."""
     if policy.action != Action.PUT_BACK:
         return replace(policy, returns=_returns(letters, policy))
-    lying = (Binned(each.pk, each.node_id, each.number, each.setting_key, each.message_key) for each in letters)
+    lying = (
+        Binned(each.pk, each.node_id, each.number, each.setting_key, each.message_key) for each in letters
+    )
     return replace(policy, copied=with_copies(lying))
 
 
 def judged(letters: Sequence[Letter], policy: Policy) -> list[tuple[Letter, str]]:
-    """Each with why it is left out, empty where it goes. A query for 400 messages that died often or lie in the bin,
-    else none."""
+    """Each with why it is left out, empty where it goes. A query for 400 messages that died often or lie in
+    the bin, else none."""
     known = with_past(letters, policy)
     return [(letter, known.why_not(letter)) for letter in letters]
 
 
 def _returns(letters: Iterable[Letter], policy: Policy) -> dict[tuple[str, str], int]:
-    """Only of those that died more often than that: no letter was given back more often than its message died."""
+    """Only of those that died more often than that: no letter was given back more often than its message
+    died."""
     if policy.action != Action.GIVE_BACK:
         return {}
-    keys = sorted({letter.message_key for letter in letters if letter.chapter > policy.often and letter.message_key})
+    keys = sorted(
+        {letter.message_key for letter in letters if letter.chapter > policy.often and letter.message_key}
+    )
     found: dict[tuple[str, str], int] = {}
     for start in range(0, len(keys), KEYS_AT_ONCE):
         items = ReplayItem.objects.filter(
@@ -139,6 +150,8 @@ def _returns(letters: Iterable[Letter], policy: Policy) -> dict[tuple[str, str],
             state=ItemState.GIVEN_BACK,
             job__action__in=RETURNING,
         )
-        counted = items.order_by().values_list("letter__setting_key", "letter__message_key").annotate(Count("pk"))
+        counted = (
+            items.order_by().values_list("letter__setting_key", "letter__message_key").annotate(Count("pk"))
+        )
         found |= {(setting_key, key): count for setting_key, key, count in counted}
     return found

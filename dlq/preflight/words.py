@@ -44,7 +44,9 @@ def _same_version(warning: Warning) -> str:
 
 def _ordered(warning: Warning) -> str:
     if not warning.n:
-        return _("The subscription keeps an order: these come after what was sent later and is handled already.")
+        return _(
+            "The subscription keeps an order: these come after what was sent later and is handled already."
+        )
     text = ngettext(
         "The subscription keeps an order: these come after %(n)s newer message.",
         "The subscription keeps an order: these come after %(n)s newer messages.",
@@ -55,9 +57,11 @@ def _ordered(warning: Warning) -> str:
 
 def _stopping(warning: Warning) -> str:
     text = ngettext(
-        "Stopping, %(n)s consumer open: it could still process what comes now. The job waits until it is closed, "
+        "Stopping, %(n)s consumer open: it could still process what comes now. The job waits until it is "
+        "closed, "
         "60 s at most, and then pauses.",
-        "Stopping, %(n)s consumers open: they could still process what comes now. The job waits until they are closed, "
+        "Stopping, %(n)s consumers open: they could still process what comes now. The job waits until they "
+        "are closed, "
         "60 s at most, and then pauses.",
         warning.n,
     )
@@ -65,34 +69,44 @@ def _stopping(warning: Warning) -> str:
 
 
 def _ladder(warning: Warning) -> str:
-    text = _("%(n)s of %(of)s died of the same: a ladder tries a few of them first, and stops when they fail again.")
+    text = _(
+        "%(n)s of %(of)s died of the same: a ladder tries a few of them first, and stops when they fail "
+        "again."
+    )
     return text % {"n": number(warning.n), "of": number(warning.of)}
 
 
 _SENTENCES: dict[str, Callable[[Warning], str]] = {
     judgement.DISABLED: lambda _w: _(
-        "The setting is switched off: the letters wait in its subscription until it is switched on. Giving back first "
+        "The setting is switched off: the letters wait in its subscription until it is switched on. Giving "
+        "back first "
         "and then switching on is the normal order."
     ),
     judgement.TRIPPED: lambda _w: _(
-        "The setting was switched off by its breaker: the letters wait in its subscription until a person switches it "
+        "The setting was switched off by its breaker: the letters wait in its subscription until a person "
+        "switches it "
         "on. Giving back first and then switching on is the normal order, once the cause is mended."
     ),
     judgement.STOPPING: _stopping,
     judgement.STOPPING_UNKNOWN: lambda _w: _(
-        "Switched off, but the broker does not answer: whether consumers are still open is unknown. The job asks the "
+        "Switched off, but the broker does not answer: whether consumers are still open is unknown. The job "
+        "asks the "
         "broker before it moves anything, waits for open consumers 60 s at most, and then pauses."
     ),
-    judgement.NO_CONSUMER: lambda _w: _("Nobody consumes from the subscription now: no server that is alive runs it."),
+    judgement.NO_CONSUMER: lambda _w: _(
+        "Nobody consumes from the subscription now: no server that is alive runs it."
+    ),
     judgement.SAME_VERSION: _same_version,
     judgement.ORDERED: _ordered,
     judgement.LADDER: _ladder,
     skipping.MUTED: lambda _w: _("This fault is known and being worked on: the letter is muted."),
     skipping.OFTEN: lambda _w: (
-        _("It was given back more than %(n)s times without success.") % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
+        _("It was given back more than %(n)s times without success.")
+        % {"n": number(settings.MA_GIVEN_BACK_OFTEN)}
     ),
     skipping.COPY_SENT: lambda _w: _(
-        "This is the original of an edited letter, and its copy was given back already. Put back and given back once "
+        "This is the original of an edited letter, and its copy was given back already. Put back and given "
+        "back once "
         "more, the message would be handled twice."
     ),
 }

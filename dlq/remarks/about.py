@@ -17,8 +17,8 @@ LONGEST_TICKET = 200
 
 
 class RemarkRefused(Exception):
-    """Nothing was written down. `code` is a stable word: `not_allowed`, `empty`, `nothing_named`, `exists`, `ended`,
-    `past`, `no_person`."""
+    """Nothing was written down. `code` is a stable word: `not_allowed`, `empty`, `nothing_named`, `exists`,
+    `ended`, `past`, `no_person`."""
 
     def __init__(self, code: str, reason: str, what_to_do: str = "") -> None:
         super().__init__(reason)
@@ -27,7 +27,8 @@ class RemarkRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Of the setting `setting_key`: the case `message_key`, the group `fingerprint`, or (both empty) all of it."""
+    """Of the setting `setting_key`: the case `message_key`, the group `fingerprint`, or (both empty) all of
+    it."""
 
     setting_key: str
     fingerprint: str = ""
@@ -88,7 +89,9 @@ def why_not_remark(user: Any, setting_key: str) -> str:
 def check(action: str, about: About, by: Any, now: datetime) -> None:
     """That something is named and this person may; a refused attempt is audited. Raises RemarkRefused."""
     if not about.setting_key or (about.fingerprint and about.message_key):
-        raise RemarkRefused("nothing_named", _("Name a setting and, of it, one fingerprint or one message key."))
+        raise RemarkRefused(
+            "nothing_named", _("Name a setting and, of it, one fingerprint or one message key.")
+        )
     if may_read(by, about.setting_key) and may_remark(by, about.setting_key):
         return
     why = why_not_remark(by, about.setting_key) or _("You may not see these letters.")
@@ -99,7 +102,9 @@ def check(action: str, about: About, by: Any, now: datetime) -> None:
 
 
 def told(action: str, about: About, by: Any, now: datetime, **more: Any) -> None:
-    auditing.record(action, by=by, now=now, target=about.target[:300], setting_key=about.setting_key[:61], **more)
+    auditing.record(
+        action, by=by, now=now, target=about.target[:300], setting_key=about.setting_key[:61], **more
+    )
 
 
 def cleaned(text: str, longest: int = LONGEST) -> str:

@@ -1,7 +1,8 @@
-"""Known faults: "known, being worked on". Their letters are muted: lists can leave them out, and giving back does.
+"""Known faults: "known, being worked on". Their letters are muted: lists can leave them out, and giving back
+does.
 
-A fault ends by a person or by its own date, whatever comes first. The date needs nobody: every question compares it
-with the time, so a fault is over at that instant though its row still says that nobody ended it.
+A fault ends by a person or by its own date, whatever comes first. The date needs nobody: every question
+compares it with the time, so a fault is over at that instant though its row still says that nobody ended it.
 """
 
 from datetime import datetime
@@ -22,7 +23,8 @@ def active_faults(now: datetime) -> QuerySet[KnownFault]:
 def mute(
     about: About, *, ticket: str = "", text: str = "", until: datetime | None = None, by: Any, now: datetime
 ) -> KnownFault:
-    """Raises RemarkRefused, also when it is known already: two people at once make one (a unique constraint)."""
+    """Raises RemarkRefused, also when it is known already: two people at once make one (a unique
+    constraint)."""
     check("mute", about, by, now)
     if until is not None and until <= now:
         raise RemarkRefused("past", _("That moment is over."), _("Choose a later one, or none."))
@@ -32,7 +34,14 @@ def mute(
             _end_expired(about, now)
             fault = KnownFault.objects.create(**about.named, **facts, by=by, by_name=name_of(by), at=now)
             detail = {"fault": fault.pk, "until": until.isoformat() if until else None}
-            told("mute", about, by, now, reason=" · ".join(filter(None, [fault.ticket, fault.text])), detail=detail)
+            told(
+                "mute",
+                about,
+                by,
+                now,
+                reason=" · ".join(filter(None, [fault.ticket, fault.text])),
+                detail=detail,
+            )
     except IntegrityError as error:
         raise RemarkRefused("exists", _("It is known already."), _("End that first.")) from error
     return fault
@@ -54,7 +63,8 @@ def end_fault(fault: KnownFault, *, by: Any, now: datetime) -> None:
 
 
 def fault_of_row(now: datetime) -> QuerySet[KnownFault]:
-    """For a query on dead letters. One without a key or a fingerprint is muted with its whole setting only."""
+    """For a query on dead letters. One without a key or a fingerprint is muted with its whole setting
+    only."""
     case = Q(message_key=OuterRef("message_key")) & ~Q(message_key="")
     group = Q(fingerprint=OuterRef("fingerprint")) & ~Q(fingerprint="")
     everything = Q(message_key="", fingerprint="")

@@ -30,13 +30,16 @@ def about_trip(trip: BreakerTrip) -> About:
 
 
 def take(about: About, *, text: str = "", trip: BreakerTrip | None = None, by: Any, now: datetime) -> Taking:
-    """Raises RemarkRefused; of two people at once one gets it (a unique constraint), the other is told who."""
+    """Raises RemarkRefused; of two people at once one gets it (a unique constraint), the other is told
+    who."""
     about = about_trip(trip) if trip else about
     check("take", about, by, now)
     words, number = cleaned(text), trip.pk if trip else None
     try:
         with transaction.atomic():
-            taken = Taking.objects.create(**about.named, trip=number, text=words, by=by, by_name=name_of(by), at=now)
+            taken = Taking.objects.create(
+                **about.named, trip=number, text=words, by=by, by_name=name_of(by), at=now
+            )
             told("take", about, by, now, reason=words, detail=_detail(taken))
     except IntegrityError as error:
         held = taking_of_trip(trip) if trip else taking_of(about)
@@ -52,12 +55,16 @@ def hand_over(taking: Taking, to: User, *, text: str | None = None, by: Any, now
     about = about_of(taking)
     check("hand_over", about, by, now)
     if not to.is_active or not may_read(to, taking.setting_key):
-        raise RemarkRefused("no_person", _("%(name)s may not see these letters.") % {"name": to.get_username()})
+        raise RemarkRefused(
+            "no_person", _("%(name)s may not see these letters.") % {"name": to.get_username()}
+        )
     with transaction.atomic():
         if not open_takings().filter(pk=taking.pk).update(ended_at=now, handed_to=to):
             raise _over()
         words = taking.text if text is None else cleaned(text)
-        given = Taking.objects.create(**about.named, trip=taking.trip, text=words, by=to, by_name=name_of(to), at=now)
+        given = Taking.objects.create(
+            **about.named, trip=taking.trip, text=words, by=to, by_name=name_of(to), at=now
+        )
         told("hand_over", about, by, now, reason=words, detail=_detail(given) | {"to": given.by_name})
     return given
 

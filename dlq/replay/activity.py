@@ -14,7 +14,8 @@ def is_walking(job: ReplayJob, now: datetime) -> bool:
 
 
 def reason_to_wait(job: ReplayJob, now: datetime) -> str:
-    """Empty while its messages move, and where no worker is to take it up: it is over, paused, or not approved yet."""
+    """Empty while its messages move, and where no worker is to take it up: it is over, paused, or not
+    approved yet."""
     if job.state not in OPEN_JOBS and not (job.state in WINDING_UP and job.finished_at is None):
         return ""
     if is_walking(job, now):

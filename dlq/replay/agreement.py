@@ -1,7 +1,7 @@
 """Whether the index knows exactly the letters of a queue: then nothing has to be walked to plan a job.
 
-The feed is asked between two figures of the queue. It was empty: every death before the first is a row. The figures are
-equal: nothing died or left meanwhile. As many rows as letters: they are the same letters.
+The feed is asked between two figures of the queue. It was empty: every death before the first is a row. The
+figures are equal: nothing died or left meanwhile. As many rows as letters: they are the same letters.
 """
 
 import time
@@ -23,7 +23,8 @@ SIGN_EVERY = 5.0
 
 
 def agrees(queue: str, queues: LetterQueues, tries: int = TRIES) -> bool:
-    """Asked some times, for letters that die at this moment. Raises AddressUnknown: there is no such queue."""
+    """Asked some times, for letters that die at this moment. Raises AddressUnknown: there is no such
+    queue."""
     for attempt in range(tries):
         if attempt:
             time.sleep(APART)
@@ -37,7 +38,8 @@ def agrees(queue: str, queues: LetterQueues, tries: int = TRIES) -> bool:
 
 
 def worth(in_queue: int, *, alone: bool) -> int:
-    """How often to ask: once where what is done else (letters moved `alone`, a walk) takes no longer than asking."""
+    """How often to ask: once where what is done else (letters moved `alone`, a walk) takes no longer than
+    asking."""
     return 1 if alone or in_queue < WALKED * APART * TRIES else TRIES
 
 
@@ -61,10 +63,11 @@ class Found:
 
 
 def present(queue: str, queues: LetterQueues, hold: Callable[[int], bool]) -> Found | None:
-    """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on after so many;
-    None: it said no. Raises WalkIncomplete, BrokerError.
+    """The ids that lie in the queue, few bytes each. `hold` is asked from time to time whether to go on after
+    so many; None: it said no. Raises WalkIncomplete, BrokerError.
 
-    A walk does not see what another consumer has in delivery. Such a letter is still there: it may come back."""
+    A walk does not see what another consumer has in delivery. Such a letter is still there: it may come
+    back."""
     found, some = Numbers(), list[int]()
     sign, seen = 0.0, 0
     try:

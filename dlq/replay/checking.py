@@ -1,8 +1,9 @@
-"""What left the queue, and by whom: by the broker's answers where they are clear, by a walk where they are not.
+"""What left the queue, and by whom: by the broker's answers where they are clear, by a walk where they are
+not.
 
-What a walk does not find is gone. Our moves took it where they took as many as are gone. Else it is unconfirmed, until
-its target, a report of a KMA or a death tells. Killed at any point: what was committed stands, the next worker walks
-again.
+What a walk does not find is gone. Our moves took it where they took as many as are gone. Else it is
+unconfirmed, until its target, a report of a KMA or a death tells. Killed at any point: what was committed
+stands, the next worker walks again.
 """
 
 from collections.abc import Sequence
@@ -45,15 +46,17 @@ class LettersHeld(BrokerUnavailable):
 def to_be_walked(
     job: ReplayJob, piece: ReplaySlice, left: int | None, moved_exactly: int | None, whole: Sequence[int] = ()
 ) -> None:
-    """A walk has to look what left; `left`: how many did by the figures, `moved_exactly`: how many the last try took,
-    None where nobody knows. `whole` are ids that certainly went."""
+    """A walk has to look what left; `left`: how many did by the figures, `moved_exactly`: how many the last
+    try took, None where nobody knows. `whole` are ids that certainly went."""
     with transaction.atomic():
         counting.lock([job.pk])
         unchecked = ReplaySlice.objects.filter(pk=piece.pk, state=SliceState.PLANNED)
         more = Value(None) if moved_exactly is None else F("moved_exactly") + moved_exactly
         if not unchecked.update(state=SliceState.MOVED, left=left, moved=piece.moved, moved_exactly=more):
             return
-        went = piece.items.filter(state=ItemState.PLANNED, letter__orig_message_id__in=whole) if whole else None
+        went = (
+            piece.items.filter(state=ItemState.PLANNED, letter__orig_message_id__in=whole) if whole else None
+        )
         if went is not None:
             marking.left(job, list(went.values_list("pk", flat=True)), timezone.now())
 
@@ -67,9 +70,9 @@ def on_the_way(job: ReplayJob) -> list[ReplaySlice]:
 def recover(job: ReplayJob) -> bool:
     """Tells the slices that a dead worker left on the way; whether there was one to tell.
 
-    It had at most two. The answer for the first one was committed with the begin of the second. Of the second it knew
-    nothing: that one is moved once more, which moves nothing twice. A job that is over moves nothing any more: a walk
-    tells."""
+    It had at most two. The answer for the first one was committed with the begin of the second. Of the second
+    it knew nothing: that one is moved once more, which moves nothing twice. A job that is over moves nothing
+    any more: a walk tells."""
     begun = on_the_way(job)
     for piece in begun[:-1]:
         if piece.moved == piece.size:
@@ -93,12 +96,12 @@ def again(piece: ReplaySlice) -> None:
     begun.update(count_before=None, added_before=None)
 
 
-# -- by a walk ------------------------------------------------------------------------------------------------------
+# -- by a walk -----------------------------------------------------------------------------------------------
 
 
 def walk_moved(job: ReplayJob, queues: LetterQueues) -> bool:
-    """Walks the queue once and tells every slice that the broker's answers did not tell; whether there were any. Raises
-    LettersHeld when some are left for the next walk."""
+    """Walks the queue once and tells every slice that the broker's answers did not tell; whether there were
+    any. Raises LettersHeld when some are left for the next walk."""
     pieces = job.slices.filter(state=SliceState.MOVED).order_by("number")
     if not pieces.exists():
         return False
@@ -122,7 +125,9 @@ def _present(job: ReplayJob, queues: LetterQueues) -> agreement.Found | None:
 
 
 @transaction.atomic
-def _judge(job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: datetime, *, complete: bool) -> int:
+def _judge(
+    job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: datetime, *, complete: bool
+) -> int:
     """How many letters of it are to be looked for later."""
     waiting = piece.items.filter(state=ItemState.PLANNED)
     locked = _lock(job, piece, waiting)
@@ -151,23 +156,27 @@ def _judge(job: ReplayJob, piece: ReplaySlice, found: agreement.Found, now: date
 
 
 def _lock(job: ReplayJob, piece: ReplaySlice, items: QuerySet[ReplayItem] | None = None) -> frozenset[UUID]:
-    """The job, and others that had the same messages: what is found out of these items and of late letters is joined
-    with what is known of theirs."""
-    cases: set[joining.Case] = set() if items is None else joining.cases_of(list(items.values_list("pk", flat=True)))
+    """The job, and others that had the same messages: what is found out of these items and of late letters is
+    joined with what is known of theirs."""
+    cases: set[joining.Case] = (
+        set() if items is None else joining.cases_of(list(items.values_list("pk", flat=True)))
+    )
     if piece.by_range:
         cases |= joining.cases_of_letters(job, _died_in_range(job, piece))
     return joining.lock(cases, job)
 
 
-def _split(items: Sequence[tuple[int, int]], stuck: Sequence[int], held: frozenset[int]) -> tuple[list[int], list[int]]:
+def _split(
+    items: Sequence[tuple[int, int]], stuck: Sequence[int], held: frozenset[int]
+) -> tuple[list[int], list[int]]:
     """Those of `stuck` that another consumer has in delivery, and the others."""
     numbers = dict(items)
     return [one for one in stuck if numbers[one] in held], [one for one in stuck if numbers[one] not in held]
 
 
 def strangers(job: ReplayJob, piece: ReplaySlice, present: planning.Present, now: datetime) -> list[int]:
-    """Letters that died after the planning with ids inside of a range, and that are gone: its move took them along, or
-    others did. They get an item that says so. Call it in a transaction; the items."""
+    """Letters that died after the planning with ids inside of a range, and that are gone: its move took them
+    along, or others did. They get an item that says so. Call it in a transaction; the items."""
     rows = list(_died_in_range(job, piece).exclude(replays__job=job).values_list("pk", "orig_message_id"))
     taken = [pk for pk, number in rows if number not in present]
     made = [ReplayItem(job=job, letter_id=pk, slice=piece, state_at=now, why="late") for pk in taken]
@@ -189,7 +198,7 @@ def _died_in_range(job: ReplayJob, piece: ReplaySlice) -> QuerySet[DeadLetter]:
     )
 
 
-# -- ranges, at the end ---------------------------------------------------------------------------------------------
+# -- ranges, at the end --------------------------------------------------------------------------------------
 
 
 def has_ranges(job: ReplayJob) -> bool:
@@ -203,8 +212,8 @@ def feed_took_too_long(job: ReplayJob, now: datetime) -> bool:
 
 
 def late_in_ranges(job: ReplayJob) -> bool:
-    """Whether letters died since the planning with ids inside of a range that was moved. One may have gone in place of
-    a letter of the scope: the figures would not show it."""
+    """Whether letters died since the planning with ids inside of a range that was moved. One may have gone in
+    place of a letter of the scope: the figures would not show it."""
     ranges = job.slices.filter(state=SliceState.CHECKED, by_range=True)
     ends = ranges.aggregate(first=Min("first_number"), last=Max("last_number"))
     if ends["first"] is None:
@@ -219,8 +228,8 @@ def late_in_ranges(job: ReplayJob) -> bool:
 
 
 def ranges_told(job: ReplayJob, queues: LetterQueues) -> bool | None:
-    """Whether what the ranges took along is known: looked at now where it has to be. None: not before the feed has
-    brought what died meanwhile."""
+    """Whether what the ranges took along is known: looked at now where it has to be. None: not before the
+    feed has brought what died meanwhile."""
     if not has_ranges(job):
         return True
     behind = not queues.feed_is_empty()
@@ -240,8 +249,8 @@ def ranges_told(job: ReplayJob, queues: LetterQueues) -> bool | None:
 
 
 def walk_ranges(job: ReplayJob, queues: LetterQueues, *, complete: bool) -> None:
-    """Looks for letters of the scope that stayed because a late one went instead; they are moved again, by ids.
-    `complete`: the index knows of every late letter."""
+    """Looks for letters of the scope that stayed because a late one went instead; they are moved again, by
+    ids. `complete`: the index knows of every late letter."""
     present = _present(job, queues)
     if present is None:
         return
@@ -255,11 +264,20 @@ def _look_again(
 ) -> None:
     locked = _lock(job, piece)
     late = strangers(job, piece, present, now)
-    items = piece.items.filter(state=ItemState.GIVEN_BACK).values_list("pk", "letter", "letter__orig_message_id")
+    items = piece.items.filter(state=ItemState.GIVEN_BACK).values_list(
+        "pk", "letter", "letter__orig_message_id"
+    )
     stayed = [(item, letter) for item, letter, number in items if number in present]
-    changes: dict[str, object] = {"by_range": False} if complete else {"by_range": False, "moved_exactly": None}
+    changes: dict[str, object] = (
+        {"by_range": False} if complete else {"by_range": False, "moved_exactly": None}
+    )
     if stayed:
-        changes |= {"state": SliceState.PLANNED, "size": len(stayed), "count_before": None, "added_before": None}
+        changes |= {
+            "state": SliceState.PLANNED,
+            "size": len(stayed),
+            "count_before": None,
+            "added_before": None,
+        }
         back = ReplayItem.objects.filter(pk__in=[item for item, _ in stayed], state=ItemState.GIVEN_BACK)
         number = back.update(state=ItemState.PLANNED, state_at=now)
         letters = DeadLetter.objects.filter(pk__in=[letter for _, letter in stayed])

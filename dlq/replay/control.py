@@ -1,7 +1,8 @@
-"""What people do to a job that is there: pause, resume, cancel, approve, refuse. Each is one conditional UPDATE.
+"""What people do to a job that is there: pause, resume, cancel, approve, refuse. Each is one conditional
+UPDATE.
 
-The worker looks between two slices: what is on its way is finished and checked, and stays where it went. Who may do
-which of these is asked before.
+The worker looks between two slices: what is on its way is finished and checked, and stays where it went. Who
+may do which of these is asked before.
 """
 
 from collections.abc import Collection, Iterable
@@ -37,23 +38,26 @@ def pause(job: ReplayJob, *, by: Person, now: datetime) -> None:
 
 
 def resume(job: ReplayJob, *, by: Person, now: datetime, acknowledged: Collection[str] = ()) -> None:
-    """With STOPPING acknowledged it goes on although consumers of a disabled setting are open; without it waits for
-    them again. Raises ReplayRefused when the job is not paused."""
+    """With STOPPING acknowledged it goes on although consumers of a disabled setting are open; without it
+    waits for them again. Raises ReplayRefused when the job is not paused."""
     more: dict[str, Any] = {"goes_on_all_the_same": True} if STOPPING in acknowledged else {}
     detail = {"acknowledged": sorted(acknowledged)} if acknowledged else None
     _change(
-        job, "replay_resumed", [JobState.PAUSED], by, now, detail=detail, state=JobState.PLANNED, paused_by=None,
+        job, "replay_resumed", [JobState.PAUSED], by, now, detail=detail, state=JobState.PLANNED,
+        paused_by=None,
         paused_at=None, pause_reason={}, stopping_since=None, lease_until=_at_once(), **more,
     )  # fmt: skip
     start(job)
 
 
 def cancel(job: ReplayJob, *, by: Person, now: datetime, reason: str = "") -> None:
-    """What was not moved stays where it lies. `finished_at` is set when a worker has told apart what was moved.
+    """What was not moved stays where it lies. `finished_at` is set when a worker has told apart what was
+    moved.
 
     Raises ReplayRefused when the job is over."""
     _change(
-        job, "replay_cancelled", UNFINISHED_JOBS, by, now, reason, state=JobState.CANCELLED, lease_until=_at_once()
+        job, "replay_cancelled", UNFINISHED_JOBS, by, now, reason, state=JobState.CANCELLED,
+        lease_until=_at_once()
     )  # fmt: skip
     start(job)
 
@@ -72,7 +76,9 @@ def refuse(job: ReplayJob, *, by: Person, now: datetime, reason: str = "") -> No
     """The second person's no: nothing was moved. Raises ReplayRefused."""
     _refuse_the_asker(job, by)
     problem = _("refused by %(person)s") % {"person": _person(by)}
-    _change(job, "replay_refused", [JobState.AWAITING], by, now, reason, state=JobState.CANCELLED, problem=problem)
+    _change(
+        job, "replay_refused", [JobState.AWAITING], by, now, reason, state=JobState.CANCELLED, problem=problem
+    )
     start(job)
 
 

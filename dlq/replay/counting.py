@@ -1,8 +1,9 @@
-"""`ReplayJob.counts` and `skipped`: kept by whoever changes a letter of the job, in the same transaction, so that no
-page counts a million items.
+"""`ReplayJob.counts` and `skipped`: kept by whoever changes a letter of the job, in the same transaction, so
+that no page counts a million items.
 
-Locks are taken in one order, so that nobody waits in a circle: jobs by their key, all at once and before anything of
-theirs is locked or changed (`lock`), then slices, items, letters. Whoever changes items therefore begins with the jobs.
+Locks are taken in one order, so that nobody waits in a circle: jobs by their key, all at once and before
+anything of theirs is locked or changed (`lock`), then slices, items, letters. Whoever changes items therefore
+begins with the jobs.
 
 `counts` has a number for each state of items (`planned`, `given_back`, …) and for each outcome (`handled`,
 `failed_again`, `dead_again`, `unknown`); what was given back or is unconfirmed and has none of these waits.
@@ -21,7 +22,8 @@ LEFT = (ItemState.GIVEN_BACK, ItemState.UNCONFIRMED)
 
 
 def lock(jobs: Iterable[UUID]) -> None:
-    """Until the commit. Call it once, first in a transaction that changes items, with every job that it may concern."""
+    """Until the commit. Call it once, first in a transaction that changes items, with every job that it may
+    concern."""
     rows = ReplayJob.objects.select_for_update(no_key=True).filter(pk__in=list(jobs)).order_by("pk")
     list(rows.values_list("pk", flat=True))
 
@@ -60,8 +62,8 @@ def left(counts: Mapping[str, int]) -> int:
 
 
 def waiting_of(counts: Mapping[str, int]) -> int:
-    """Of these, the ones of which nothing was heard yet. Never below 0: an outcome may be known before the check of its
-    slice."""
+    """Of these, the ones of which nothing was heard yet. Never below 0: an outcome may be known before the
+    check of its slice."""
     return max(0, left(counts) - sum(int(counts.get(outcome, 0)) for outcome in OUTCOMES))
 
 

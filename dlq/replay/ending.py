@@ -13,7 +13,16 @@ from broker.errors import ManagementFailed
 from broker.letters import SLICE
 from dlq import crash
 from dlq.letter_queues import LetterQueues
-from dlq.models import OPEN_JOBS, AuditResult, ItemState, JobState, ReplayItem, ReplayJob, ReplaySlice, SliceState
+from dlq.models import (
+    OPEN_JOBS,
+    AuditResult,
+    ItemState,
+    JobState,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+    SliceState,
+)
 from dlq.replay import counting, evidence, marking, shared_walks
 from dlq.replay.hooks import hooks_of
 from dlq.replay.jobs import audit
@@ -25,7 +34,8 @@ from dlq.walking import Walk
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 1000
-# How long a job whose letters are moved waits for others that move to the same queue, so that one walk serves them.
+# How long a job whose letters are moved waits for others that move to the same queue, so that one walk serves
+# them.
 OTHERS_PATIENCE = timedelta(seconds=20)
 WALK_LOOK = timedelta(seconds=1)
 SHARED_WALK = "walk"
@@ -50,7 +60,8 @@ def give_up(job: ReplayJob, problem: str, now: datetime) -> None:
 
 
 def finish(job: ReplayJob, now: datetime) -> None:
-    """Of two workers one ends the job and writes the audit. Not while a letter is planned: that worker lost it."""
+    """Of two workers one ends the job and writes the audit. Not while a letter is planned: that worker lost
+    it."""
     crash.point("finishing")
     if planned_of(job).exists():
         return
@@ -76,7 +87,8 @@ def stop(job: ReplayJob, why: str, now: datetime) -> None:
 
 
 def wind_up(job: ReplayJob, now: datetime) -> None:
-    """Lets go what a cancelled or stopped job did not move: others may have it. A kill in between: the rest follows."""
+    """Lets go what a cancelled or stopped job did not move: others may have it. A kill in between: the rest
+    follows."""
     _each_planned(job, lambda items: marking.cancelled(job, items, now))
     crash.point("wound up")
     if planned_of(job).exists():
@@ -88,9 +100,9 @@ def wind_up(job: ReplayJob, now: datetime) -> None:
 
 
 def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
-    """Of a cancelled or stopped job: letters that have to leave all the same, because their copies went. Whether there
-    were any; a walk tells then what left. A kill after the move: it is done again and moves nothing twice. Raises
-    BrokerError."""
+    """Of a cancelled or stopped job: letters that have to leave all the same, because their copies went.
+    Whether there were any; a walk tells then what left. A kill after the move: it is done again and moves
+    nothing twice. Raises BrokerError."""
     hooks = hooks_of(job.action)
     if hooks is None:
         return False
@@ -98,7 +110,9 @@ def move_committed(job: ReplayJob, queues: LetterQueues) -> bool:
     for piece in job.slices.filter(state=SliceState.PLANNED, tries__gt=0).order_by("number"):
         hooks.finish(job, piece)
         items = list(piece.items.filter(state=ItemState.PLANNED).values_list("pk", flat=True))
-        numbers = ReplayItem.objects.filter(pk__in=hooks.committed(items)).values_list("letter__orig_message_id")
+        numbers = ReplayItem.objects.filter(pk__in=hooks.committed(items)).values_list(
+            "letter__orig_message_id"
+        )
         if not items or not (ids := sorted(number for (number,) in numbers)):
             continue
         found = True
@@ -127,9 +141,9 @@ def _end(job: ReplayJob, states: Sequence[str], now: datetime, **more: str) -> b
 
 
 def index_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
-    """What was moved into another dead-letter queue has a new id there, which only a walk tells; whether one came to
-    its end. Then what is unconfirmed is looked for there, or in the subscription. None: not yet, another walk or other
-    jobs are waited for. Raises BrokerError: the job is not over before."""
+    """What was moved into another dead-letter queue has a new id there, which only a walk tells; whether one
+    came to its end. Then what is unconfirmed is looked for there, or in the subscription. None: not yet,
+    another walk or other jobs are waited for. Raises BrokerError: the job is not over before."""
     job.refresh_from_db(fields=["counts"])
     if not counting.left(job.counts):
         return True
@@ -160,7 +174,8 @@ def _walk_target(job: ReplayJob, queues: LetterQueues) -> bool | None:
 
 
 def _all_moved(target: str) -> set[UUID]:
-    """Jobs of which every letter that goes to that queue is there now, so that a walk which begins now sees it."""
+    """Jobs of which every letter that goes to that queue is there now, so that a walk which begins now sees
+    it."""
     unfinished = ReplayJob.objects.filter(WORKABLE, target_queue=target).exclude(planned_at=None)
     return set(unfinished.filter(~Exists(_to_come())).values_list("pk", flat=True))
 
@@ -172,7 +187,8 @@ def _to_come() -> QuerySet[ReplaySlice]:
 
 
 def _waits_for_others(job: ReplayJob, now: datetime) -> bool:
-    """Whether jobs that move to the same queue have letters left: then one walk serves them all. Not for long."""
+    """Whether jobs that move to the same queue have letters left: then one walk serves them all. Not for
+    long."""
     last = job.slices.aggregate(last=Max("checked_at"))["last"]
     if last is None or now - last > OTHERS_PATIENCE:
         return False

@@ -1,5 +1,5 @@
-"""What is unconfirmed, looked for where our move would have brought it: in the subscription, or in another dead-letter
-queue. A letter that lies there went; of one that does not lie there nothing is known.
+"""What is unconfirmed, looked for where our move would have brought it: in the subscription, or in another
+dead-letter queue. A letter that lies there went; of one that does not lie there nothing is known.
 
 It only reads the broker. Killed at any point, nothing is lost: the reports of KMAs tell later.
 """
@@ -32,7 +32,8 @@ AT_ONCE = 1000
 
 
 def look_in_target(job: ReplayJob, queues: LetterQueues) -> None:
-    """Confirms what lies there. Call it after the walk that indexes another dead-letter queue. Raises BrokerError."""
+    """Confirms what lies there. Call it after the walk that indexes another dead-letter queue. Raises
+    BrokerError."""
     items = ReplayItem.objects.filter(job=job, state=ItemState.UNCONFIRMED)
     cases = sorted(joining.cases_of(list(items.values_list("pk", flat=True))))
     if not cases:

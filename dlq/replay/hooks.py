@@ -9,12 +9,12 @@ from dlq.models import ReplayJob, ReplaySlice
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """`before_move` is called before each try of a slice, again after a crash; what it does not want to be moved it
-    takes out of the state planned. It may raise BrokerError: then the slice is tried again later. `after_check` is
-    called in the transaction that says that the letters of these items left. `committed`: those of these items for
-    which more was done already than can be taken back, so their letters have to leave whatever becomes of the job.
-    `finish` ends what `before_move` may have left half done with a slice of a job that is cancelled; it may raise
-    BrokerError too."""
+    """`before_move` is called before each try of a slice, again after a crash; what it does not want to be
+    moved it takes out of the state planned. It may raise BrokerError: then the slice is tried again later.
+    `after_check` is called in the transaction that says that the letters of these items left. `committed`:
+    those of these items for which more was done already than can be taken back, so their letters have to
+    leave whatever becomes of the job. `finish` ends what `before_move` may have left half done with a slice
+    of a job that is cancelled; it may raise BrokerError too."""
 
     before_move: Callable[[ReplayJob, ReplaySlice], None]
     after_check: Callable[[Sequence[int], datetime], None]

@@ -1,4 +1,5 @@
-"""Writing the items of many letters at once: one statement, where the ORM makes an object and a tuple of each."""
+"""Writing the items of many letters at once: one statement, where the ORM makes an object and a tuple of
+each."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +9,9 @@ from django.db import connection
 
 from dlq.models import ItemState, ReplayItem, ReplayJob, ReplaySlice
 
-_FIELDS = [field for field in ReplayItem._meta.concrete_fields if not field.primary_key and not field.generated]
+_FIELDS = [
+    field for field in ReplayItem._meta.concrete_fields if not field.primary_key and not field.generated
+]
 _TABLE = ReplayItem._meta.db_table
 _COLUMNS = ", ".join(f'"{field.column}"' for field in _FIELDS)
 _FROM = {"sqlite": "json_each(%s) AS given", "postgresql": "unnest(%s::bigint[]) AS given(value)"}
@@ -23,8 +26,8 @@ def write_items(
     state: str = ItemState.PLANNED,
     why: str = "",
 ) -> None:
-    """An item of the job for each of these letters, in their order. One that another item has already gets none: the
-    database lets one outstanding replay have a letter. Call it in a transaction."""
+    """An item of the job for each of these letters, in their order. One that another item has already gets
+    none: the database lets one outstanding replay have a letter. Call it in a transaction."""
     if not letters:
         return
     same = ReplayItem(job=job, slice=piece, state=state, state_at=now, why=why)

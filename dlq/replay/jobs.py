@@ -69,10 +69,12 @@ def create_job(
     options: Options | None = None,
     acknowledged: Sequence[str] = (),
 ) -> ReplayJob:
-    """A job on dead letters of `setting`: `letters` for the scopes one and selection (those that cannot go are left
-    out, each with why), `query` for group and matching, `target` for a redirect. Raises ReplayRefused.
+    """A job on dead letters of `setting`: `letters` for the scopes one and selection (those that cannot go
+    are left out, each with why), `query` for group and matching, `target` for a redirect. Raises
+    ReplayRefused.
 
-    Whether this person may, and whether every warning was acknowledged, is asked before: here it is only written down.
+    Whether this person may, and whether every warning was acknowledged, is asked before: here it is only
+    written down.
     """
     wanted = options or Options()
     check_question(setting, action, scope, wanted, target)
@@ -104,11 +106,15 @@ def give_back_letters(
     ids = sorted(set(letters))
     if len(ids) > LARGEST_SELECTION:
         raise ReplayRefused(
-            "too_many", _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION}, limit=LARGEST_SELECTION
+            "too_many",
+            _("At most %(n)s letters at a time.") % {"n": LARGEST_SELECTION},
+            limit=LARGEST_SELECTION,
         )
     scope = Scope.ONE if len(ids) == 1 else Scope.SELECTION
     with transaction.atomic():
-        job = create_job(setting, action=Action.GIVE_BACK, scope=scope, letters=ids, by=by, now=now, reason=reason)
+        job = create_job(
+            setting, action=Action.GIVE_BACK, scope=scope, letters=ids, by=by, now=now, reason=reason
+        )
         left_out = job.items.filter(state=ItemState.SKIPPED).order_by("letter")
         if impossible := list(left_out.values_list("letter", flat=True)[:SHOWN_IDS]):
             raise _not_all(impossible)
@@ -120,25 +126,30 @@ def start(job: ReplayJob) -> None:
     send(RUN_TASK, str(job.pk), expires=TASK_EXPIRES)
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- what is refused -----------------------------------------------------------------------------------------
 
 
 def check_question(
     setting: LaunchSetting, action: str, scope: str, options: Options, target: LaunchSetting | None
 ) -> None:
-    """Refuses what no state of the letters would allow; the pre-flight asks the same. Raises ReplayRefused."""
+    """Refuses what no state of the letters would allow; the pre-flight asks the same. Raises
+    ReplayRefused."""
     if action not in Action.values or scope not in Scope.values:
         raise ReplayRefused("not_understood", _("There is no such action or scope."))
     if problem := options.problem():
         raise ReplayRefused("bad_options", problem)
     if options.ladder and action not in DELIVERING:
-        raise ReplayRefused("bad_options", _("A ladder needs letters of which agents say what becomes of them."))
+        raise ReplayRefused(
+            "bad_options", _("A ladder needs letters of which agents say what becomes of them.")
+        )
     if action != Action.REDIRECT:
         return
     if target is None or target.pk == setting.pk:
         raise ReplayRefused("no_target", _("Name another setting that gets the letters."))
     if target.destination_id is None or target.destination_id != setting.destination_id:
-        raise ReplayRefused("other_destination", _("Letters are redirected to a setting of the same destination only."))
+        raise ReplayRefused(
+            "other_destination", _("Letters are redirected to a setting of the same destination only.")
+        )
 
 
 def _not_all(letters: Sequence[int]) -> ReplayRefused:
@@ -151,7 +162,9 @@ def _not_all(letters: Sequence[int]) -> ReplayRefused:
 
 
 def _running_already(setting: LaunchSetting) -> ReplayRefused:
-    running = ReplayJob.objects.filter(setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS).first()
+    running = ReplayJob.objects.filter(
+        setting_key=setting.key, scope=Scope.ALL, state__in=UNFINISHED_JOBS
+    ).first()
     return ReplayRefused(
         "already_running",
         _("All letters of this setting are being given back already."),
@@ -160,7 +173,7 @@ def _running_already(setting: LaunchSetting) -> ReplayRefused:
     )
 
 
-# -- the rows -------------------------------------------------------------------------------------------------------
+# -- the rows ------------------------------------------------------------------------------------------------
 
 
 def _create(
@@ -176,7 +189,9 @@ def _create(
     acknowledged: Sequence[str],
 ) -> ReplayJob:
     way = route(action, setting.key, target.key if target else "")
-    gets = {Action.REDIRECT: target.key if target else "", Action.GIVE_BACK: setting.key}.get(Action(action), "")
+    gets = {Action.REDIRECT: target.key if target else "", Action.GIVE_BACK: setting.key}.get(
+        Action(action), ""
+    )
     return ReplayJob.objects.create(
         setting=setting,
         setting_key=setting.key,
@@ -208,14 +223,16 @@ def _freeze(job: ReplayJob, ids: Sequence[int], now: datetime) -> None:
     else:
         rows = matching(job.action, job.setting_key, job.scope, job.query, job.by)
         if not rows.exists():
-            raise ReplayRefused("nothing_to_give_back", _("There is no dead letter of this setting to give back."))
+            raise ReplayRefused(
+                "nothing_to_give_back", _("There is no dead letter of this setting to give back.")
+            )
         job.total = _about(job, now)
     job.save(update_fields=["letters_up_to", "total"])
 
 
 def _about(job: ReplayJob, now: datetime) -> int:
-    """How many letters it will be: exactly up to COUNTED, without those that are left out; and then all that the index
-    holds, or COUNTED. Planning tells the number in the end."""
+    """How many letters it will be: exactly up to COUNTED, without those that are left out; and then all that
+    the index holds, or COUNTED. Planning tells the number in the end."""
     rows = frozen(job).order_by()
     letters = skipping.read(rows[: COUNTED + 1])
     if len(letters) <= COUNTED:

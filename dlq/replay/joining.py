@@ -1,4 +1,5 @@
-"""Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a letter left."""
+"""Outcomes of replays, joined anew whenever a fact of a case arrives: a report, a death, or that a letter
+left."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -7,7 +8,16 @@ from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
 
-from dlq.models import DeadLetter, ItemState, LetterReport, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
+from dlq.models import (
+    DeadLetter,
+    ItemState,
+    LetterReport,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+    SliceState,
+)
 from dlq.models.replay import DELIVERING
 from dlq.replay import counting, marking, movers
 from dlq.replay.outcomes import Death, Fate, Given, Report, fates
@@ -17,7 +27,15 @@ from failures.sinks import StoredOutcome
 Case = tuple[str, str]
 ASKED_AT_ONCE = 1000
 NEEDED = (
-    *("job", "job__action", "job__target_key", "job__finished_at", "job__outcomes_ended_at", "state", "outcome"),
+    *(
+        "job",
+        "job__action",
+        "job__target_key",
+        "job__finished_at",
+        "job__outcomes_ended_at",
+        "state",
+        "outcome",
+    ),
     *("outcome_at", "died_as", "slice", "slice__planned_at", "slice__state", "slice__by_range", "letter"),
     *("letter__setting_key", "letter__message_key", "letter__message_key_weak", "letter__orig_message_id"),
     "letter__chapter",
@@ -37,7 +55,9 @@ def reports_of(ids: Collection[UUID]) -> Mapping[UUID, LetterReport]:
 
 
 def _report(stored: StoredOutcome, now: datetime) -> LetterReport:
-    return LetterReport(id=stored.id, received_at=now, verified=stored.verified, **outcome_columns(stored.outcome))
+    return LetterReport(
+        id=stored.id, received_at=now, verified=stored.verified, **outcome_columns(stored.outcome)
+    )
 
 
 def settle(
@@ -48,11 +68,12 @@ def settle(
     actions: Sequence[str] = DELIVERING,
     locked: Collection[UUID] | None = None,
 ) -> None:
-    """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a fact.
+    """Writes the outcomes that follow from all facts of the cases. Call it in the transaction that stores a
+    fact.
 
-    `seen` are letters that were found where a move brought them: a fact of this moment, kept by what it confirms.
-    `actions`: of jobs that brought nothing before an agent there are no other facts. `locked`: the jobs, where the
-    transaction has locked them already (`lock`)."""
+    `seen` are letters that were found where a move brought them: a fact of this moment, kept by what it
+    confirms. `actions`: of jobs that brought nothing before an agent there are no other facts. `locked`: the
+    jobs, where the transaction has locked them already (`lock`)."""
     jobs = lock(cases) if locked is None else locked
     given = _given(cases, actions, jobs)
     if not given:
@@ -92,7 +113,9 @@ def _confirm(items: Sequence[ReplayItem], now: datetime) -> None:
     for _, arrived in sorted(by_job.items()):
         job = arrived[0].job
         marking.confirmed(job, [item.pk for item in arrived], now)
-        for piece in sorted({item.slice.pk: item.slice for item in arrived if item.slice}.values(), key=_number):
+        for piece in sorted(
+            {item.slice.pk: item.slice for item in arrived if item.slice}.values(), key=_number
+        ):
             # What a move answered last is in the number of a slice before its letters are marked.
             if piece.state != SliceState.MOVED and not (piece.by_range and job.finished_at is None):
                 movers.conclude(job, piece.pk, now)
@@ -105,8 +128,8 @@ def _number(piece: ReplaySlice) -> int:
 def lock(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:
     """Locks the jobs that had messages of these cases, and these; call it first in a transaction.
 
-    A job that begins to move such a message a moment later is not among them: nothing that is told now can be about
-    its move."""
+    A job that begins to move such a message a moment later is not among them: nothing that is told now can be
+    about its move."""
     items = ReplayItem.objects.filter(letter__message_key__among={key for _, key in cases}) if cases else None
     had = set(items.order_by().values_list("job", flat=True).distinct()) if items is not None else set[UUID]()
     jobs = frozenset(had | {job.pk for job in more})
@@ -115,11 +138,13 @@ def lock(cases: Collection[Case], *more: ReplayJob) -> frozenset[UUID]:
     return jobs
 
 
-def _given(cases: Collection[Case], actions: Sequence[str], jobs: Collection[UUID]) -> dict[Case, list[ReplayItem]]:
+def _given(
+    cases: Collection[Case], actions: Sequence[str], jobs: Collection[UUID]
+) -> dict[Case, list[ReplayItem]]:
     """Items whose letter left its queue, or may have: from the moment before the move on.
 
-    They are locked before the facts are read: of two facts that are stored at once, the second sees the first. So do
-    their jobs, which come first in the order of locks (`counting`).
+    They are locked before the facts are read: of two facts that are stored at once, the second sees the
+    first. So do their jobs, which come first in the order of locks (`counting`).
     """
     left = Q(state__in=counting.LEFT) | Q(state=ItemState.PLANNED, slice__tries__gt=0)
     items = ReplayItem.objects.filter(left, job__in=list(jobs), job__action__in=actions)
@@ -148,7 +173,9 @@ def cases_of(items: Sequence[int]) -> set[Case]:
     """In bounded questions: of a job there may be a million."""
     cases: set[Case] = set()
     for start in range(0, len(items), ASKED_AT_ONCE):
-        rows = ReplayItem.objects.filter(pk__in=items[start : start + ASKED_AT_ONCE]).exclude(letter__message_key="")
+        rows = ReplayItem.objects.filter(pk__in=items[start : start + ASKED_AT_ONCE]).exclude(
+            letter__message_key=""
+        )
         cases.update(_case_of(item) for item in rows.select_related("letter", "job").only(*NEEDED))
     return cases
 
@@ -179,7 +206,9 @@ def _reports(cases: Collection[Case]) -> dict[Case, list[Report]]:
 def _deaths(cases: Collection[Case]) -> dict[Case, list[Death]]:
     """What was only moved from one dead-letter queue to another did not die again."""
     found: dict[Case, list[Death]] = defaultdict(list)
-    rows = DeadLetter.objects.filter(message_key__among={key for _, key in cases}, orig_queue=F("setting_key"))
+    rows = DeadLetter.objects.filter(
+        message_key__among={key for _, key in cases}, orig_queue=F("setting_key")
+    )
     for row in rows.only("setting_key", "message_key", "orig_message_id", "seen_at"):
         found[row.setting_key, row.message_key].append(Death(row.pk, row.orig_message_id, row.seen_at))
     return found

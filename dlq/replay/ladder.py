@@ -1,8 +1,8 @@
 """The ladder: 1, 5, 25, 125, … letters, each step waiting for the outcomes of the one before. Pure.
 
-Of the breaker it compares only counts that a server reported after the outcomes of the step were here. What it said
-before that may be of the very failures that a person has mended: a count says nothing of a success until the next
-heartbeat.
+Of the breaker it compares only counts that a server reported after the outcomes of the step were here. What
+it said before that may be of the very failures that a person has mended: a count says nothing of a success
+until the next heartbeat.
 """
 
 from collections.abc import Collection, Mapping
@@ -52,8 +52,8 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """Failures in a row of one run, as its server reported them in its heartbeat at `heard_at` (by our clock). `began`:
-    how many it had at its start, carried over from the run before."""
+    """Failures in a row of one run, as its server reported them in its heartbeat at `heard_at` (by our
+    clock). `began`: how many it had at its start, carried over from the run before."""
 
     run: int
     count: int
@@ -63,7 +63,8 @@ class Streak:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """`why` is a stable word: tripped, disabled, breaker, failing, unknown, outcomes, heartbeat; empty for GO."""
+    """`why` is a stable word: tripped, disabled, breaker, failing, unknown, outcomes, heartbeat; empty for
+    GO."""
 
     decision: Decision
     why: str = ""
@@ -74,7 +75,8 @@ def step_size(step: int) -> int:
 
 
 def place(planned: int) -> tuple[int, int]:
-    """Of a ladder of which `planned` letters are in slices: the step of the next letter, and how many more fit in."""
+    """Of a ladder of which `planned` letters are in slices: the step of the next letter, and how many more
+    fit in."""
     step, begins = 0, 0
     while planned >= begins + step_size(step):
         begins += step_size(step)
@@ -103,8 +105,8 @@ def next_step(outcomes: Outcomes, percent: int, around: Surroundings) -> Next:
 
 
 def breaker_moved(before: Mapping[int, int], streaks: Collection[Streak], known_at: datetime) -> bool:
-    """Whether a run fails in a row that did not when the step began (`before`, by run). Only those count that were
-    heard after `known_at`, when every outcome of the step was here."""
+    """Whether a run fails in a row that did not when the step began (`before`, by run). Only those count that
+    were heard after `known_at`, when every outcome of the step was here."""
     return any(
         streak.count >= before.get(streak.run, streak.began) + BREAKER_MOVES
         for streak in streaks
@@ -113,8 +115,11 @@ def breaker_moved(before: Mapping[int, int], streaks: Collection[Streak], known_
 
 
 def unheard(streaks: Collection[Streak], known_at: datetime, now: datetime) -> bool:
-    """Whether to wait for a heartbeat. One that does not come says nothing, and is not waited for without end."""
-    return now < known_at + HEARTBEAT_PATIENCE and any(not _heard_since(streak, known_at) for streak in streaks)
+    """Whether to wait for a heartbeat. One that does not come says nothing, and is not waited for without
+    end."""
+    return now < known_at + HEARTBEAT_PATIENCE and any(
+        not _heard_since(streak, known_at) for streak in streaks
+    )
 
 
 def _heard_since(streak: Streak, known_at: datetime) -> bool:

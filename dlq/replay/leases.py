@@ -1,6 +1,7 @@
 """Who works on a job: a lease that runs out when its worker dies, one job of a queue at a time.
 
-The lease saves work, it is not what keeps letters safe: every step may run twice, and at the same time elsewhere.
+The lease saves work, it is not what keeps letters safe: every step may run twice, and at the same time
+elsewhere.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,9 +27,11 @@ ANOTHER = "another_job"
 
 @transaction.atomic
 def claim(job_id: UUID, now: datetime) -> bool:
-    """Takes the job, unless it is over, somebody works on it, or on another one that takes from the same queue.
+    """Takes the job, unless it is over, somebody works on it, or on another one that takes from the same
+    queue.
 
-    Two workers that claim two jobs of a queue lock the same rows in the same order: the second sees the first.
+    Two workers that claim two jobs of a queue lock the same rows in the same order: the second sees the
+    first.
     """
     source = ReplayJob.objects.filter(pk=job_id).values_list("source_queue", flat=True).first()
     if source is None:
@@ -69,8 +72,9 @@ def _take(job: ReplayJob, now: datetime) -> None:
 
 
 def hold(job: ReplayJob, now: datetime, walked: int | None = None) -> bool:
-    """Holds on to it for another while, if it is still ours and still in the state that we saw: false when a person
-    paused or cancelled it, or another worker has it. `walked`: messages that its walk has seen so far."""
+    """Holds on to it for another while, if it is still ours and still in the state that we saw: false when a
+    person paused or cancelled it, or another worker has it. `walked`: messages that its walk has seen so
+    far."""
     until = now + LEASE
     mine = ReplayJob.objects.filter(pk=job.pk, state=job.state, lease_until=job.lease_until)
     seen = {} if walked is None else {"walked": walked}
@@ -82,10 +86,11 @@ def hold(job: ReplayJob, now: datetime, walked: int | None = None) -> bool:
 
 @contextmanager
 def walking(job: ReplayJob, queue: str) -> Iterator[Callable[[int], bool]]:
-    """While the job walks a queue, its row says so. What it gives holds the job, as `hold`, with the messages seen.
+    """While the job walks a queue, its row says so. What it gives holds the job, as `hold`, with the messages
+    seen.
 
-    The columns are shown and decide nothing. Killed within: they stay until the lease is over, which ends what is
-    shown; the next worker empties them.
+    The columns are shown and decide nothing. Killed within: they stay until the lease is over, which ends
+    what is shown; the next worker empties them.
     """
     began = timezone.now()
     row = ReplayJob.objects.filter(pk=job.pk)
@@ -97,6 +102,9 @@ def walking(job: ReplayJob, queue: str) -> Iterator[Callable[[int], bool]]:
 
 
 def release(job_id: UUID, *, until: datetime | None = None, problem: str = "", why: str = "") -> None:
-    """Lets others take the job, at once or when a pause is over; `why` is what it waits for, a stable word."""
+    """Lets others take the job, at once or when a pause is over; `why` is what it waits for, a stable
+    word."""
     waiting = why if until else ""
-    ReplayJob.objects.filter(WORKABLE, pk=job_id).update(lease_until=until, problem=problem, wait_reason=waiting)
+    ReplayJob.objects.filter(WORKABLE, pk=job_id).update(
+        lease_until=until, problem=problem, wait_reason=waiting
+    )

@@ -1,8 +1,8 @@
 """Writing down what became of the letters of a slice: item, letter and counts in one transaction, each once.
 
-Everything is conditional: of two workers that tell the same slice one changes its rows. A kill before the commit leaves
-the slice as it was, and the figures or a walk tell it again. Whoever calls one of these in a transaction of its own has
-locked the job first (`counting.lock`).
+Everything is conditional: of two workers that tell the same slice one changes its rows. A kill before the
+commit leaves the slice as it was, and the figures or a walk tell it again. Whoever calls one of these in a
+transaction of its own has locked the job first (`counting.lock`).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,16 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q
 
 from dlq import crash
-from dlq.models import DeadLetter, ItemState, LetterState, Outcome, ReplayItem, ReplayJob, ReplaySlice, SliceState
+from dlq.models import (
+    DeadLetter,
+    ItemState,
+    LetterState,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+    SliceState,
+)
 from dlq.replay import counting
 from dlq.replay.hooks import hooks_of
 from dlq.replay.routes import afterwards
@@ -72,8 +81,8 @@ def left(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> 
 
 
 def unconfirmed(job: ReplayJob, items: Sequence[int], now: datetime, why: str = "") -> None:
-    """These items' letters are gone, perhaps by a move of ours. What a KMA reported of them is proof already. Call it
-    in a transaction."""
+    """These items' letters are gone, perhaps by a move of ours. What a KMA reported of them is proof already.
+    Call it in a transaction."""
     committed, items = _committed(job, items)
     left(job, committed, now, why)
     proved = ReplayItem.objects.filter(pk__in=items).exclude(outcome__in=(Outcome.WAITING, Outcome.UNKNOWN))
@@ -83,9 +92,9 @@ def unconfirmed(job: ReplayJob, items: Sequence[int], now: datetime, why: str = 
 
 
 def not_ours(job: ReplayJob, items: Sequence[int], now: datetime, *, seen_before: bool = True) -> None:
-    """No move of ours took the letters of these unconfirmed items: another consumer did, or they expired, or they lie
-    in their queue again. One that planning had not seen may have been gone before. What was done for them already is
-    done. Their letters stay as the index has them. Call it in a transaction."""
+    """No move of ours took the letters of these unconfirmed items: another consumer did, or they expired, or
+    they lie in their queue again. One that planning had not seen may have been gone before. What was done for
+    them already is done. Their letters stay as the index has them. Call it in a transaction."""
     committed, items = _committed(job, items)
     left(job, committed, now, "gone")
     expired = ReplayItem.objects.filter(pk__in=items, letter__expires_at__lte=now)
@@ -102,7 +111,12 @@ def confirmed(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
     others = ReplayItem.objects.filter(letter=OuterRef("letter"), released_as="").exclude(pk=OuterRef("pk"))
     free = ReplayItem.objects.filter(~Exists(others), pk__in=items)
     ids = _change(
-        job.pk, list(free.values_list("pk", flat=True)), ItemState.GIVEN_BACK, None, now, (ItemState.UNCONFIRMED,)
+        job.pk,
+        list(free.values_list("pk", flat=True)),
+        ItemState.GIVEN_BACK,
+        None,
+        now,
+        (ItemState.UNCONFIRMED,),
     )
     _letters(ids, LEAVING, afterwards(job.action), now)
 
@@ -112,7 +126,12 @@ def doubted(job: ReplayJob, items: Sequence[int], now: datetime) -> None:
     transaction."""
     silent = ReplayItem.objects.filter(pk__in=items, outcome__in=(Outcome.WAITING, Outcome.UNKNOWN))
     ids = _change(
-        job.pk, list(silent.values_list("pk", flat=True)), ItemState.UNCONFIRMED, None, now, (ItemState.GIVEN_BACK,)
+        job.pk,
+        list(silent.values_list("pk", flat=True)),
+        ItemState.UNCONFIRMED,
+        None,
+        now,
+        (ItemState.GIVEN_BACK,),
     )
     _letters(ids, (afterwards(job.action),), LetterState.GONE, now)
 

@@ -1,4 +1,5 @@
-"""Who took the letters of a slice that are gone, by how many our moves took and how many of these are known."""
+"""Who took the letters of a slice that are gone, by how many our moves took and how many of these are
+known."""
 
 from datetime import datetime
 
@@ -9,13 +10,17 @@ from dlq.replay.planning import Mover
 
 
 def conclude(job: ReplayJob, slice_id: int, now: datetime) -> None:
-    """Confirms what is unconfirmed in the slice, or says that others took it, where the numbers leave nothing else.
-    Call it in a transaction, after whatever changed its items. A kill before the commit: whatever changes them next
-    concludes the same."""
+    """Confirms what is unconfirmed in the slice, or says that others took it, where the numbers leave nothing
+    else. Call it in a transaction, after whatever changed its items. A kill before the commit: whatever
+    changes them next concludes the same."""
     piece = ReplaySlice.objects.select_for_update().get(pk=slice_id)
     given_back = _items(piece, ItemState.GIVEN_BACK)
     # The copy of an edited letter went, whoever took the original: its number is no number of moves.
-    if piece.moved_exactly is not None and len(given_back) > piece.moved_exactly and hooks_of(job.action) is None:
+    if (
+        piece.moved_exactly is not None
+        and len(given_back) > piece.moved_exactly
+        and hooks_of(job.action) is None
+    ):
         marking.doubted(job, given_back, now)
         given_back = _items(piece, ItemState.GIVEN_BACK)
     open_ = _items(piece, ItemState.UNCONFIRMED)
@@ -29,4 +34,6 @@ def conclude(job: ReplayJob, slice_id: int, now: datetime) -> None:
 
 
 def _items(piece: ReplaySlice, state: ItemState) -> list[int]:
-    return list(ReplayItem.objects.filter(slice=piece, state=state).order_by("pk").values_list("pk", flat=True))
+    return list(
+        ReplayItem.objects.filter(slice=piece, state=state).order_by("pk").values_list("pk", flat=True)
+    )

@@ -1,19 +1,23 @@
 """Moving the slices of a job, one after the other, while the database is told of the one before.
 
-The broker is asked in a thread of its own, the database in this one. For each slice: its try and the figures of the
-queue are committed (`begin`), it is moved, the figures are read again. They are the next slice's figures before, so
-whatever leaves the queue at any time falls to one slice. What left is not what we moved: others may consume from the
-queue too. Only the broker's answer to a move of named letters says that we took them. Killed
+The broker is asked in a thread of its own, the database in this one. For each slice: its try and the figures
+of the queue are committed (`begin`), it is moved, the figures are read again. They are the next slice's
+figures before, so whatever leaves the queue at any time falls to one slice. What left is not what we moved:
+others may consume from the queue too. Only the broker's answer to a move of named letters says that we took
+them. Killed
 
     before `begin` commits:     the slice is planned, nothing moved.
     after it, before the move:  the next worker moves it, and its answer says so.
-    after the move:             the next worker moves it once more, which moves nothing twice. The answer of the first
-                                move is lost: what is gone is unconfirmed, until the target, a report or a death tells.
-    before its letters are marked: the answer was committed with the begin of the next slice. Without a next one the
+    after the move:             the next worker moves it once more, which moves nothing twice. The answer of
+    the first
+                                move is lost: what is gone is unconfirmed, until the target, a report or a
+                                death tells.
+    before its letters are marked: the answer was committed with the begin of the next slice. Without a next
+    one the
                                 slice is moved once more, as above.
 
-While the queue has other consumers, or where a slice came out short, letters are moved a few at a time: what a short
-part leaves open is little then.
+While the queue has other consumers, or where a slice came out short, letters are moved a few at a time: what
+a short part leaves open is little then.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,8 +49,9 @@ STEP = timedelta(seconds=5)
 
 
 class End(Enum):
-    """Why a run of moves ended: its time is over; nothing is left to move; it has to wait; the job is not ours, or not
-    to be worked on, any more; it stopped by itself; it has to pause; the broker refuses the move."""
+    """Why a run of moves ended: its time is over; nothing is left to move; it has to wait; the job is not
+    ours, or not to be worked on, any more; it stopped by itself; it has to pause; the broker refuses the
+    move."""
 
     TIME = "time"
     EMPTY = "empty"
@@ -67,8 +72,8 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`moved` is the broker's word, None where it did not answer; `refused` its reason where it moved no more. `whole`
-    are the ids of parts of which it moved every letter."""
+    """`moved` is the broker's word, None where it did not answer; `refused` its reason where it moved no
+    more. `whole` are the ids of parts of which it moved every letter."""
 
     moved: int | None
     after: Figures
@@ -106,7 +111,7 @@ class Moves:
             finally:
                 self._mark()
 
-    # -- the next slice ----------------------------------------------------------------------------------------------
+    # -- the next slice --------------------------------------------------------------------------------------
 
     def _next(self) -> ReplaySlice | Ended:
         found = self._next_piece()
@@ -153,7 +158,7 @@ class Moves:
             self._planner = None
         return self._planner is not None
 
-    # -- one slice ---------------------------------------------------------------------------------------------------
+    # -- one slice -------------------------------------------------------------------------------------------
 
     def _move(self, piece: ReplaySlice, before: Figures, broker: ThreadPoolExecutor) -> Figures | Ended:
         """The figures afterwards."""
@@ -178,8 +183,9 @@ class Moves:
         return self._tell(piece, before if first else checking.figures_before(piece), done, first)
 
     def _begin(self, piece: ReplaySlice, before: Figures, now: datetime, *, by_range: bool) -> bool:
-        """From the commit on its letters may have left. A try before it that was not answered may have moved some: how
-        many is not known any more, whatever this one answers. The answer for the slice before goes with it."""
+        """From the commit on its letters may have left. A try before it that was not answered may have moved
+        some: how many is not known any more, whatever this one answers. The answer for the slice before goes
+        with it."""
         begun = {
             "tries": F("tries") + 1,
             "moved_at": now,
@@ -207,8 +213,8 @@ class Moves:
             piece.save(update_fields=["size"])
 
     def _order(self, piece: ReplaySlice, alone: bool) -> Callable[[], Done]:
-        """What the broker is asked in the other thread: there nothing touches the database. `alone`: nobody else seems
-        to consume from the queue."""
+        """What the broker is asked in the other thread: there nothing touches the database. `alone`: nobody
+        else seems to consume from the queue."""
         job, queues = self._job, self._queues
         by_range = piece.by_range and alone and job.action != Action.EDIT
         numbers: list[int] = []

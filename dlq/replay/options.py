@@ -11,9 +11,9 @@ LEAST_PER_SECOND, MOST_PER_SECOND = 0.001, 1_000_000.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`per_second` 0: as fast as the broker. `window_from` and `window_until`: local times of day, both or neither;
-    the window may span midnight. `ladder`: 1, 5, 25, … letters, and it stops by itself when more than `ladder_percent`
-    of a step fail again. `edit_rule` is what an edit does to each letter."""
+    """`per_second` 0: as fast as the broker. `window_from` and `window_until`: local times of day, both or
+    neither; the window may span midnight. `ladder`: 1, 5, 25, … letters, and it stops by itself when more
+    than `ladder_percent` of a step fail again. `edit_rule` is what an edit does to each letter."""
 
     per_second: float = 0.0
     window_from: time | None = None

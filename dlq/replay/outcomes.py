@@ -1,9 +1,9 @@
 """What became of messages that were given back, from what KMAs reported and which letters died. Pure.
 
-All facts of one case (setting and message key) are looked at together, so they may arrive in any order and twice.
-Ids of one broker grow: a letter had `number` before it died, `letter_id` above it in the dead-letter queue, and dies
-again with a `number` above that. So even a late report finds its own replay. Equal messages without an id share a
-case: each report and each death then stands for one of them, the oldest first.
+All facts of one case (setting and message key) are looked at together, so they may arrive in any order and
+twice. Ids of one broker grow: a letter had `number` before it died, `letter_id` above it in the dead-letter
+queue, and dies again with a `number` above that. So even a late report finds its own replay. Equal messages
+without an id share a case: each report and each death then stands for one of them, the oldest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,8 @@ SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A letter that left, or may have left, its dead-letter queue at `at` or later. `confirmed`: by a move of ours."""
+    """A letter that left, or may have left, its dead-letter queue at `at` or later. `confirmed`: by a move of
+    ours."""
 
     item: int
     number: int
@@ -44,7 +45,8 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """`outcome` as in `dlq.models.Outcome`. `arrived`: something was heard of it, so a move of ours took it."""
+    """`outcome` as in `dlq.models.Outcome`. `arrived`: something was heard of it, so a move of ours took
+    it."""
 
     outcome: str = ""
     at: datetime | None = None
@@ -74,7 +76,8 @@ def fates(given: Iterable[Given], reports: Sequence[Report], deaths: Iterable[De
 
 
 def _by_letter(reports: Sequence[Report]) -> list[list[Report]]:
-    """Reports of one returned letter together, in the order of their ids; one without id stands alone, last."""
+    """Reports of one returned letter together, in the order of their ids; one without id stands alone,
+    last."""
     known: dict[int, list[Report]] = {}
     alone = []
     for report in sorted(reports, key=lambda report: report.at):
@@ -90,7 +93,9 @@ def _tell_report(stories: Sequence[_Story], returned: Sequence[Report]) -> None:
     if first.letter_id is not None:
         possible = [story for story in stories if story.given.number < first.letter_id and not story.reported]
     else:
-        possible = [story for story in stories if story.given.at <= first.at + SKEW and story.handled_at is None]
+        possible = [
+            story for story in stories if story.given.at <= first.at + SKEW and story.handled_at is None
+        ]
     story = _chosen(possible)
     if story is None:
         return
@@ -128,7 +133,8 @@ def _may_have_died(story: _Story, death: Death) -> bool:
 
 
 def _chosen(possible: Sequence[_Story]) -> _Story | None:
-    """By id the newest replay that it can be; of equal messages the oldest, first of those that certainly left."""
+    """By id the newest replay that it can be; of equal messages the oldest, first of those that certainly
+    left."""
     if not possible:
         return None
     if not possible[0].given.weak:

@@ -1,7 +1,7 @@
 """What nothing was heard of for an hour is unknown: whoever waits for outcomes waits no longer.
 
-Later facts take its place (`joining`). Every row is changed by a conditional UPDATE in one transaction with the counts
-of its job: killed at any point, the next look ends the rest.
+Later facts take its place (`joining`). Every row is changed by a conditional UPDATE in one transaction with
+the counts of its job: killed at any point, the next look ends the rest.
 """
 
 from collections.abc import Iterator
@@ -40,10 +40,14 @@ def _end_some(job: ReplayJob, now: datetime) -> bool:
     overdue = ReplayItem.objects.filter(silent, moved, job=job, outcome=Outcome.WAITING)
     with transaction.atomic():
         counting.lock([job.pk])
-        found = overdue.select_for_update(of=("self",)).order_by("pk").values_list("pk", "state", "letter__state")
+        found = (
+            overdue.select_for_update(of=("self",)).order_by("pk").values_list("pk", "state", "letter__state")
+        )
         rows = list(found[:AT_ONCE])
         # It lies in its queue again: whoever had it let go of it.
-        back = [pk for pk, state, letter in rows if (state, letter) == (ItemState.UNCONFIRMED, LetterState.DEAD)]
+        back = [
+            pk for pk, state, letter in rows if (state, letter) == (ItemState.UNCONFIRMED, LetterState.DEAD)
+        ]
         marking.not_ours(job, back, now)
         ids = [pk for pk, _, _ in rows if pk not in frozenset(back)]
         ReplayItem.objects.filter(pk__in=ids).update(outcome=Outcome.UNKNOWN, outcome_at=now)

@@ -1,4 +1,5 @@
-"""Whether the next slice of a job may move now: the facts of its rows for the pure rules of pacing and the ladder."""
+"""Whether the next slice of a job may move now: the facts of its rows for the pure rules of pacing and the
+ladder."""
 
 import time
 from dataclasses import dataclass, replace
@@ -61,20 +62,22 @@ class Pacer:
 
     def rate_allows(self, now: datetime) -> datetime:
         last = self._last
-        return pacing.rate_allows(now, last.moved_at if last else None, last.size if last else 0, self._job.per_second)
+        return pacing.rate_allows(
+            now, last.moved_at if last else None, last.size if last else 0, self._job.per_second
+        )
 
     @property
     def hurries(self) -> bool:
         """Whether slices may follow each other without a look at anything."""
         return not (self._job.ladder or self._job.per_second or self._window)
 
-    # -- the ladder --------------------------------------------------------------------------------------------------
+    # -- the ladder ------------------------------------------------------------------------------------------
 
     def _climb(self, piece: ReplaySlice, now: datetime) -> Pace:
-        """Each write is a conditional UPDATE, and each may be the last one of this worker. Killed before the first
-        counts are written: no letter has moved, the next worker writes them. Killed after them, or after the instant
-        at which the outcomes were known: the next worker compares with the same row. Killed after the step was moved
-        on: its slices are planned, and nothing of them has moved."""
+        """Each write is a conditional UPDATE, and each may be the last one of this worker. Killed before the
+        first counts are written: no letter has moved, the next worker writes them. Killed after them, or
+        after the instant at which the outcomes were known: the next worker compares with the same row. Killed
+        after the step was moved on: its slices are planned, and nothing of them has moved."""
         job, setting = self._job, target_of(self._job)
         streaks = streaks_of(setting, now)
         if job.ladder_counts is None:
@@ -124,8 +127,8 @@ def target_of(job: ReplayJob) -> LaunchSetting | None:
 
 
 def outcomes_of(job: ReplayJob, step: int) -> Outcomes:
-    """Of the letters that left in that step, by our moves or perhaps by them; what another consumer took is no outcome.
-    One without a message key is never told of: it is not waited for."""
+    """Of the letters that left in that step, by our moves or perhaps by them; what another consumer took is
+    no outcome. One without a message key is never told of: it is not waited for."""
     pieces = job.slices.filter(step=step)
     items = ReplayItem.objects.filter(slice__in=pieces, state__in=counting.LEFT).order_by()
     told = dict(items.exclude(outcome=Outcome.WAITING).values_list("outcome").annotate(Count("pk")))
@@ -136,12 +139,14 @@ def outcomes_of(job: ReplayJob, step: int) -> Outcomes:
 
 
 def streaks_of(setting: LaunchSetting | None, now: datetime) -> list[Streak]:
-    """Of the runs that are to go on, on servers that are there: who was given up or is switched off counts for
-    nothing any more, though its last counts are kept."""
+    """Of the runs that are to go on, on servers that are there: who was given up or is switched off counts
+    for nothing any more, though its last counts are kept."""
     if setting is None:
         return []
     runs = Run.objects.filter(activation__setting=setting, wanted=True, closed_at=None)
-    alive = runs.filter(server__last_seen_at__gt=lost_before(now)).select_related("server", "activation__setting")
+    alive = runs.filter(server__last_seen_at__gt=lost_before(now)).select_related(
+        "server", "activation__setting"
+    )
     return [_streak(run) for run in alive.order_by("pk")]
 
 

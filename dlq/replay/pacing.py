@@ -25,8 +25,8 @@ class Window:
 def window_allows(now: datetime, window: Window | None) -> datetime:
     """`now` inside of the window, else when it opens next.
 
-    It looks minute by minute: where the clocks are put forward an opening that does not exist is the end of the gap,
-    where they are put back the window is open each time that its local times come."""
+    It looks minute by minute: where the clocks are put forward an opening that does not exist is the end of
+    the gap, where they are put back the window is open each time that its local times come."""
     if window is None or window.holds(now):
         return now
     minute = now.replace(second=0, microsecond=0)
@@ -38,8 +38,8 @@ def window_allows(now: datetime, window: Window | None) -> datetime:
 
 
 def rate_allows(now: datetime, last_at: datetime | None, last_size: int, per_second: float) -> datetime:
-    """When the slice after one of `last_size` letters at `last_at` may move. What was missed is not made up for: a job
-    that waited does not burst afterwards."""
+    """When the slice after one of `last_size` letters at `last_at` may move. What was missed is not made up
+    for: a job that waited does not burst afterwards."""
     if not per_second or last_at is None:
         return now
     return max(now, last_at + timedelta(seconds=last_size / per_second))

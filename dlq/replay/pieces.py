@@ -1,8 +1,9 @@
 """Planning: the letters of a job's scope are read piece by piece and written down as slices with their items.
 
-A piece is one transaction and moves `planned_to` on. A kill before its commit leaves nothing of it, after it the next
-piece follows; of two workers one moves `planned_to` and the other's piece is nothing. What dies later than the question
-(`letters_up_to`) does not belong to the scope. Memory holds one piece, whatever the scope holds.
+A piece is one transaction and moves `planned_to` on. A kill before its commit leaves nothing of it, after it
+the next piece follows; of two workers one moves `planned_to` and the other's piece is nothing. What dies
+later than the question (`letters_up_to`) does not belong to the scope. Memory holds one piece, whatever the
+scope holds.
 """
 
 from collections import Counter
@@ -21,21 +22,23 @@ from dlq.replay.pacing import largest_slice
 from dlq.replay.planning import Candidate
 from dlq.replay.scopes import LISTED, frozen
 
-# Letters of a piece. One of ids is sorted as a whole, so that more of its letters lie side by side, and fills its
-# moves: each reads the queue from its head, however few it names.
+# Letters of a piece. One of ids is sorted as a whole, so that more of its letters lie side by side, and fills
+# its moves: each reads the queue from its head, however few it names.
 IN_ORDER, BY_ROWS = 4 * planning.RANGE_SLICE, 2 * planning.NAMED_SLICE
 
 
 class Planner:
-    """`present`: the ids that a walk found in the queue, None where the index is known to agree with it. `alone`: each
-    letter gets a slice of its own, so that figures tell its fate without a walk."""
+    """`present`: the ids that a walk found in the queue, None where the index is known to agree with it.
+    `alone`: each letter gets a slice of its own, so that figures tell its fate without a walk."""
 
     def __init__(
         self, job: ReplayJob, node_id: str, present: planning.Present | None = None, *, alone: bool = False
     ) -> None:
         self._job, self._node_id, self._present, self._alone = job, node_id, present, alone
         one = job.scope == Scope.ONE
-        self._policy = skipping.policy_for(job.setting_key, job.action, now=timezone.now(), one=one, node_id=node_id)
+        self._policy = skipping.policy_for(
+            job.setting_key, job.action, now=timezone.now(), one=one, node_id=node_id
+        )
 
     def step(self, now: datetime) -> bool:
         """Writes the next piece down; whether there was one. At the end the job is planned."""
@@ -48,7 +51,7 @@ class Planner:
                 self._end(row, now)
         return more
 
-    # -- a list of letters: its items are there ----------------------------------------------------------------------
+    # -- a list of letters: its items are there --------------------------------------------------------------
 
     def _listed(self, job: ReplayJob, now: datetime) -> bool:
         waiting = job.items.filter(state=ItemState.PLANNED, slice=None).order_by("letter")
@@ -67,7 +70,7 @@ class Planner:
         left_out = {skipping.OTHER_BROKER: number}
         counting.add(job.pk, {ItemState.PLANNED: -number, ItemState.SKIPPED: number}, left_out)
 
-    # -- a scope that is no list -------------------------------------------------------------------------------------
+    # -- a scope that is no list -----------------------------------------------------------------------------
 
     def _found(self, job: ReplayJob, now: datetime) -> bool:
         rows, size = self._next_rows(job)
@@ -91,8 +94,8 @@ class Planner:
         return bool(letters)
 
     def _next_rows(self, job: ReplayJob) -> "tuple[QuerySet[DeadLetter], int]":
-        """All of a queue in the order of ids, so that its slices are ranges; what a filter finds in the order of rows,
-        as indexes hold it."""
+        """All of a queue in the order of ids, so that its slices are ranges; what a filter finds in the order
+        of rows, as indexes hold it."""
         rows = frozen(job)
         if job.scope != Scope.ALL:
             return rows.filter(pk__gt=job.planned_to or 0).order_by("pk"), BY_ROWS
@@ -101,7 +104,8 @@ class Planner:
         return ours.order_by("orig_message_id"), IN_ORDER
 
     def _of_no_use(self, job: ReplayJob) -> "Counter[str]":
-        """What a scope in the order of ids never comes to: letters without an id, letters of another broker."""
+        """What a scope in the order of ids never comes to: letters without an id, letters of another
+        broker."""
         if job.scope != Scope.ALL:
             return Counter()
         rows = frozen(job)
@@ -112,12 +116,16 @@ class Planner:
         without = rows.filter(**none).count() if any_at_all else 0
         return Counter({skipping.OTHER_BROKER: others, skipping.NO_ID: without})
 
-    # -- slices ------------------------------------------------------------------------------------------------------
+    # -- slices ----------------------------------------------------------------------------------------------
 
-    def _cut(self, job: ReplayJob, letters: Sequence[Candidate]) -> Iterator[tuple[Sequence[Candidate], bool]]:
-        """Slices with whether they are ranges: the scope holds every letter that is known between their ends."""
+    def _cut(
+        self, job: ReplayJob, letters: Sequence[Candidate]
+    ) -> Iterator[tuple[Sequence[Candidate], bool]]:
+        """Slices with whether they are ranges: the scope holds every letter that is known between their
+        ends."""
         largest = 1 if self._alone else largest_slice(job.per_second, planning.RANGE_SLICE)
-        # As fast as it can be: then what is no range is gathered into few moves, in the order of ids all the same.
+        # As fast as it can be: then what is no range is gathered into few moves, in the order of ids all the
+        # same.
         gathers = not self._alone and not job.ladder and largest == planning.RANGE_SLICE
         apart: list[Candidate] = []
         for chunk in planning.chunks(letters, largest, self._rooms(job)):
@@ -134,8 +142,8 @@ class Planner:
         yield from ((piece, False) for piece in planning.by_ids(apart, planning.NAMED_SLICE))
 
     def _by_ids(self, job: ReplayJob) -> bool:
-        """A list that was planned by a walk names its letters too: a range would need one more walk at the end, for
-        what died meanwhile."""
+        """A list that was planned by a walk names its letters too: a range would need one more walk at the
+        end, for what died meanwhile."""
         return self._alone or job.action == Action.EDIT or (self._present is not None and job.scope in LISTED)
 
     def _rooms(self, job: ReplayJob) -> Iterator[int] | None:
@@ -144,13 +152,17 @@ class Planner:
 
     def _whole(self, job: ReplayJob, chunk: Sequence[Candidate]) -> bool:
         first, last = chunk[0].number, chunk[-1].number
-        dead = DeadLetter.objects.filter(node_id=self._node_id, queue=job.source_queue, state=LetterState.DEAD)
+        dead = DeadLetter.objects.filter(
+            node_id=self._node_id, queue=job.source_queue, state=LetterState.DEAD
+        )
         between = dead.filter(orig_message_id__range=(first, last)).order_by("orig_message_id")
         if between[: len(chunk) + 1].count() != len(chunk):
             return False
         return self._present is None or self._present.within(first, last) == len(chunk)
 
-    def _slice(self, job: ReplayJob, letters: Sequence[Candidate], by_range: bool, now: datetime) -> ReplaySlice:
+    def _slice(
+        self, job: ReplayJob, letters: Sequence[Candidate], by_range: bool, now: datetime
+    ) -> ReplaySlice:
         number = (job.slices.aggregate(last=Max("number"))["last"] or 0) + 1
         return ReplaySlice.objects.create(
             job=job,
@@ -167,7 +179,8 @@ class Planner:
         )
 
     def _write(self, job: ReplayJob, letters: Sequence[Candidate], by_range: bool, now: datetime) -> int:
-        """The slice with its items; how many. What another job took meanwhile is not in it: then it is no range."""
+        """The slice with its items; how many. What another job took meanwhile is not in it: then it is no
+        range."""
         piece = self._slice(job, letters, by_range, now)
         write_items(job, [letter.letter for letter in letters], now, piece=piece)
         held = piece.items.count()
@@ -179,9 +192,11 @@ class Planner:
             counting.add(job.pk, {ItemState.SKIPPED: piece.size - held}, taken)
         return held
 
-    # -- what the walk did not see -----------------------------------------------------------------------------------
+    # -- what the walk did not see ---------------------------------------------------------------------------
 
-    def _without_missing(self, job: ReplayJob, letters: Sequence[Candidate], now: datetime) -> list[Candidate]:
+    def _without_missing(
+        self, job: ReplayJob, letters: Sequence[Candidate], now: datetime
+    ) -> list[Candidate]:
         """In the index, but not in the queue: somebody else took them, or they expired."""
         if self._present is None:
             return list(letters)

@@ -1,7 +1,8 @@
 """How the letters of a job are cut into moves, and what the figures of a queue say of a move. Pure.
 
-Every step may be repeated after a crash: a slice names its letters by ids of one death each, so moving it again finds
-nothing that was moved before. What left is told by exact figures of the queue, by a walk of it where they disagree.
+Every step may be repeated after a crash: a slice names its letters by ids of one death each, so moving it
+again finds nothing that was moved before. What left is told by exact figures of the queue, by a walk of it
+where they disagree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,8 +12,8 @@ from typing import Protocol
 
 from broker.letters import FLUSH, NAMED, SLICE
 
-# One move, and one transaction of the broker: management holds a lock of it all meanwhile. Of a range it compares each
-# letter twice, of ids about as often as these can be halved.
+# One move, and one transaction of the broker: management holds a lock of it all meanwhile. Of a range it
+# compares each letter twice, of ids about as often as these can be halved.
 RANGE_SLICE = FLUSH
 # One move of ids that lie far apart.
 NAMED_SLICE = NAMED
@@ -32,8 +33,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of a queue: how many messages it holds, how many were ever added since the broker started, and how many consumers
-    it has now."""
+    """Of a queue: how many messages it holds, how many were ever added since the broker started, and how many
+    consumers it has now."""
 
     count: int
     added: int
@@ -69,8 +70,8 @@ class Mover(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`gone` are not in the queue, `again` are to be moved once more, `held` are in delivery to another consumer and
-    looked for later, `stuck` stay."""
+    """`gone` are not in the queue, `again` are to be moved once more, `held` are in delivery to another
+    consumer and looked for later, `stuck` stay."""
 
     gone: tuple[int, ...]
     again: tuple[int, ...]
@@ -78,8 +79,11 @@ class Verdict:
     stuck: tuple[int, ...]
 
 
-def chunks(letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | None = None) -> Iterator[list[Candidate]]:
-    """In the order of their ids, at most `largest` together; `rooms` says for each chunk how many more it may hold."""
+def chunks(
+    letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | None = None
+) -> Iterator[list[Candidate]]:
+    """In the order of their ids, at most `largest` together; `rooms` says for each chunk how many more it may
+    hold."""
     ordered, start = sorted(letters, key=lambda letter: letter.number), 0
     while start < len(ordered):
         size = max(1, min(largest, next(rooms) if rooms else largest))
@@ -88,26 +92,30 @@ def chunks(letters: Sequence[Candidate], largest: int, rooms: Iterator[int] | No
 
 
 def by_ids(letters: Sequence[Candidate], largest: int | None = None) -> Iterator[Sequence[Candidate]]:
-    """Letters between whose first and last id lie others: slices that name each letter, `largest` (SLICE) at most."""
+    """Letters between whose first and last id lie others: slices that name each letter, `largest` (SLICE) at
+    most."""
     size = largest or SLICE
     for start in range(0, len(letters), size):
         yield letters[start : start + size]
 
 
 def left_by(before: Figures, after: Figures) -> int | None:
-    """How many messages left the queue between the two. None: nobody knows, for the broker was restarted and counts
-    anew. One that was restarted has added as many as it holds: of what left before it knows nothing."""
+    """How many messages left the queue between the two. None: nobody knows, for the broker was restarted and
+    counts anew. One that was restarted has added as many as it holds: of what left before it knows
+    nothing."""
     left = before.count + (after.added - before.added) - after.count
     return None if after.added < before.added or left < 0 else left
 
 
 def told(size: int, left: int | None, moved: int | None, *, first: bool) -> Told:
-    """What a move and the figures around it say of a slice: `left` by the figures since its first try, `moved` by the
-    broker's answer to the last one, None where it did not answer. `first`: no try before it was left unanswered.
+    """What a move and the figures around it say of a slice: `left` by the figures since its first try,
+    `moved` by the broker's answer to the last one, None where it did not answer. `first`: no try before it
+    was left unanswered.
 
-    A move names the letters of its slice and no other. With an answer for all of them, each was moved by us: more may
-    have left (others took them), but not fewer. What left says nothing of who took it: without such an answer they only
-    left, where the figures lost as many and none of them was there for a move that came to its end."""
+    A move names the letters of its slice and no other. With an answer for all of them, each was moved by us:
+    more may have left (others took them), but not fewer. What left says nothing of who took it: without such
+    an answer they only left, where the figures lost as many and none of them was there for a move that came
+    to its end."""
     if left is None or moved is None:
         return Told.UNCLEAR
     if moved == size:
@@ -120,8 +128,9 @@ def told(size: int, left: int | None, moved: int | None, *, first: bool) -> Told
 def judge(
     items: Sequence[tuple[int, int]], present: Present, held: frozenset[int], tries: int, *, patient: bool
 ) -> Verdict:
-    """By a walk: `items` are (item, id at the broker); `present` are ids that lie in the queue still, of these `held`
-    in delivery to another consumer. `patient`: such a consumer has time still to take them or to let go of them."""
+    """By a walk: `items` are (item, id at the broker); `present` are ids that lie in the queue still, of
+    these `held` in delivery to another consumer. `patient`: such a consumer has time still to take them or to
+    let go of them."""
     stayed = [(item, number) for item, number in items if number in present]
     waits = tuple(item for item, number in stayed if number in held) if patient else ()
     rest = tuple(item for item, number in stayed if not patient or number not in held)
@@ -134,9 +143,9 @@ def judge(
 
 
 def mover_of(moved: int | None, confirmed: int, open_: int) -> Mover:
-    """Who took the `open_` letters of a slice that are gone, where our moves took `moved` of all that are gone and
-    `confirmed` of these are known. `moved` None: a move was not answered. More moved than are gone: something is not
-    known yet (a letter that died late, a broker that forgot a move)."""
+    """Who took the `open_` letters of a slice that are gone, where our moves took `moved` of all that are
+    gone and `confirmed` of these are known. `moved` None: a move was not answered. More moved than are gone:
+    something is not known yet (a letter that died late, a broker that forgot a move)."""
     if moved is None:
         return Mover.UNCLEAR
     rest = moved - confirmed
@@ -146,8 +155,8 @@ def mover_of(moved: int | None, confirmed: int, open_: int) -> Mover:
 
 
 def parts_of(numbers: Sequence[int], *, alone: bool) -> Iterator[Sequence[int]]:
-    """Ids of one operation each. While others consume from the queue they are few (`alone` False): what a short part
-    leaves open is little then."""
+    """Ids of one operation each. While others consume from the queue they are few (`alone` False): what a
+    short part leaves open is little then."""
     size = NAMED if alone else max(1, -(-len(numbers) // MOST_PARTS))
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]

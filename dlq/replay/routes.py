@@ -22,8 +22,8 @@ class Route:
 
 
 def route(action: str, key: str, target_key: str = "") -> Route:
-    """Of the letters of setting `key`; `target_key` is asked for by a redirect only. Of an edited letter the copy is
-    given back, what moves is the original."""
+    """Of the letters of setting `key`; `target_key` is asked for by a redirect only. Of an edited letter the
+    copy is given back, what moves is the original."""
     own = dead_letter_queue(key)
     if action == Action.PUT_BACK:
         return Route(BIN_QUEUE, own, LetterState.GONE)

@@ -23,7 +23,8 @@ LISTED = (Scope.ONE, Scope.SELECTION)
 
 
 def replayable(setting: LaunchSetting) -> QuerySet[DeadLetter]:
-    """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them by."""
+    """Letters of the setting's queue that can be given back: dead, not on their way, with an id to move them
+    by."""
     # Asked letter by letter: a page that counts up to a bound never reads every item there ever was.
     outstanding = ReplayItem.objects.filter(letter=OuterRef("pk"), released_as="")
     letters = DeadLetter.objects.filter(
@@ -56,7 +57,8 @@ def matching(
     from dlq.letters_for import found
 
     if names := sorted(PAGE_OWN.intersection(QueryDict(query))):
-        # On a page they choose the letters, or the part of a list that is shown; as a filter they would find all.
+        # On a page they choose the letters, or the part of a list that is shown; as a filter they would find
+        # all.
         raise ReplayRefused(
             "bad_filter",
             _("No filter, but of the address of a page: %(names)s. Nothing was chosen by it.")
@@ -64,7 +66,9 @@ def matching(
             _("Name letters by their numbers, or leave these out."),
         )
     if by is None:
-        raise ReplayRefused("nobody", _("Nobody stands for that filter: the person who asked is not there any more."))
+        raise ReplayRefused(
+            "nobody", _("Nobody stands for that filter: the person who asked is not there any more.")
+        )
     filters, rows = found(query, by, rows=letters, at=at)
     if not filters.is_valid():  # what is wrong in it would be left out, and more would go than was meant
         raise ReplayRefused("bad_filter", _("That filter is not understood; nothing was chosen by it."))
@@ -72,14 +76,15 @@ def matching(
 
 
 def frozen(job: ReplayJob) -> QuerySet[DeadLetter]:
-    """The rows of a job whose scope is no list, as they were when somebody asked: "the last hour" is the one before."""
+    """The rows of a job whose scope is no list, as they were when somebody asked: "the last hour" is the one
+    before."""
     rows = matching(job.action, job.setting_key, job.scope, job.query, job.by, job.created_at)
     return rows.filter(pk__lte=job.letters_up_to or 0)
 
 
 def freeze_list(job: ReplayJob, letters: Sequence[int], now: datetime) -> None:
-    """An item for each of these letters, planned or left out with why. Call it in the transaction that makes the job;
-    raises ReplayRefused. Of two jobs that take one letter at once the database lets one have it."""
+    """An item for each of these letters, planned or left out with why. Call it in the transaction that makes
+    the job; raises ReplayRefused. Of two jobs that take one letter at once the database lets one have it."""
     for start in range(0, len(letters), PIECE):
         _freeze_piece(job, letters[start : start + PIECE], now)
     counting.recount(job.pk)

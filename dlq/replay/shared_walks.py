@@ -1,21 +1,25 @@
 """One walk of a dead-letter queue for every job that was asked for before it began.
 
-A job whose queue and index disagree needs the ids that lie in the queue before it is planned. Many small jobs of one
-queue would each read the whole of it. What a walk saw is kept in the memory of the worker, 8 bytes a letter, and serves
-the jobs that follow. Nothing of it is stored: a worker that dies takes it along, and the next job walks again.
+A job whose queue and index disagree needs the ids that lie in the queue before it is planned. Many small jobs
+of one queue would each read the whole of it. What a walk saw is kept in the memory of the worker, 8 bytes a
+letter, and serves the jobs that follow. Nothing of it is stored: a worker that dies takes it along, and the
+next job walks again.
 
 It may be old, because a job takes from it only what cannot have changed to its harm:
 
-- A letter that the walk did not see is missing, where its row is older than the walk (`letters_up_to` of the job is not
-  above the newest row at its begin). The row of a letter is written after it came into the queue, so the walk would
+- A letter that the walk did not see is missing, where its row is older than the walk (`letters_up_to` of the
+  job is not
+  above the newest row at its begin). The row of a letter is written after it came into the queue, so the walk
+  would
   have seen it. A job that may hold younger rows walks itself.
-- A letter that it saw and that left since is planned and found missing by the answer to its move, as one that leaves
+- A letter that it saw and that left since is planned and found missing by the answer to its move, as one that
+  leaves
   after a walk of the job's own.
 - It is of one broker: another node id is another walk.
 
-What jobs moved into one dead-letter queue (the trash) is indexed by one walk too. It serves every job whose letters
-were all there before it began, by the rows of its slices. Which jobs it served is kept in memory: after a death they
-walk again.
+What jobs moved into one dead-letter queue (the trash) is indexed by one walk too. It serves every job whose
+letters were all there before it began, by the rows of its slices. Which jobs it served is kept in memory:
+after a death they walk again.
 """
 
 import threading
@@ -44,8 +48,8 @@ MOST_INDEXED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SharedWalk:
-    """`broker` is whom it asked. `newest`: the last row of the index before it began. `ended_at`: by the clock of this
-    process."""
+    """`broker` is whom it asked. `newest`: the last row of the index before it began. `ended_at`: by the
+    clock of this process."""
 
     broker: Management
     numbers: Numbers
@@ -67,11 +71,15 @@ _indexed: dict[UUID, None] = {}
 
 
 def present(job: ReplayJob, node_id: str, queues: LetterQueues) -> Numbers | None:
-    """The ids in the queue that the job takes from, for planning it: of a walk that there was, or of one now. None: it
-    may not go on. Raises WalkIncomplete, BrokerError."""
+    """The ids in the queue that the job takes from, for planning it: of a walk that there was, or of one now.
+    None: it may not go on. Raises WalkIncomplete, BrokerError."""
     with _lock:
         known = _walks.get(job.source_queue)
-    if known is not None and known.broker is queues.management and known.serves(job, node_id, time.monotonic()):
+    if (
+        known is not None
+        and known.broker is queues.management
+        and known.serves(job, node_id, time.monotonic())
+    ):
         return known.numbers
     newest = DeadLetter.objects.aggregate(last=Max("pk"))["last"] or 0
     with walking(job, job.source_queue) as hold:
@@ -85,8 +93,8 @@ def present(job: ReplayJob, node_id: str, queues: LetterQueues) -> Numbers | Non
 
 @contextmanager
 def indexing(jobs: set[UUID]) -> Iterator[Callable[[], None]]:
-    """A walk of the queue that these jobs moved to, which begins now. What it gives is called at the end of a whole
-    one."""
+    """A walk of the queue that these jobs moved to, which begins now. What it gives is called at the end of a
+    whole one."""
     walk, ended = next(_numbers), False
 
     def end() -> None:

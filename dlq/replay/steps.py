@@ -1,4 +1,5 @@
-"""A job, step by step. Each step may be the last one of its worker, may run twice, and at the same time elsewhere."""
+"""A job, step by step. Each step may be the last one of its worker, may run twice, and at the same time
+elsewhere."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -26,7 +27,8 @@ FEED_BEHIND = "feed"
 
 
 def run_step(job_id: UUID, queues: LetterQueues) -> bool:
-    """Works for some seconds on a job that was claimed; whether there is more to do at once. Raises BrokerError."""
+    """Works for some seconds on a job that was claimed; whether there is more to do at once. Raises
+    BrokerError."""
     job = ReplayJob.objects.get(pk=job_id)
     if not hold(job, timezone.now()):
         return False
@@ -67,8 +69,8 @@ def _go_on(job: ReplayJob, queues: LetterQueues) -> bool:
 
 
 def _planner(job: ReplayJob, queues: LetterQueues) -> Planner | None:
-    """One that plans while slices move, where the index agrees with the queue; else a walk says what is there, and
-    everything is planned at once: None."""
+    """One that plans while slices move, where the index agrees with the queue; else a walk says what is
+    there, and everything is planned at once: None."""
     node = queues.node_id()
     count = queues.figures(job.source_queue).count
     alone = job.scope in LISTED and agreement.walk_costs_more(job.total, count)
@@ -141,7 +143,8 @@ def _let_go(job: ReplayJob, why: str, until: datetime) -> bool:
 
 
 def _lost(job: ReplayJob) -> bool:
-    """Paused: let go. Cancelled or stopped while it is still ours: wound up at once. Another worker's: nothing."""
+    """Paused: let go. Cancelled or stopped while it is still ours: wound up at once. Another worker's:
+    nothing."""
     mine = ReplayJob.objects.filter(pk=job.pk, lease_until=job.lease_until)
     if mine.filter(state__in=WINDING_UP).exists():
         return True

@@ -1,12 +1,13 @@
-"""A job on letters of a setting that is switched off: it moves nothing while something still consumes for the setting.
+"""A job on letters of a setting that is switched off: it moves nothing while something still consumes for the
+setting.
 
 Disabled is a wish until every run has closed: a server may learn of it seconds later, and what comes into the
-subscription before goes to the old run. The broker is asked for the consumers before each slice; where there are some,
-the job waits for WAITS_FOR at most and then pauses. A person may let it go on all the same.
+subscription before goes to the old run. The broker is asked for the consumers before each slice; where there
+are some, the job waits for WAITS_FOR at most and then pauses. A person may let it go on all the same.
 
-The beginning of the wait is a column of the job, written by a conditional UPDATE. Killed before it: the next worker
-writes it. Killed after it: the next worker waits for the rest. Killed before the pause is committed: the next worker
-asks the broker again, and pauses or goes on. After it: the job is paused and has no worker.
+The beginning of the wait is a column of the job, written by a conditional UPDATE. Killed before it: the next
+worker writes it. Killed after it: the next worker waits for the rest. Killed before the pause is committed:
+the next worker asks the broker again, and pauses or goes on. After it: the job is paused and has no worker.
 """
 
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ def pause(job: ReplayJob, consumers: int, now: datetime) -> bool:
 
 
 def servers_of(setting: LaunchSetting) -> list[str]:
-    """The servers whose runs of the setting have not closed. None where the consumers belong to somebody else."""
+    """The servers whose runs of the setting have not closed. None where the consumers belong to somebody
+    else."""
     runs = Run.objects.filter(activation__setting=setting, closed_at=None)
     return sorted(set(runs.order_by().values_list("server__name", flat=True)))[:MOST_SERVERS]

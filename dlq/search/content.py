@@ -1,8 +1,8 @@
 """Which words a letter has. Pure.
 
-What its setting masks is left out of its words: a search would tell it. A masked property is found by its exact value
-alone, and only by who may see it (`Masks.refusal`). `words_without` says what was left out, so that a mask which came
-later is noticed.
+What its setting masks is left out of its words: a search would tell it. A masked property is found by its
+exact value alone, and only by who may see it (`Masks.refusal`). `words_without` says what was left out, so
+that a mask which came later is noticed.
 """
 
 from collections.abc import Iterable, Set
@@ -27,8 +27,8 @@ def left_out(names: Iterable[str]) -> str:
 
 
 def texts_of(letter: DeadLetter, names: Set[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Body and values of properties (`property_texts`), without those that are masked (`names`); nothing of bytes that
-    are no message."""
+    """Body and values of properties (`property_texts`), without those that are masked (`names`); nothing of
+    bytes that are no message."""
     if not letter.body_kind:
         return []
     properties = [text for name, text in pairs if name not in names]
@@ -37,7 +37,8 @@ def texts_of(letter: DeadLetter, names: Set[str], pairs: Iterable[tuple[str, str
 
 
 def body_whole(letter: DeadLetter) -> str:
-    """As far as it is searched. The row's own head suffices for a short one: no message is taken apart for it."""
+    """As far as it is searched. The row's own head suffices for a short one: no message is taken apart for
+    it."""
     if len(letter.body_text) < HEAD_OF_TEXT:
         return "" if _is_hexadecimal(letter) else letter.body_text
     try:

@@ -20,14 +20,16 @@ def forget(letters: Sequence[DeadLetter]) -> None:
         return
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute(f"DELETE FROM {TABLE} WHERE letter_id = ANY(%s)", [[letter.pk for letter in known]])
+            cursor.execute(
+                f"DELETE FROM {TABLE} WHERE letter_id = ANY(%s)", [[letter.pk for letter in known]]
+            )
         return
     _forget_on_sqlite(known)
 
 
 def _forget_on_sqlite(letters: Sequence[DeadLetter]) -> None:
-    """Its index forgets a letter only by the very words that it was given. Where other names are masked since, nobody
-    knows these: then the index is built again, which begins with an empty one."""
+    """Its index forgets a letter only by the very words that it was given. Where other names are masked
+    since, nobody knows these: then the index is built again, which begins with an empty one."""
     masks, pairs_of, waiting = everybodys_masks(), property_texts, pending(letters)
     there = [letter for letter in letters if letter.pk not in waiting]
     if any(left_out(masks.names(letter)) != letter.words_without for letter in there):

@@ -24,7 +24,8 @@ class NoWords(ValueError):
 
 
 def wanted_words(text: str) -> list[Wanted]:
-    """Words of a text that somebody looks for, all of which must be there; True: any word that begins so (`abc*`).
+    """Words of a text that somebody looks for, all of which must be there; True: any word that begins so
+    (`abc*`).
 
     Nothing in it is a language: every other character only parts words. Raises NoWords."""
     found: list[Wanted] = []
@@ -74,10 +75,13 @@ class HasWords(Func):
 
 
 def numbers(wanted: Iterable[Wanted], *, above: int, below: int, most: int) -> list[int]:
-    """Numbers of letters with all the words, in `above` < number < `below`: the newest `most` of them on SQLite, any on
-    PostgreSQL, whose index has no order."""
+    """Numbers of letters with all the words, in `above` < number < `below`: the newest `most` of them on
+    SQLite, any on PostgreSQL, whose index has no order."""
     if connection.vendor == "postgresql":
-        sql = f"SELECT letter_id FROM {TABLE} WHERE words @@ %s::tsquery AND letter_id > %s AND letter_id < %s LIMIT %s"
+        sql = (
+            f"SELECT letter_id FROM {TABLE} WHERE words @@ %s::tsquery AND letter_id > %s AND "
+            f"letter_id < %s LIMIT %s"
+        )
     else:
         sql = (
             f"SELECT rowid FROM {TABLE} WHERE {TABLE} MATCH %s AND rowid > %s AND rowid < %s "
@@ -94,8 +98,8 @@ def in_order() -> bool:
 
 
 def those_with(wanted: Iterable[Wanted], candidates: Sequence[int]) -> list[int]:
-    """Those of `candidates` that have all the words, in their order. Bounded by them, or by the letters with the words
-    between the least and the greatest of them."""
+    """Those of `candidates` that have all the words, in their order. Bounded by them, or by the letters with
+    the words between the least and the greatest of them."""
     asked = expression(wanted)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

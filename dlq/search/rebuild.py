@@ -1,13 +1,14 @@
 """Building the index of words again, in bounded pieces, while the site runs.
 
 A row (`WordRebuild`) says how far it is. Each piece is one transaction: the words of its letters, their mark
-`words_without` and the new position. Killed before its commit nothing of the piece is there, after it the next piece
-follows; the worker goes on with one that nobody drives (`dlq.put_words`). Words are made of what a letter holds now, so
-nothing comes back of one that was erased or whose body is over.
+`words_without` and the new position. Killed before its commit nothing of the piece is there, after it the
+next piece follows; the worker goes on with one that nobody drives (`dlq.put_words`). Words are made of what a
+letter holds now, so nothing comes back of one that was erased or whose body is over.
 
-SQLite's index cannot forget a letter without its very words. There the rebuild begins with an empty index, and until it
-has reached a letter nobody else adds or removes words of it: `catch_up` waits, and `pending` letters have none. On
-PostgreSQL a piece replaces the words of its letters, so it may meet whoever stores or erases them: rows are locked.
+SQLite's index cannot forget a letter without its very words. There the rebuild begins with an empty index,
+and until it has reached a letter nobody else adds or removes words of it: `catch_up` waits, and `pending`
+letters have none. On PostgreSQL a piece replaces the words of its letters, so it may meet whoever stores or
+erases them: rows are locked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,7 +69,8 @@ def step(now: datetime) -> WordRebuild | None:
 
 
 def pending(letters: Iterable[DeadLetter]) -> set[int]:
-    """Those of which SQLite's index has no words yet, because a rebuild comes to them later. In a transaction."""
+    """Those of which SQLite's index has no words yet, because a rebuild comes to them later. In a
+    transaction."""
     rebuild = open_rebuild() if connection.vendor == "sqlite" else None
     if rebuild is None:
         return set()
@@ -89,8 +91,8 @@ def _following(rebuild: WordRebuild) -> tuple[list[DeadLetter], int]:
 
 
 def _remove(numbers: Sequence[int], after: int, up_to: int) -> None:
-    """Their words, and words of letters that are gone. A letter that is stored at this moment comes with its words: a
-    statement sees both or neither."""
+    """Their words, and words of letters that are gone. A letter that is stored at this moment comes with its
+    words: a statement sees both or neither."""
     with connection.cursor() as cursor:
         cursor.execute(f"DELETE FROM {TABLE} WHERE letter_id = ANY(%s)", [list(numbers)])
         cursor.execute(

@@ -1,4 +1,5 @@
-"""Putting letters into the index of words: in the transaction that stores them, or later, in bounded pieces."""
+"""Putting letters into the index of words: in the transaction that stores them, or later, in bounded
+pieces."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,7 +29,8 @@ def prepare(rows: Sequence[DeadLetter]) -> list[list[str]]:
 
 
 def add(rows: Sequence[DeadLetter], words: Sequence[Sequence[str]]) -> None:
-    """After the letters got their numbers, in the same transaction: a kill before its commit leaves neither."""
+    """After the letters got their numbers, in the same transaction: a kill before its commit leaves
+    neither."""
     pairs = [(row.pk, each) for row, each in zip(rows, words, strict=True) if each]
     if not pairs:
         return
@@ -37,21 +39,25 @@ def add(rows: Sequence[DeadLetter], words: Sequence[Sequence[str]]) -> None:
             _copy(cursor, pairs)
         else:
             cursor.executemany(
-                f"INSERT INTO {TABLE} (rowid, words) VALUES (%s, %s)", [(pk, " ".join(each)) for pk, each in pairs]
+                f"INSERT INTO {TABLE} (rowid, words) VALUES (%s, %s)",
+                [(pk, " ".join(each)) for pk, each in pairs],
             )
 
 
 def _copy(cursor: Any, pairs: Sequence[tuple[int, Sequence[str]]]) -> None:
     """Words have neither quotes nor backslashes."""
-    with connection.wrap_database_errors, cursor.cursor.copy(f"COPY {TABLE} (letter_id, words) FROM STDIN") as copy:
+    with (
+        connection.wrap_database_errors,
+        cursor.cursor.copy(f"COPY {TABLE} (letter_id, words) FROM STDIN") as copy,
+    ):
         for pk, words in pairs:
             copy.write_row((pk, "'" + "' '".join(words) + "'"))
 
 
 def catch_up(most: int = PIECE) -> int:
-    """Words of letters that were stored before there was an index of words; how many. Two at a time take turns, or one
-    of them finds nothing: the letters are locked, where the database has locks of rows. While the index is built again
-    on SQLite, the rebuild comes to them."""
+    """Words of letters that were stored before there was an index of words; how many. Two at a time take
+    turns, or one of them finds nothing: the letters are locked, where the database has locks of rows. While
+    the index is built again on SQLite, the rebuild comes to them."""
     with transaction.atomic():
         if connection.vendor == "sqlite" and WordRebuild.objects.filter(open=True).exists():
             return 0

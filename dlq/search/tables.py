@@ -1,9 +1,9 @@
 """The inverted index as a table of each database; not a model, because no field of Django is one.
 
-PostgreSQL: `words` as tsvector beside the number of the letter, with GIN, which finds the letters of a word; a table of
-its own, because every change of a letter's row would write all of its words again. SQLite: FTS5 that keeps neither
-texts nor positions; its row number is the letter's. It cannot forget a letter without its words, and need not: numbers
-of letters are never used again, and whoever asks joins with the letters.
+PostgreSQL: `words` as tsvector beside the number of the letter, with GIN, which finds the letters of a word;
+a table of its own, because every change of a letter's row would write all of its words again. SQLite: FTS5
+that keeps neither texts nor positions; its row number is the letter's. It cannot forget a letter without its
+words, and need not: numbers of letters are never used again, and whoever asks joins with the letters.
 """
 
 from typing import Any
@@ -16,7 +16,8 @@ POSTGRESQL = (
     # Words go with their letter, by whatever way it is deleted.
     f"CREATE FUNCTION {TABLE}_forget() RETURNS trigger LANGUAGE plpgsql AS "
     f"$$ BEGIN DELETE FROM {TABLE} WHERE letter_id = OLD.id; RETURN NULL; END $$",
-    f"CREATE TRIGGER {TABLE}_forget AFTER DELETE ON dlq_deadletter FOR EACH ROW EXECUTE FUNCTION {TABLE}_forget()",
+    f"CREATE TRIGGER {TABLE}_forget AFTER DELETE ON dlq_deadletter FOR EACH ROW EXECUTE FUNCTION "
+    f"{TABLE}_forget()",
 )
 NO_POSTGRESQL = (
     f"DROP TRIGGER {TABLE}_forget ON dlq_deadletter",

@@ -1,1 +1,2 @@
-"""Messages of a setting before they are handled: looking at them, and trying, killing, holding and releasing them."""
+"""Messages of a setting before they are handled: looking at them, and trying, killing, holding and releasing
+them."""

@@ -1,4 +1,5 @@
-"""Watches ordered subscriptions that stand still until a person decides: nobody else will try that message again."""
+"""Watches ordered subscriptions that stand still until a person decides: nobody else will try that message
+again."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -26,11 +27,16 @@ def waiting_for_a_person(now: datetime, live: frozenset[str]) -> Iterator[Observ
     for setting, blocking in blocked_settings(MOST):
         if not blocking.blocked.seconds:
             facts = {"setting": setting.key, "attempt": blocking.blocked.attempt, "server": blocking.server}
-            yield Observation(setting.key, 1.0, setting=setting.pk, pools=frozenset([setting.pool_id]), facts=facts)
+            yield Observation(
+                setting.key, 1.0, setting=setting.pk, pools=frozenset([setting.pool_id]), facts=facts
+            )
 
 
 def _stands(facts: Mapping[str, Any], value: float) -> str:
-    text = _("“%(key)s” stands still: attempt %(n)s of its first message failed, and only a person has it tried again.")
+    text = _(
+        "“%(key)s” stands still: attempt %(n)s of its first message failed, and only a person has it tried "
+        "again."
+    )
     return text % {"key": facts["setting"], "n": number(facts["attempt"])}
 
 
@@ -44,7 +50,8 @@ WAITS = Kind(
     says=_stands,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "See in its protocols why the message failed. Mend that and have it tried again, or send it to the dead "
+        "See in its protocols why the message failed. Mend that and have it tried again, or send it to the "
+        "dead "
         "letters."
     ),
     url=lambda facts: reverse("admin:waiting", args=[facts["setting"]]),

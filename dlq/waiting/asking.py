@@ -1,4 +1,5 @@
-"""Asking for something to be done with waiting messages: written down before anything is done, a worker does it."""
+"""Asking for something to be done with waiting messages: written down before anything is done, a worker does
+it."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -29,8 +30,8 @@ from dlq.waiting.rows import WaitingMessage, waiting_message
 RUN_TASK = "dlq.run_waiting"
 TASK_EXPIRES = 60.0
 LARGEST_SELECTION = 1000
-# What can be done with the messages of which part. From the hold queue nothing dies: such a letter would be of no
-# setting.
+# What can be done with the messages of which part. From the hold queue nothing dies: such a letter would be
+# of no setting.
 POSSIBLE: dict[str, tuple[str, ...]] = {
     WaitingKind.TRY_NOW: (WaitingPart.DELAYED,),
     WaitingKind.TO_DLQ: (WaitingPart.WAITING, WaitingPart.DELAYED),
@@ -64,8 +65,8 @@ def ask(
     reason: str = "",
     most: int | None = None,
 ) -> WaitingAction:
-    """`numbers`: the broker's ids of the messages; None: all of the part, as many as there are now, at most `most` (as
-    many as somebody confirmed; of more delayed ones than can be named all are tried).
+    """`numbers`: the broker's ids of the messages; None: all of the part, as many as there are now, at most
+    `most` (as many as somebody confirmed; of more delayed ones than can be named all are tried).
 
     Raises WaitingRefused, BrokerError. Whether this person may is asked before.
     """
@@ -84,7 +85,9 @@ def ask(
     return _write(setting, kind, part, found, len(found), by, now, reason, missing=missing)
 
 
-def _check(setting: LaunchSetting, kind: str, part: str, numbers: Collection[int] | None, reason: str) -> None:
+def _check(
+    setting: LaunchSetting, kind: str, part: str, numbers: Collection[int] | None, reason: str
+) -> None:
     if not setting.takes_messages:
         raise WaitingRefused("no_queue", _("A standalone agent has no messages."))
     if setting.wanted_hash == REMOVING:
@@ -109,7 +112,11 @@ def _count(broker: Management, key: str, part: str) -> int:
 def listed(broker: Management, key: str, part: str) -> list[WaitingMessage] | None:
     """What the broker can tell of the part without an unbounded answer; None: nothing, there are too many."""
     queue = queue_of(key, part)
-    rows = waiting.delayed(broker, queue) if part == WaitingPart.DELAYED else waiting.first_waiting(broker, queue)
+    rows = (
+        waiting.delayed(broker, queue)
+        if part == WaitingPart.DELAYED
+        else waiting.first_waiting(broker, queue)
+    )
     return None if rows is None else [waiting_message(row) for row in rows]
 
 
@@ -125,12 +132,22 @@ def _too_many() -> WaitingRefused:
         "too_many_delayed",
         _("More than %(n)s messages are delayed: the broker cannot name each of them in a bounded answer.")
         % {"n": waiting.LISTED},
-        _("Switch the setting off and try all of them now: then they wait without a delay, and can be chosen."),
+        _(
+            "Switch the setting off and try all of them now: then they wait without a delay, and can be "
+            "chosen."
+        ),
     )
 
 
 def _ask_for_all(
-    setting: LaunchSetting, kind: str, part: str, total: int, most: int | None, by: Person, now: datetime, reason: str
+    setting: LaunchSetting,
+    kind: str,
+    part: str,
+    total: int,
+    most: int | None,
+    by: Person,
+    now: datetime,
+    reason: str,
 ) -> WaitingAction:
     if not total:
         raise WaitingRefused("nothing", _("There is no such message now."))
@@ -191,7 +208,9 @@ def _write(
 def write_items(action: WaitingAction, messages: Sequence[WaitingMessage], now: datetime) -> None:
     """A second writing of the same message changes nothing."""
     items = [
-        WaitingItem(action=action, number=each.number, setting_key=action.setting_key, message_key=each.key, at=now)
+        WaitingItem(
+            action=action, number=each.number, setting_key=action.setting_key, message_key=each.key, at=now
+        )
         for each in messages
     ]
     WaitingItem.objects.bulk_create(items, ignore_conflicts=True)

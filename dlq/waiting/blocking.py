@@ -1,8 +1,8 @@
 """The message that blocks an ordered subscription, as its run tells, and giving it up.
 
-A wish is a number of the setting with the digest of the key and the attempt that the person saw. Killed before the
-commit: nothing was asked. After it: servers are told with every heartbeat; whoever holds that message after that
-attempt rejects it, and to everybody else the wish means nothing, now or later.
+A wish is a number of the setting with the digest of the key and the attempt that the person saw. Killed
+before the commit: nothing was asked. After it: servers are told with every heartbeat; whoever holds that
+message after that attempt rejects it, and to everybody else the wish means nothing, now or later.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,8 @@ class Blocking:
 
 
 def blocking_of(setting: LaunchSetting) -> Blocking | None:
-    """What was told last, where several servers tell of one: the broker feeds one, so the others tell what was."""
+    """What was told last, where several servers tell of one: the broker feeds one, so the others tell what
+    was."""
     if not (setting.ordered and setting.enabled):
         return None
     return next((blocking for _pk, blocking in _told(Q(activation__setting=setting))), None)
@@ -50,16 +51,20 @@ def blocked_settings(most: int) -> list[tuple[LaunchSetting, Blocking]]:
 
 def _told(which: Q) -> Iterator[tuple[int, Blocking]]:
     """(setting, what one of its runs told), what was told last first."""
-    runs = Run.objects.filter(which, closed_at=None).exclude(problem="").select_related("server", "activation")
+    runs = (
+        Run.objects.filter(which, closed_at=None).exclude(problem="").select_related("server", "activation")
+    )
     for run in runs.order_by(F("reported_at").desc(nulls_last=True), "-pk"):
         if (found := blocked_in(run.problem)) is not None:
             yield run.activation.setting_id, Blocking(found[1], run.server.name, run.reported_at)
 
 
-def give_up(setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now: datetime, reason: str) -> None:
-    """Wants the message with the digest of its key, which failed so often, among the dead letters. What is written
-    down is the wish: whether it is dead its protocol and its letter tell. Raises NotAllowed and WaitingRefused, after
-    an entry in the audit."""
+def give_up(
+    setting: LaunchSetting, digest: str, attempts: int, *, by: Any, now: datetime, reason: str
+) -> None:
+    """Wants the message with the digest of its key, which failed so often, among the dead letters. What is
+    written down is the wish: whether it is dead its protocol and its letter tell. Raises NotAllowed and
+    WaitingRefused, after an entry in the audit."""
     with attempt("waiting_give_up", by=by, target=f"setting:{setting.key}", setting_key=setting.key):
         check(by, setting)
         if not reason.strip():

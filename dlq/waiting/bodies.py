@@ -37,11 +37,13 @@ class Heads:
     browser: Browser
     masks: Masks
 
-    def of(self, setting: LaunchSetting, part: str, messages: Sequence[WaitingMessage], limit: int) -> dict[int, str]:
+    def of(
+        self, setting: LaunchSetting, part: str, messages: Sequence[WaitingMessage], limit: int
+    ) -> dict[int, str]:
         """{broker's id: head of the body} of the first `limit` messages, of those of which it is certain.
 
-        Nothing in a walk names a message by the broker's id. Where the queue's head stood still during the walk, the
-        order tells; else the producer's id, where only one message has it. None of large messages.
+        Nothing in a walk names a message by the broker's id. Where the queue's head stood still during the
+        walk, the order tells; else the producer's id, where only one message has it. None of large messages.
         """
         queue = queue_of(setting.key, part)
         address = HOLD if part == WaitingPart.HELD else setting.subscribed.name
@@ -77,11 +79,14 @@ class Heads:
 
 
 def _by_id(messages: Sequence[WaitingMessage], walked: Sequence[tuple[str, str]]) -> dict[int, str]:
-    """A message may have gone, and another of the same id come: only ids that one message has on both sides."""
+    """A message may have gone, and another of the same id come: only ids that one message has on both
+    sides."""
     there = Counter(message.message_id for message in messages)
     seen = Counter(own for own, _body in walked)
     bodies = {own: body for own, body in walked if own and seen[own] == 1 == there[own]}
-    return {message.number: bodies[message.message_id] for message in messages if message.message_id in bodies}
+    return {
+        message.number: bodies[message.message_id] for message in messages if message.message_id in bodies
+    }
 
 
 def heads_for(masks: Masks) -> Heads:

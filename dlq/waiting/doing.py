@@ -1,4 +1,5 @@
-"""What a person asks for: the same for pages, REST and the command line. Who may, then `asking.ask` writes it down."""
+"""What a person asks for: the same for pages, REST and the command line. Who may, then `asking.ask` writes it
+down."""
 
 from collections.abc import Collection
 from datetime import datetime

@@ -50,8 +50,8 @@ def _no_more_delayed(broker: Management, key: str, numbers: Numbers) -> Found:
 
 
 def _no_more_held(broker: Management, key: str, numbers: Numbers) -> Found:
-    """They were among the first of the hold queue, and nobody else takes anything from it: what has not left it is
-    among the first still."""
+    """They were among the first of the hold queue, and nobody else takes anything from it: what has not left
+    it is among the first still."""
     still = _ids(waiting.first_waiting(broker, hold_queue(key))).intersection(numbers)
     return Found(frozenset(numbers) - still, still)
 
@@ -75,7 +75,8 @@ def _dead(key: str, numbers: Numbers, node_id: str) -> frozenset[int]:
 
 
 def _in_subscription(broker: Management, key: str) -> frozenset[int]:
-    """As far as it can be told in bounded answers: those in delivery above all, for they cannot be acted upon."""
+    """As far as it can be told in bounded answers: those in delivery above all, for they cannot be acted
+    upon."""
     groups = waiting.in_delivery(broker, key) or ()
     held = (row for group in groups for row in group.rows)
     return _ids([*waiting.first_waiting(broker, key), *(waiting.delayed(broker, key) or ()), *held])

@@ -1,4 +1,5 @@
-"""What a person sees of waiting messages: one part of them, a page of it, with what the database knows of each."""
+"""What a person sees of waiting messages: one part of them, a page of it, with what the database knows of
+each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,8 +39,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One message. `properties` are masked. `body` is its head, None where the broker does not show it. `attempt` is
-    the one that comes next, as far as protocols tell; only of a delayed message its `due` means something."""
+    """One message. `properties` are masked. `body` is its head, None where the broker does not show it.
+    `attempt` is the one that comes next, as far as protocols tell; only of a delayed message its `due` means
+    something."""
 
     message: WaitingMessage
     properties: Sequence[Mapping[str, Any]]
@@ -101,7 +103,8 @@ def held_figures(broker: Management, key: str) -> QueueFigures | None:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the broker said. `found` None: the messages are too many to be told. A page of them begins at `start`."""
+    """What the broker said. `found` None: the messages are too many to be told. A page of them begins at
+    `start`."""
 
     part: str
     counts: Counts
@@ -119,7 +122,8 @@ def ask_broker(broker: Management, setting: LaunchSetting, part: str, start: int
 
 
 def bodies_of(told: Told, setting: LaunchSetting, heads: Heads) -> Mapping[int, str]:
-    """Heads of the bodies by the broker's id, for `look`: what can be browsed, and is certain. Without the database."""
+    """Heads of the bodies by the broker's id, for `look`: what can be browsed, and is certain. Without the
+    database."""
     if not told.found or told.part not in (WaitingPart.WAITING, WaitingPart.HELD):
         return {}
     return heads.of(setting, told.part, [message for message, _held in told.found], told.start + PAGE)
@@ -137,7 +141,9 @@ def look(told: Told, setting: LaunchSetting, masks: Masks, bodies: Mapping[int, 
     return Look(setting.key, told.part, told.counts, lines, len(told.found), told.start)
 
 
-def _found(broker: Management, key: str, part: str, counts: Counts) -> list[tuple[WaitingMessage, Held | None]] | None:
+def _found(
+    broker: Management, key: str, part: str, counts: Counts
+) -> list[tuple[WaitingMessage, Held | None]] | None:
     if not counts.of(part):
         return []
     if part == IN_DELIVERY:
@@ -147,7 +153,9 @@ def _found(broker: Management, key: str, part: str, counts: Counts) -> list[tupl
         rows = waiting.delayed(broker, key)
         if rows is None:
             return None
-        return [(message, None) for message in sorted(map(waiting_message, rows), key=lambda each: each.number)]
+        return [
+            (message, None) for message in sorted(map(waiting_message, rows), key=lambda each: each.number)
+        ]
     queue = hold_queue(key) if part == WaitingPart.HELD else key
     return [(waiting_message(row), None) for row in waiting.first_waiting(broker, queue)]
 
@@ -163,7 +171,9 @@ def _with_attempts(setting: LaunchSetting, lines: list[Line]) -> list[Line]:
     candidates = {key for line in lines for key in line.message.keys}
     failed = _last_failures(setting.key, candidates)
     died = deaths(setting.key, failed.keys()) if failed else {}
-    released = _released(setting.key, [line.message.before for line in lines if line.message.before is not None])
+    released = _released(
+        setting.key, [line.message.before for line in lines if line.message.before is not None]
+    )
     policy, found = setting.subscribed.policy, []
     for line in lines:
         key = next((key for key in line.message.keys if key in failed), None)
@@ -179,7 +189,9 @@ def _with_attempts(setting: LaunchSetting, lines: list[Line]) -> list[Line]:
 
 def _last_failures(setting_key: str, keys: set[str]) -> dict[str, tuple[int, datetime]]:
     """{message key: (attempt, when)} of the last protocol of each."""
-    rows = FailureProtocol.objects.filter(message_key__in=keys, setting_key=setting_key, message_key_weak=False)
+    rows = FailureProtocol.objects.filter(
+        message_key__in=keys, setting_key=setting_key, message_key_weak=False
+    )
     latest = dict(rows.order_by().values_list("message_key").annotate(Max("occurred_at")))
     found = rows.filter(occurred_at__in=set(latest.values())).order_by("occurred_at", "attempt")
     told = found.values_list("message_key", "attempt", "occurred_at")[:PROTOCOLS]
@@ -189,7 +201,10 @@ def _last_failures(setting_key: str, keys: set[str]) -> dict[str, tuple[int, dat
 def _released(setting_key: str, numbers: list[int]) -> dict[int, datetime]:
     """When messages that had these ids in the hold queue left it."""
     items = WaitingItem.objects.filter(
-        setting_key=setting_key, number__in=numbers, action__kind=WaitingKind.RELEASE, fate__in=(Fate.ACTED, Fate.DONE)
+        setting_key=setting_key,
+        number__in=numbers,
+        action__kind=WaitingKind.RELEASE,
+        fate__in=(Fate.ACTED, Fate.DONE),
     )
     return dict(items.order_by("at").values_list("number", "at"))
 

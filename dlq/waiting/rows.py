@@ -22,7 +22,9 @@ from contract.text import storable
 from contract.typed import Typed
 
 # The broker's own words in a row; they win over properties of the same name.
-FIXED = frozenset({"address", "messageID", "userID", "expiration", "durable", "priority", "timestamp", "type", "to"})
+FIXED = frozenset(
+    {"address", "messageID", "userID", "expiration", "durable", "priority", "timestamp", "type", "to"}
+)
 ORIGINS = frozenset({ANNOTATED_ORIG_ADDRESS, ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE})
 BROKERS = ("__AMQ_", "x-opt-", "JMS_AMQP_")
 # Every row of an AMQP message has it, no row of a Core or STOMP message.
@@ -32,9 +34,9 @@ SHOWN_TEXT = 300
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """`number`: the broker's id of it in its queue. `keys`: the message keys that it may have, the likeliest first;
-    none where the producer set no id. `before`: the id that it had before its last move. `properties` in the form of
-    `typed_list`, texts cut by the broker."""
+    """`number`: the broker's id of it in its queue. `keys`: the message keys that it may have, the likeliest
+    first; none where the producer set no id. `before`: the id that it had before its last move. `properties`
+    in the form of `typed_list`, texts cut by the broker."""
 
     number: int
     message_id: str
@@ -53,8 +55,9 @@ class WaitingMessage:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A message in delivery. `server` empty: no KMA of ours holds it, `connection` says who. `since` is when its
-    consumer was given its last message: exactly this one where it holds one, else this one or a later one."""
+    """A message in delivery. `server` empty: no KMA of ours holds it, `connection` says who. `since` is when
+    its consumer was given its last message: exactly this one where it holds one, else this one or a later
+    one."""
 
     message: WaitingMessage
     server: str

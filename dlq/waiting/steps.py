@@ -1,8 +1,8 @@
 """An action on waiting messages, step by step. Each step may run twice, and at the same time elsewhere.
 
-Messages are written down before anything is done to them, by the broker's id, which is of one message in one queue: so
-a step after a crash does nothing to what was done before it. What became of each is looked up at the end: where it was
-to go, and where it was.
+Messages are written down before anything is done to them, by the broker's id, which is of one message in one
+queue: so a step after a crash does nothing to what was done before it. What became of each is looked up at
+the end: where it was to go, and where it was.
 """
 
 from datetime import datetime, timedelta
@@ -48,7 +48,9 @@ def claim(action_id: UUID, now: datetime) -> bool:
 
 def release(action_id: UUID, *, until: datetime | None = None, problem: str = "") -> None:
     """Lets others take the action, at once or when a pause is over."""
-    WaitingAction.objects.filter(pk=action_id, state__in=OPEN_ACTIONS).update(lease_until=until, problem=problem)
+    WaitingAction.objects.filter(pk=action_id, state__in=OPEN_ACTIONS).update(
+        lease_until=until, problem=problem
+    )
 
 
 def run_step(action_id: UUID, queues: LetterQueues) -> bool:
@@ -73,13 +75,18 @@ def run_step(action_id: UUID, queues: LetterQueues) -> bool:
     return True
 
 
-# -- plan -----------------------------------------------------------------------------------------------------------
+# -- plan ----------------------------------------------------------------------------------------------------
 
 
 def _plan(action: WaitingAction, queues: LetterQueues) -> None:
-    """The next messages of the part. As many in all as there were when it was asked: what comes later stays."""
+    """The next messages of the part. As many in all as there were when it was asked: what comes later
+    stays."""
     left = max(0, action.total - action.items.count())
-    there = [] if action.stopping or not left else listed(queues.management, action.setting_key, action.part) or []
+    there = (
+        []
+        if action.stopping or not left
+        else listed(queues.management, action.setting_key, action.part) or []
+    )
     numbers = [message.number for message in there]
     known = set(action.items.filter(number__in=numbers).values_list("number", flat=True))
     new = [message for message in there if message.number not in known][: min(left, SLICE)]
@@ -89,12 +96,12 @@ def _plan(action: WaitingAction, queues: LetterQueues) -> None:
         WaitingAction.objects.filter(pk=action.pk).update(planned_all=True)
 
 
-# -- act ------------------------------------------------------------------------------------------------------------
+# -- act -----------------------------------------------------------------------------------------------------
 
 
 def _act(action: WaitingAction, items: list[WaitingItem], queues: LetterQueues) -> None:
-    """Killed before the mark, all of it is done again, to no effect. Under the lease of provisioning: nobody takes a
-    queue away while messages move between the subscription and its hold queue."""
+    """Killed before the mark, all of it is done again, to no effect. Under the lease of provisioning: nobody
+    takes a queue away while messages move between the subscription and its hold queue."""
     crash.point("waiting_before_act")
     try:
         if action.kind in (WaitingKind.HOLD, WaitingKind.RELEASE):
@@ -133,7 +140,8 @@ def _ask_broker(action: WaitingAction, items: list[WaitingItem], queues: LetterQ
 
 
 def _act_on_all(action: WaitingAction, queues: LetterQueues) -> None:
-    """Ends every delay with one operation. Done again after a crash it ends those that began meanwhile as well."""
+    """Ends every delay with one operation. Done again after a crash it ends those that began meanwhile as
+    well."""
     if not action.stopping:
         waiting.deliver_all_now(queues.management, action.setting_key)
     crash.point("waiting_after_all")
@@ -150,11 +158,12 @@ def _give_up(action: WaitingAction, problem: str) -> None:
     )
 
 
-# -- look up --------------------------------------------------------------------------------------------------------
+# -- look up -------------------------------------------------------------------------------------------------
 
 
 def _look_up(action: WaitingAction, queues: LetterQueues) -> None:
-    """Marks what is known of each message. Who waits for the index waits a while, then takes what there is."""
+    """Marks what is known of each message. Who waits for the index waits a while, then takes what there
+    is."""
     items = action.items.filter(fate=Fate.ACTED).order_by("pk")
     acted = dict(items.values_list("number", "pk")[:LOOKED_UP])
     found = fates.look_up(action, acted.keys(), queues)

@@ -45,8 +45,14 @@ class Cost:
 
 def cost_of(letter: DeadLetter, letters: int) -> Cost:
     """`letters`: how many the broker counts in the queue."""
-    newest = DeadLetter.objects.filter(queue=letter.queue, state=LetterState.DEAD).order_by("-pk").values("pk")[:SAMPLE]
-    mean = DeadLetter.objects.filter(pk__in=list(newest.values_list("pk", flat=True))).aggregate(mean=Avg("size"))
+    newest = (
+        DeadLetter.objects.filter(queue=letter.queue, state=LetterState.DEAD)
+        .order_by("-pk")
+        .values("pk")[:SAMPLE]
+    )
+    mean = DeadLetter.objects.filter(pk__in=list(newest.values_list("pk", flat=True))).aggregate(
+        mean=Avg("size")
+    )
     return Cost(letters, int(letters * (mean["mean"] or 0)))
 
 
@@ -73,13 +79,19 @@ def ask(letter: DeadLetter, *, by: Any, now: datetime, letters: int) -> WholeFet
         raise FetchRefused("exists", _("It is being fetched, or was fetched already."))
     if WholeFetch.objects.filter(state__in=(*OPEN_FETCHES, FetchState.DONE)).count() >= MOST_KEPT:
         raise FetchRefused(
-            "too_many", _("%(n)s whole letters are kept already.") % {"n": MOST_KEPT}, _("Each is dropped a day later.")
+            "too_many",
+            _("%(n)s whole letters are kept already.") % {"n": MOST_KEPT},
+            _("Each is dropped a day later."),
         )
     name = by.get_username() if isinstance(by, User) else ""
     try:
         with transaction.atomic():
             fetch = WholeFetch.objects.create(
-                letter=letter, by=by if isinstance(by, User) else None, by_name=name[:150], at=now, letters=letters
+                letter=letter,
+                by=by if isinstance(by, User) else None,
+                by_name=name[:150],
+                at=now,
+                letters=letters,
             )
             _told("whole_asked", letter, by, now, {"letters": letters})
     except IntegrityError as error:
@@ -109,4 +121,6 @@ def start(fetch: WholeFetch) -> None:
 
 def _told(action: str, letter: DeadLetter, by: Any, now: datetime, counts: dict[str, int]) -> None:
     target, key = f"letter:{letter.pk}", letter.setting_key
-    record(action, by=by, now=now, target=target, setting_key=key, letter=letter.pk, scope="one", counts=counts)
+    record(
+        action, by=by, now=now, target=target, setting_key=key, letter=letter.pk, scope="one", counts=counts
+    )

@@ -13,8 +13,8 @@ from dlq.pages.masked_bodies import told
 
 
 def bytes_for(user: Any, letter: DeadLetter) -> bytes | None:
-    """The body; None: it was not fetched, or was dropped. Raises PermissionDenied where something in it is masked for
-    this person, as with the letters that are kept whole."""
+    """The body; None: it was not fetched, or was dropped. Raises PermissionDenied where something in it is
+    masked for this person, as with the letters that are kept whole."""
     fetch = WholeFetch.objects.filter(letter=letter, state=FetchState.DONE).order_by("-pk").first()
     if fetch is None or fetch.encoded is None:
         return None

@@ -1,5 +1,5 @@
-"""Looking for a letter in its queue, from the head. One walk cannot be interrupted and gone on with, so a try is whole:
-bounded in time, cancelled by its row, begun anew by another worker when this one dies."""
+"""Looking for a letter in its queue, from the head. One walk cannot be interrupted and gone on with, so a try
+is whole: bounded in time, cancelled by its row, begun anew by another worker when this one dies."""
 
 import time
 from datetime import datetime, timedelta
@@ -44,12 +44,16 @@ def run(fetch_id: int, queues: LetterQueues) -> None:
         found, problem = _look(fetch, fetch.letter, queues)
     except BrokerError as error:
         log.info("whole letter waits for the broker", fetch=fetch_id, reason=str(error))
-        _mine(fetch_id).update(lease_until=timezone.now() + timedelta(seconds=5), problem=storable(str(error)))
+        _mine(fetch_id).update(
+            lease_until=timezone.now() + timedelta(seconds=5), problem=storable(str(error))
+        )
         return
     ended = timezone.now()
     crash.point("whole: read, not stored")
     if found is not None:
-        _mine(fetch_id).update(state=FetchState.DONE, encoded=found, ended_at=ended, lease_until=None, problem="")
+        _mine(fetch_id).update(
+            state=FetchState.DONE, encoded=found, ended_at=ended, lease_until=None, problem=""
+        )
     elif problem:
         _mine(fetch_id).update(state=FetchState.FAILED, ended_at=ended, lease_until=None, problem=problem)
 
@@ -58,7 +62,9 @@ def tend(now: datetime) -> list[WholeFetch]:
     """Those that nobody works on; what is old is dropped, what was tried too often is given up."""
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     waiting = WholeFetch.objects.filter(free, state__in=OPEN_FETCHES)
-    waiting.filter(tries__gte=TRIES).update(state=FetchState.FAILED, ended_at=now, lease_until=None, problem=TRIED)
+    waiting.filter(tries__gte=TRIES).update(
+        state=FetchState.FAILED, ended_at=now, lease_until=None, problem=TRIED
+    )
     WholeFetch.objects.filter(state=FetchState.DONE, ended_at__lt=now - KEPT).update(
         state=FetchState.DROPPED, encoded=None
     )
@@ -85,7 +91,9 @@ def _look(fetch: WholeFetch, letter: DeadLetter, queues: LetterQueues) -> tuple[
         return None, OTHER_BROKER
     row = LetterQueue.objects.filter(queue=letter.queue).first()
     address = (row.address if row else "") or settings.MA_DLA_ADDRESS
-    telling = telling_of(letter.queue, address, node_id, lambda encoded: letter_row(encoded, node_id, fetch.at))
+    telling = telling_of(
+        letter.queue, address, node_id, lambda encoded: letter_row(encoded, node_id, fetch.at)
+    )
     before, seen = message_count(queues.management, letter.queue), 0
     end, next_note = time.monotonic() + LONGEST, 0.0
     pieces = queues.browser.walk(address, letter.queue)

@@ -29,17 +29,21 @@ Settings = Mapping[str, Known]
 
 
 def counts_of(fingerprints: Collection[str], since: datetime | None = None) -> dict[str, dict[str, float]]:
-    """By fingerprint: how often it, and what is merged into it, came in which setting, in hours from `since` on; a
-    part that was split off is of its setting. Three queries."""
+    """By fingerprint: how often it, and what is merged into it, came in which setting, in hours from `since`
+    on; a part that was split off is of its setting. Three queries."""
     merged = Fingerprint.objects.filter(merged_into__in=fingerprints).values_list("pk", "merged_into")
     head_of = {pk: str(head) for pk, head in merged} | {each: each for each in fingerprints}
     rows = FingerprintHour.objects.filter(fingerprint__in=list(head_of))
     if since is not None:
         rows = rows.filter(hour__gte=since)
     found: dict[str, dict[str, float]] = {each: defaultdict(float) for each in fingerprints}
-    for fingerprint, key, count in rows.order_by().values_list("fingerprint", "setting_key").annotate(n=Sum("count")):
+    for fingerprint, key, count in (
+        rows.order_by().values_list("fingerprint", "setting_key").annotate(n=Sum("count"))
+    ):
         found[head_of[fingerprint]][key] += count
-    parts = Fingerprint.objects.filter(pk__in=fingerprints, part_of__isnull=False).values_list("pk", "part_setting")
+    parts = Fingerprint.objects.filter(pk__in=fingerprints, part_of__isnull=False).values_list(
+        "pk", "part_setting"
+    )
     for part, key in parts:
         found[part][key] += 1.0
     return found
@@ -58,8 +62,8 @@ def settings_of(keys: Collection[str]) -> Settings:
 def observation(
     row: Fingerprint, value: float, counts: Mapping[str, float], settings: Settings, **facts: Any
 ) -> Observation:
-    """Of one fingerprint. It is told to the pools of all its settings, to everybody where none is known. Of what failed
-    type and place are told, never a text: that may quote a message."""
+    """Of one fingerprint. It is told to the pools of all its settings, to everybody where none is known. Of
+    what failed type and place are told, never a text: that may quote a message."""
     keys = most_first(counts)
     known = [settings[key] for key in keys if key in settings]
     told = {

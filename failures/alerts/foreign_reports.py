@@ -50,8 +50,10 @@ SET_ASIDE = Kind(
     says=_says,
     measure=number,
     what_to_do=gettext_lazy(
-        "Somebody may use this server's token. Check which host sends with it; if in doubt, revoke the token and issue "
-        "a new one. The reports changed nothing; the server's page lists them. The alert closes after a day without "
+        "Somebody may use this server's token. Check which host sends with it; if in doubt, revoke the token "
+        "and issue "
+        "a new one. The reports changed nothing; the server's page lists them. The alert closes after a day "
+        "without "
         "another one."
     ),
     url=lambda facts: link("server", facts["server"]),

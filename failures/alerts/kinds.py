@@ -58,8 +58,10 @@ def _new_advice(facts: Mapping[str, Any]) -> Text:
     if "fingerprint" in facts:
         return NEW.what_to_do
     return _(
-        "See on the page of the setting what fails: while everything is new to it, the setting or its agent is often "
-        "not right yet. It is over by itself a day after the last of these kinds was seen first, or when they are in "
+        "See on the page of the setting what fails: while everything is new to it, the setting or its agent "
+        "is often "
+        "not right yet. It is over by itself a day after the last of these kinds was seen first, or when "
+        "they are in "
         "the book of known errors."
     )
 
@@ -82,7 +84,9 @@ def _growing(facts: Mapping[str, Any], value: float) -> str:
 
 
 def _url(facts: Mapping[str, Any]) -> str:
-    return fingerprint_url(facts["fingerprint"]) if "fingerprint" in facts else link("setting", facts["setting"])
+    return (
+        fingerprint_url(facts["fingerprint"]) if "fingerprint" in facts else link("setting", facts["setting"])
+    )
 
 
 NEW = Kind(
@@ -94,7 +98,8 @@ NEW = Kind(
     says=_new,
     measure=number,
     what_to_do=gettext_lazy(
-        "Look at its protocols; then write into the book of known errors what it is and what is to be done. It is over "
+        "Look at its protocols; then write into the book of known errors what it is and what is to be done. "
+        "It is over "
         "by itself a day after it was seen first, or when it is in the book."
     ),
     url=_url,
@@ -112,8 +117,10 @@ RETURNED = Kind(
     says=_returned,
     measure=lambda value: "",
     what_to_do=gettext_lazy(
-        "An agent failed whose version is not older than the fixed one, or that names no version. If the fix is in "
-        "another version, mark the error as fixed again with that version; if the fix does not work, reopen it."
+        "An agent failed whose version is not older than the fixed one, or that names no version. If the fix "
+        "is in "
+        "another version, mark the error as fixed again with that version; if the fix does not work, reopen "
+        "it."
     ),
     url=_url,
     observe=observing.returned,
@@ -127,7 +134,8 @@ GROWING = Kind(
     says=_growing,
     measure=lambda value: f"×{number(value, 1)}",
     what_to_do=gettext_lazy(
-        "See on its page which settings and servers it comes from, and what changed there. A setting whose failures do "
+        "See on its page which settings and servers it comes from, and what changed there. A setting whose "
+        "failures do "
         "not end is switched off by its breaker."
     ),
     url=_url,

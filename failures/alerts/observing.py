@@ -26,8 +26,8 @@ OF_SETTING = "setting:"
 
 
 def new(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """`value`: how often it came so far; of a young setting how many kinds. Not what is in the book, nor what people
-    said to be the same as another one."""
+    """`value`: how often it came so far; of a young setting how many kinds. Not what is in the book, nor what
+    people said to be the same as another one."""
     rows = Fingerprint.objects.filter(received_at__gt=now - NEW, merged_into=None, part_of=None, known=None)
     found = list(rows.order_by("-received_at", "-fingerprint")[:MOST])
     if not found:
@@ -45,7 +45,9 @@ def new(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
     for key, count in young.items():
         of = settings[key]
         facts = {"setting": key}
-        yield Observation(OF_SETTING + key, float(count), setting=of.pk, pools=frozenset([of.pool]), facts=facts)
+        yield Observation(
+            OF_SETTING + key, float(count), setting=of.pk, pools=frozenset([of.pool]), facts=facts
+        )
 
 
 def returned(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
@@ -76,7 +78,8 @@ class _Pace:
 
 
 def growing(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """The last hour against the hour before; of a kind that has been known for longer than that: the others are new."""
+    """The last hour against the hour before; of a kind that has been known for longer than that: the others
+    are new."""
     paces = _paces(now)
     rows = Fingerprint.objects.filter(pk__in=paces, received_at__lte=now - 2 * HOUR)
     settings = settings_of({key for pace in paces.values() for key in pace.last})
@@ -90,12 +93,17 @@ def growing(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 
 def _paces(now: datetime) -> Mapping[str, _Pace]:
-    """Of the kinds that came most in the last two hours of the clock. Counts are kept by hours of the clock: of one
-    that the window cuts as much is counted as of it lies in the window."""
+    """Of the kinds that came most in the last two hours of the clock. Counts are kept by hours of the clock:
+    of one that the window cuts as much is counted as of it lies in the window."""
     this = now.replace(minute=0, second=0, microsecond=0)
     passed = (now - this) / HOUR
     hours = FingerprintHour.objects.order_by()
-    busy = hours.filter(hour__gte=this - HOUR).values("fingerprint").annotate(n=Sum("count")).order_by("-n")[:MOST]
+    busy = (
+        hours.filter(hour__gte=this - HOUR)
+        .values("fingerprint")
+        .annotate(n=Sum("count"))
+        .order_by("-n")[:MOST]
+    )
     wanted = [row["fingerprint"] for row in busy]
     heads = heads_of(wanted)
     weights = {this: (1.0, 0.0), this - HOUR: (1 - passed, passed), this - 2 * HOUR: (0.0, 1 - passed)}
@@ -114,7 +122,9 @@ def _first_receipt() -> datetime:
     return Fingerprint.objects.order_by("received_at").values_list("received_at", flat=True)[0]
 
 
-def _young_setting(row: Fingerprint, counts: Mapping[str, float], settings: Settings, grown_up: datetime) -> str:
+def _young_setting(
+    row: Fingerprint, counts: Mapping[str, float], settings: Settings, grown_up: datetime
+) -> str:
     """The setting in whose first hours, or in those of the installation, it was seen first; empty: none."""
     key = next((each for each in most_first(counts) if each in settings), "")
     return key if key and row.received_at < max(grown_up, settings[key].created_at + YOUNG) else ""

@@ -24,7 +24,8 @@ def register_kind() -> None:
 
 
 def troubles(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
-    """Nothing where it is switched off. `value`: hours since it failed, or since the last that ended well, and 1."""
+    """Nothing where it is switched off. `value`: hours since it failed, or since the last that ended well,
+    and 1."""
     found = standing(now)
     if found.off:
         return
@@ -56,8 +57,10 @@ PIPELINE = Kind(
     says=_says,
     measure=lambda value: number(value - 1, 1) if value >= 1 else "",
     what_to_do=gettext_lazy(
-        "The page of the run names the stage, its error and the log; the page Insights says where nothing can run "
-        "here. Fix the cause, then start a run: ./ma manage pipeline run. Nothing is lost: the next run does what this "
+        "The page of the run names the stage, its error and the log; the page Insights says where nothing "
+        "can run "
+        "here. Fix the cause, then start a run: ./ma manage pipeline run. Nothing is lost: the next run does "
+        "what this "
         "one did not. Protocols that are not archived yet are kept, so the database grows."
     ),
     url=lambda facts: link("pipeline_run", facts["run"]) if facts["run"] else link("insights"),
@@ -74,7 +77,9 @@ def damaged(now: datetime, live: frozenset[str]) -> Iterator[Observation]:
 
 def _says_damaged(facts: Mapping[str, Any], value: float) -> str:
     count = round(value)
-    text = ngettext("%(n)s block of the archive is damaged.", "%(n)s blocks of the archive are damaged.", count)
+    text = ngettext(
+        "%(n)s block of the archive is damaged.", "%(n)s blocks of the archive are damaged.", count
+    )
     return text % {"n": number(count)}
 
 
@@ -87,7 +92,8 @@ ARCHIVE = Kind(
     says=_says_damaged,
     measure=lambda value: number(round(value)),
     what_to_do=gettext_lazy(
-        "The page Insights names the blocks. What the database still has whole is read anew by the next run; the files "
+        "The page Insights names the blocks. What the database still has whole is read anew by the next run; "
+        "the files "
         "of the others have to come back from a backup."
     ),
     url=lambda facts: link("insights"),

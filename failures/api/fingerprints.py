@@ -38,8 +38,8 @@ class KnownSerializer(serializers.ModelSerializer[KnownError]):
 
 
 class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
-    """`count`, `first_at`, `last_at` are its own, without those merged into it, with those of its settings that were
-    split off (`part_of`, `part_setting`); `recent_at` is the last of them all."""
+    """`count`, `first_at`, `last_at` are its own, without those merged into it, with those of its settings
+    that were split off (`part_of`, `part_setting`); `recent_at` is the last of them all."""
 
     known = KnownSerializer(read_only=True, default=None)
     returned = serializers.SerializerMethodField()
@@ -70,8 +70,8 @@ class FingerprintSerializer(serializers.ModelSerializer[Fingerprint]):
 
 
 class WholeFingerprintSerializer(FingerprintSerializer):
-    """`merged`: those merged into it. `hours`: how many in each of the last 168 hours, all of them together, the one
-    that goes on last. `history`: at most 200 changes, newest first."""
+    """`merged`: those merged into it. `hours`: how many in each of the last 168 hours, all of them together,
+    the one that goes on last. `history`: at most 200 changes, newest first."""
 
     merged = serializers.SerializerMethodField()
     hours = serializers.SerializerMethodField()
@@ -98,7 +98,9 @@ class FingerprintQuery(QuerySerializer):
     """What the list may be narrowed to. Without `merged` only those that stand for themselves are listed."""
 
     setting = serializers.CharField(required=False, max_length=200)
-    exception = serializers.CharField(required=False, max_length=255, help_text="A part of the exception's type.")
+    exception = serializers.CharField(
+        required=False, max_length=255, help_text="A part of the exception's type."
+    )
     merged = serializers.BooleanField(required=False, default=False, help_text="Merged ones too.")
 
 
@@ -129,7 +131,8 @@ class MostRecent(KeysetPages):
 
 
 @extend_schema_view(
-    list=extend_schema(parameters=[FingerprintQuery]), retrieve=extend_schema(responses=WholeFingerprintSerializer)
+    list=extend_schema(parameters=[FingerprintQuery]),
+    retrieve=extend_schema(responses=WholeFingerprintSerializer),
 )
 class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Fingerprint]):
     """The most recent first, in pages by key."""
@@ -170,8 +173,8 @@ class FingerprintViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
     @extend_schema(request=Fixing, responses=WholeFingerprintSerializer)
     @action(detail=True, methods=["post"])
     def fixed(self, request: Request, pk: str) -> Response:
-        """From now on it should not come again; if it does, it has returned. Failures of agents older than `version` do
-        not count."""
+        """From now on it should not come again; if it does, it has returned. Failures of agents older than
+        `version` do not count."""
         version = self._given(Fixing)["version"]
         return self._changed(lambda row, **who: book.fixed(row.pk, version, **who))
 

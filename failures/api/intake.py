@@ -29,20 +29,32 @@ def check(token: ServerToken, now: datetime) -> None:
 
 
 def take(token: ServerToken, data: Any, size: int, now: datetime) -> JSON:
-    """The receipt of a body of `size` bytes, asked for at `now`. Raises ApiProblem, Throttled, ContractError."""
-    if isinstance(data, dict) and isinstance(records := data.get("records"), list) and len(records) > MAX_RECORDS:
+    """The receipt of a body of `size` bytes, asked for at `now`. Raises ApiProblem, Throttled,
+    ContractError."""
+    if (
+        isinstance(data, dict)
+        and isinstance(records := data.get("records"), list)
+        and len(records) > MAX_RECORDS
+    ):
         raise _too_large(f"{len(records)} records in one batch; at most {MAX_RECORDS}.")
     batch = load(RecordBatch, data)
-    charge = Charge(token, size, Limits(settings.MA_INTAKE_ROWS_PER_MINUTE, settings.MA_INTAKE_BYTES_PER_MINUTE))
+    charge = Charge(
+        token, size, Limits(settings.MA_INTAKE_ROWS_PER_MINUTE, settings.MA_INTAKE_BYTES_PER_MINUTE)
+    )
     try:
-        return dump(accept_batch(token.server, batch, now, charge=charge, unknown=list(unknown(RecordBatch, data))))
+        return dump(
+            accept_batch(token.server, batch, now, charge=charge, unknown=list(unknown(RecordBatch, data)))
+        )
     except TooManyRecords as error:
         raise _too_large(str(error)) from error
     except TooFast as error:
         raise _throttled(error) from error
     except ForeignReport as error:
         raise Forbidden(
-            str(error), where="server", what_to_do="Use the token of the server that reports.", code="foreign_report"
+            str(error),
+            where="server",
+            what_to_do="Use the token of the server that reports.",
+            code="foreign_report",
         ) from error
 
 
@@ -52,5 +64,9 @@ def _throttled(error: TooFast) -> Throttled:
 
 def _too_large(detail: str) -> BatchTooLarge:
     return BatchTooLarge(
-        detail, where="records", what_to_do="Send less at once.", limit=MAX_RECORDS, limit_bytes=MAX_BATCH_BYTES
+        detail,
+        where="records",
+        what_to_do="Send less at once.",
+        limit=MAX_RECORDS,
+        limit_bytes=MAX_BATCH_BYTES,
     )

@@ -1,4 +1,5 @@
-"""/api/v1/pipeline-runs/ and /api/v1/insights/: runs of the pipeline, begun and cancelled; what they found."""
+"""/api/v1/pipeline-runs/ and /api/v1/insights/: runs of the pipeline, begun and cancelled; what they
+found."""
 
 from typing import Any
 
@@ -24,7 +25,8 @@ CANCEL = ("failures.view_pipelinerun", "failures.can_cancel_pipeline")
 
 
 class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
-    """`stages`: {stage, state, done, total, rows, seconds, error} each. `window_until`: up to then it saw data."""
+    """`stages`: {stage, state, done, total, rows, seconds, error} each. `window_until`: up to then it saw
+    data."""
 
     by = serializers.SerializerMethodField()
     percent = serializers.IntegerField(read_only=True)
@@ -33,8 +35,10 @@ class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
     class Meta:
         model = PipelineRun
         fields = (
-            "id", "state", "trigger", "by", "jobs", "since", "until", "master", "asked_at", "started_at", "ended_at",
-            "heartbeat_at", "cancel_asked_at", "cancel_asked_by", "percent", "stages", "window_from", "window_until",
+            "id", "state", "trigger", "by", "jobs", "since", "until", "master", "asked_at", "started_at",
+            "ended_at",
+            "heartbeat_at", "cancel_asked_at", "cancel_asked_by", "percent", "stages", "window_from",
+            "window_until",
             "rows_loaded", "memory_peak_bytes", "versions", "problem",
         )  # fmt: skip
         read_only_fields = fields
@@ -50,7 +54,9 @@ class PipelineRunSerializer(serializers.ModelSerializer[PipelineRun]):
 class Asking(BodySerializer):
     """No jobs: all of them."""
 
-    jobs = serializers.ListField(child=serializers.ChoiceField(choices=sorted(JOBS)), required=False, default=list)
+    jobs = serializers.ListField(
+        child=serializers.ChoiceField(choices=sorted(JOBS)), required=False, default=list
+    )
     since = serializers.DateTimeField(required=False, allow_null=True, default=None)
     until = serializers.DateTimeField(required=False, allow_null=True, default=None)
 
@@ -80,7 +86,9 @@ class PipelineRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
             run = ask(PipelineTrigger.PAGE, now, by=request.user, **given.validated_data)
         except RunRefused as refused:
             todo = "GET /api/v1/pipeline-runs/ tells of the open one; /health/ whether it can run."
-            raise Conflict(str(refused), code=refused.code, where="pipeline-runs", what_to_do=todo) from refused
+            raise Conflict(
+                str(refused), code=refused.code, where="pipeline-runs", what_to_do=todo
+            ) from refused
         return Response(self.get_serializer(run).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=None, responses=PipelineRunSerializer)
@@ -91,7 +99,10 @@ class PipelineRunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Gener
         run = self.get_object()
         if not cancel(run, timezone.now(), by=request.user.get_username()):
             raise Conflict(
-                "It is over already.", code="over", where=f"pipeline-runs/{run.pk}", what_to_do="Nothing is to be done."
+                "It is over already.",
+                code="over",
+                where=f"pipeline-runs/{run.pk}",
+                what_to_do="Nothing is to be done.",
             )
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -150,4 +161,6 @@ def _view(name: str, model: type[Model]) -> type[generics.ListAPIView[Any]]:
 
     Rows.__doc__ = f"{model._meta.verbose_name_plural}, in pages by key."
     Rows.__name__ = Rows.__qualname__ = f"{label}Rows"
-    return extend_schema_view(get=extend_schema(operation_id=f"insights_{name}", parameters=[InsightQuery]))(Rows)
+    return extend_schema_view(get=extend_schema(operation_id=f"insights_{name}", parameters=[InsightQuery]))(
+        Rows
+    )

@@ -46,8 +46,8 @@ class ProtocolHeadSerializer(serializers.ModelSerializer[FailureProtocol]):
 
 
 class ProtocolPageSerializer(serializers.Serializer[Any]):
-    """`count` match, or (`more`) at least so many. `looked_back_to`: in the time there was no further; `next` goes on
-    from there, though `results` may be few or none."""
+    """`count` match, or (`more`) at least so many. `looked_back_to`: in the time there was no further; `next`
+    goes on from there, though `results` may be few or none."""
 
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
@@ -59,13 +59,22 @@ class ProtocolPageSerializer(serializers.Serializer[Any]):
 
 def _parameters() -> list[OpenApiParameter]:
     """The filter of the pages, field by field."""
-    kinds: dict[type, Any] = {InstantFilter: OpenApiTypes.DATETIME, django_filters.UUIDFilter: OpenApiTypes.UUID}
+    kinds: dict[type, Any] = {
+        InstantFilter: OpenApiTypes.DATETIME,
+        django_filters.UUIDFilter: OpenApiTypes.UUID,
+    }
     found = []
     for name, each in ProtocolFilter.base_filters.items():
-        choices = None if isinstance(each, NamesFilter) else [str(value) for value, _ in each.extra.get("choices", ())]
+        choices = (
+            None
+            if isinstance(each, NamesFilter)
+            else [str(value) for value, _ in each.extra.get("choices", ())]
+        )
         found.append(OpenApiParameter(name, kinds.get(type(each), str), enum=choices or None))
     for name in ("before", "after"):
-        found.append(OpenApiParameter(name, str, description="A place in the list, from `next` or `previous`."))
+        found.append(
+            OpenApiParameter(name, str, description="A place in the list, from `next` or `previous`.")
+        )
     return [*found, OpenApiParameter("page_size", int, description=f"1 to {LARGEST_PAGE}.")]
 
 
@@ -112,7 +121,8 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
         operation_id="protocols_list",
         parameters=_parameters(),
         responses=ProtocolPageSerializer,
-        description="Newest first. All filters hold together; `since` is inclusive, `until` exclusive. The answer "
+        description="Newest first. All filters hold together; `since` is inclusive, `until` "
+        "exclusive. The answer "
         "comes in bounded time at any size: a text is looked for from the newest on.",
     )
     def get(self, request: Request) -> Response:
@@ -139,7 +149,8 @@ class Protocols(generics.GenericAPIView[FailureProtocol]):
         )
 
     @extend_schema(
-        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only after the commit. "
+        description="For KMAs: at most 500 records of one spool, in order, plain or gzip. 2xx only "
+        "after the commit. "
         "429 with Retry-After: the token has sent more rows or bytes than it may in a minute.",
         request=OpenApiTypes.OBJECT,
         responses=inline_serializer(

@@ -1,5 +1,5 @@
-"""Asking the next run to compute everything once more: what runs sum up, part by part, cannot be set right for one
-block. A request is a row until a whole run that was planned with it has been loaded."""
+"""Asking the next run to compute everything once more: what runs sum up, part by part, cannot be set right
+for one block. A request is a row until a whole run that was planned with it has been loaded."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,5 @@
-"""Cuts a range of receipt into blocks: each within one day, of about as many rows, at instants where rows meet."""
+"""Cuts a range of receipt into blocks: each within one day, of about as many rows, at instants where rows
+meet."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ class Cut:
 
 
 def cut(kind: ArchivedKind, first: datetime, last: datetime, *, rows: int = BLOCK_ROWS) -> Iterator[Cut]:
-    """From `first` on without a gap. What is empty at the end is left for the next time, unless its day is over."""
+    """From `first` on without a gap. What is empty at the end is left for the next time, unless its day is
+    over."""
     at = first
     while at < last:
         following = kind.earliest(at, last)

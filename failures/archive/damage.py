@@ -15,7 +15,8 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`blocks`: how many; `shown`: the first of them, "KIND NUMBER"; `problem`: of the first, with its file."""
+    """`blocks`: how many; `shown`: the first of them, "KIND NUMBER"; `problem`: of the first, with its
+    file."""
 
     blocks: int
     shown: tuple[str, ...]
@@ -34,8 +35,10 @@ class Damage:
     @property
     def todo(self) -> str:
         return _(
-            "What the database still has whole is read anew by the next run. Rows of the others are missing in what is "
-            "found: put their files back from a backup, then ./ma manage archive verify and ./ma manage pipeline run. "
+            "What the database still has whole is read anew by the next run. Rows of the others are missing "
+            "in what is "
+            "found: put their files back from a backup, then ./ma manage archive verify and ./ma manage "
+            "pipeline run. "
             "./ma manage archive status names the files; those that cannot be read lie in %(place)s."
         ) % {"place": f"{settings.MA_ARCHIVE_URL.rstrip('/')}/quarantine/"}
 

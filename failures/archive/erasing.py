@@ -1,9 +1,9 @@
-"""Personal data out of the archive: the pipeline finds the blocks that hold it and writes them anew, here they are
-planned before that and put down after it.
+"""Personal data out of the archive: the pipeline finds the blocks that hold it and writes them anew, here
+they are planned before that and put down after it.
 
-What is to be erased is written down before anything of it goes from the database, by which alone some of it can be
-found in the archive; that row goes last. Killed in between, the next erasing of the same goes on: blocks that were
-planned are taken up again, and one that was written is found by its manifest.
+What is to be erased is written down before anything of it goes from the database, by which alone some of it
+can be found in the archive; that row goes last. Killed in between, the next erasing of the same goes on:
+blocks that were planned are taken up again, and one that was written is found by its manifest.
 """
 
 import hashlib
@@ -82,11 +82,15 @@ def erase(wanted: Wanted, dry: bool) -> Mapping[str, int]:
 
 
 def _sorted(quarantined: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
-    """Paths of files that nobody needs, because all of their block was read from the database anew; and of the others,
-    of which nobody can tell what they hold."""
-    anew = ArchiveBlock.objects.filter(erases=False, compacts=False, verified_at__isnull=False).exclude(replaces=[])
+    """Paths of files that nobody needs, because all of their block was read from the database anew; and of
+    the others, of which nobody can tell what they hold."""
+    anew = ArchiveBlock.objects.filter(erases=False, compacts=False, verified_at__isnull=False).exclude(
+        replaces=[]
+    )
     anew = anew.filter(state__in=[BlockState.VERIFIED, BlockState.REPLACED])
-    needless = {(kind, number) for kind, numbers in anew.values_list("kind", "replaces") for number in numbers}
+    needless = {
+        (kind, number) for kind, numbers in anew.values_list("kind", "replaces") for number in numbers
+    }
     of_needless = [each["path"] for each in quarantined if (each["kind"], each["block"]) in needless]
     return of_needless, [each["path"] for each in quarantined if each["path"] not in of_needless]
 
@@ -95,19 +99,21 @@ def _tell_of_left(left: Sequence[str], counts: Mapping[str, int]) -> None:
     """Raises NotInArchive."""
     if left:
         text = _(
-            "the archive: these files cannot be read and may hold it: %(files)s. Delete them; or mend them and put "
+            "the archive: these files cannot be read and may hold it: %(files)s. Delete them; or mend them "
+            "and put "
             "them back to where they were, let the pipeline run, and run this again"
         )
         raise NotInArchive(text % {"files": ", ".join(left)}, counts)
 
 
 def _told(wanted: Wanted, cases: Sequence[Sequence[str]]) -> str:
-    """`key` is the one by which `failures.erasing.digest_of` makes what stands for a message key; nothing else can be
-    told by it."""
+    """`key` is the one by which `failures.erasing.digest_of` makes what stands for a message key; nothing
+    else can be told by it."""
     key = hashlib.sha256(b"failures.erasing" + settings.SECRET_KEY.encode()).hexdigest()
     return json.dumps(
         {
-            "message_key": wanted.message_key, "name": wanted.name, "value": wanted.value, "setting": wanted.setting,
+            "message_key": wanted.message_key, "name": wanted.name, "value": wanted.value,
+            "setting": wanted.setting,
             "cases": list(cases), "key": key,
         }
     )  # fmt: skip
@@ -117,20 +123,26 @@ def _told(wanted: Wanted, cases: Sequence[Sequence[str]]) -> str:
 def _planned(
     found: Sequence[Mapping[str, Any]], unreadable: Sequence[Mapping[str, Any]], wanted: Wanted, now: datetime
 ) -> list[ArchiveBlock]:
-    """One for each that holds something, with those that an erasing before this one had planned. What cannot be read
-    is damaged from here on. Raises NotInArchive."""
+    """One for each that holds something, with those that an erasing before this one had planned. What cannot
+    be read is damaged from here on. Raises NotInArchive."""
     results.take_report({"quarantined": unreadable}, now)
     awaited = _awaited()
-    pending = list(ArchiveBlock.objects.filter(erases=True, state=BlockState.PLANNED).order_by("kind", "number"))
+    pending = list(
+        ArchiveBlock.objects.filter(erases=True, state=BlockState.PLANNED).order_by("kind", "number")
+    )
     known = {(each.kind, each.replaces[0]) for each in pending}
     for each in found:
         if (each["kind"], each["block"]) in known:
             continue
         old = ArchiveBlock.objects.filter(kind=each["kind"], number=each["block"]).first()
         if old is None:
-            raise NotInArchive(_("the archive: a block that this site does not know: %(block)s") % {"block": each})
+            raise NotInArchive(
+                _("the archive: a block that this site does not know: %(block)s") % {"block": each}
+            )
         if (old.kind, old.number) in awaited:
-            raise NotInArchive(_("the archive: a block waits for being written anew: let the pipeline run before"))
+            raise NotInArchive(
+                _("the archive: a block waits for being written anew: let the pipeline run before")
+            )
         pending.append(
             planning.add(
                 old.kind, Cut(old.first, old.last), now, replaces=[old.number, *old.replaces], erases=True,
@@ -140,7 +152,9 @@ def _planned(
     if pending:
         # What jobs summed up holds values of properties: the program deletes it, the next run sums up anew.
         anew.ask("something was erased")
-        PoisonProfile.objects.filter(property=wanted.name, value_bucket=wanted.value).exclude(property="").delete()
+        PoisonProfile.objects.filter(property=wanted.name, value_bucket=wanted.value).exclude(
+            property=""
+        ).delete()
     return pending
 
 
@@ -152,14 +166,15 @@ def _awaited() -> set[tuple[str, int]]:
 
 @transaction.atomic
 def _put_down(written: Sequence[Mapping[str, Any]], now: datetime) -> None:
-    """What was damaged stays so: the new block has no rows of the files that cannot be read, and says as many as there
-    were, so that it is not read anew from a database that has fewer."""
+    """What was damaged stays so: the new block has no rows of the files that cannot be read, and says as many
+    as there were, so that it is not read anew from a database that has fewer."""
     for manifest in written:
         block = ArchiveBlock.objects.get(kind=manifest["kind"], number=manifest["block"])
         old = ArchiveBlock.objects.filter(kind=block.kind, number__in=block.replaces)
         settled = old.filter(number=block.replaces[0]).values_list("settled_at", flat=True).first()
         ArchiveBlock.objects.filter(pk=block.pk).update(
-            state=BlockState.VERIFIED, rows=manifest["rows"], bytes=sum(file["bytes"] for file in manifest["files"]),
+            state=BlockState.VERIFIED, rows=manifest["rows"],
+            bytes=sum(file["bytes"] for file in manifest["files"]),
             written_at=now, verified_at=now, settled_at=settled or now,
         )  # fmt: skip
         before = old.filter(number=block.replaces[0]).first()
@@ -178,17 +193,22 @@ def _take_back(failed: Sequence[Mapping[str, Any]]) -> None:
 
 
 class _Program:
-    """The pipeline's program for it, spoken with over its standard input and output: what is to be erased stands in no
-    file, argument or variable."""
+    """The pipeline's program for it, spoken with over its standard input and output: what is to be erased
+    stands in no file, argument or variable."""
 
     def __enter__(self) -> "_Program":
         known = processes.environment()
-        kept = {name: value for name, value in known.items() if name in KEPT or not name.startswith(("MA_", "KMA_"))}
+        kept = {
+            name: value
+            for name, value in known.items()
+            if name in KEPT or not name.startswith(("MA_", "KMA_"))
+        }
         # What Spark says may hold what is erased: nobody but this process reads it.
         self._log = TemporaryFile("w+")
         memory = f"--driver-memory {settings.MA_PIPELINE_MEMORY_MB // 2}m"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.archive.erasing", settings.MA_ARCHIVE_URL, settings.MA_PIPELINE_MASTER],
+            [sys.executable, "-m", "pipeline.archive.erasing", settings.MA_ARCHIVE_URL,
+            settings.MA_PIPELINE_MASTER],
             cwd=settings.BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
             env={**kept, "PYSPARK_PYTHON": sys.executable,
                  "PYSPARK_SUBMIT_ARGS": f"{memory} {_properties()} pyspark-shell"},
@@ -230,7 +250,9 @@ class _Program:
         self._log.seek(0)
         lines = [line for line in self._log.read().splitlines() if line.strip()]
         said = " | ".join(line.strip() for line in lines[-LAST_LINES:])
-        return NotInArchive(_("the archive: %(why)s") % {"why": said or _("its program ended without an answer")})
+        return NotInArchive(
+            _("the archive: %(why)s") % {"why": said or _("its program ended without an answer")}
+        )
 
 
 def _properties() -> str:

@@ -1,7 +1,8 @@
 """The site's database as the pipeline's JDBC driver is told of it, with the same TLS as Django's connection.
 
-pgjdbc takes the names that libpq has, with two differences. Its `require` verifies nothing, where libpq's verifies the
-authority as soon as `sslrootcert` is given. And it reads a client's key as PKCS-8 in DER, or PKCS-12, never as PEM.
+pgjdbc takes the names that libpq has, with two differences. Its `require` verifies nothing, where libpq's
+verifies the authority as soon as `sslrootcert` is given. And it reads a client's key as PKCS-8 in DER, or
+PKCS-12, never as PEM.
 """
 
 from collections.abc import Mapping
@@ -15,16 +16,16 @@ PEM = b"-----BEGIN"
 
 
 class KeyUnreadable(Exception):
-    """The driver cannot read the client's key as it is. The text says the command that makes one that it reads."""
+    """The driver cannot read the client's key as it is. The text says the command that makes one that it
+    reads."""
 
 
 def postgresql_url(known: Mapping[str, Any]) -> str:
     """Of an entry of DATABASES. Raises KeyUnreadable."""
     host, port = known["HOST"] or "localhost", known["PORT"] or "5432"
     parameters = {"connectTimeout": "10", "tcpKeepAlive": "true", **tls(known.get("OPTIONS") or {})}
-    return (
-        f"jdbc:postgresql://{host}:{port}/{quote(str(known['NAME']), safe='')}?{urlencode(parameters, quote_via=quote)}"
-    )
+    database, asked = quote(str(known["NAME"]), safe=""), urlencode(parameters, quote_via=quote)
+    return f"jdbc:postgresql://{host}:{port}/{database}?{asked}"
 
 
 def tls(options: Mapping[str, Any]) -> dict[str, str]:

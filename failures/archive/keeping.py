@@ -36,8 +36,8 @@ def protocols_archived_before(now: datetime) -> datetime | None:
 
 
 def archived_before(kind: str, now: datetime) -> datetime | None:
-    """What was received before that is in settled blocks, all of it. None: the archive is off, nothing is kept for
-    it."""
+    """What was received before that is in settled blocks, all of it. None: the archive is off, nothing is
+    kept for it."""
     if not is_on() or kind not in kinds():
         return None
     line = ArchiveBlock.objects.filter(IN_LINE, kind=kind).aggregate(first=Min("first"), last=Max("last"))

@@ -11,9 +11,10 @@ from django.db.models import Min, QuerySet
 
 @dataclass(frozen=True, slots=True)
 class ArchivedKind:
-    """`rows`: those that belong to it sooner or later, `received`: the field by which. `statement()`: SQL that answers
-    the columns of `pipeline.schemas`. Where rows may change after they were archived it has `{first}` and `{last}`, and
-    also answers those that were touched in that range; else the range is asked of the column `received`."""
+    """`rows`: those that belong to it sooner or later, `received`: the field by which. `statement()`: SQL
+    that answers the columns of `pipeline.schemas`. Where rows may change after they were archived it has
+    `{first}` and `{last}`, and also answers those that were touched in that range; else the range is asked of
+    the column `received`."""
 
     name: str
     rows: Callable[[], QuerySet[Any]]
@@ -58,7 +59,7 @@ def iso(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-# -- what both databases say in their own words ---------------------------------------------------------------------
+# -- what both databases say in their own words --------------------------------------------------------------
 
 
 def literal(at: datetime) -> str:

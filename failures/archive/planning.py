@@ -1,5 +1,5 @@
-"""Plans what a run of the pipeline archives, as rows, before anything is read: whoever is killed goes on with the same
-blocks."""
+"""Plans what a run of the pipeline archives, as rows, before anything is read: whoever is killed goes on with
+the same blocks."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -27,8 +27,8 @@ URL, USER, PASSWORD = "MA_PIPELINE_JDBC_URL", "MA_PIPELINE_JDBC_USER", "MA_PIPEL
 
 
 def plan(now: datetime) -> Plan:
-    """The archive's part of plan.json. Plans new blocks first; with the archive off: nothing. Only who holds the open
-    run plans: of two at once one would fail by the numbers of the blocks."""
+    """The archive's part of plan.json. Plans new blocks first; with the archive off: nothing. Only who holds
+    the open run plans: of two at once one would fail by the numbers of the blocks."""
     if not is_on():
         return {"archive": "", "blocks": [], "verify": [], "new_blocks": {}}
     upper = _upper(now)
@@ -50,7 +50,8 @@ def plan(now: datetime) -> Plan:
 
 
 def source() -> Plan:
-    """What the pipeline has to know of this database; the secrets are in the environment that `environment` gives."""
+    """What the pipeline has to know of this database; the secrets are in the environment that `environment`
+    gives."""
     masks = LaunchSetting.objects.order_by().values_list("key", "masked_properties")
     return {
         "kind": connection.vendor,
@@ -58,7 +59,9 @@ def source() -> Plan:
         "user_env": USER,
         "password_env": PASSWORD,
         "statements": {kind.name: kind.statement() for kind in kinds().values()},
-        "masks": {key: [str(name) for name in names] if isinstance(names, list) else [] for key, names in masks},
+        "masks": {
+            key: [str(name) for name in names] if isinstance(names, list) else [] for key, names in masks
+        },
     }
 
 
@@ -112,7 +115,9 @@ def _upper(now: datetime) -> datetime:
 
 
 def _plan_kind(kind: ArchivedKind, upper: datetime, now: datetime) -> None:
-    line = ArchiveBlock.objects.filter(IN_LINE, kind=kind.name).aggregate(first=Min("first"), last=Max("last"))
+    line = ArchiveBlock.objects.filter(IN_LINE, kind=kind.name).aggregate(
+        first=Min("first"), last=Max("last")
+    )
     earliest = kind.earliest()
     if line["first"] is None:
         spans = [(day_of(earliest), upper)] if earliest is not None else []

@@ -12,9 +12,9 @@ LONGEST_PROBLEM = 2000
 
 
 def take_report(report: Report, now: datetime) -> bool:
-    """`report`: what `pipeline.archive.stages.Archived` holds, and the files that were moved aside. A report that was
-    lost costs nothing: the next run finds the manifests and tells of them again. Whether rows that were damaged can be
-    read again: what was computed meanwhile lacks some of them."""
+    """`report`: what `pipeline.archive.stages.Archived` holds, and the files that were moved aside. A report
+    that was lost costs nothing: the next run finds the manifests and tells of them again. Whether rows that
+    were damaged can be read again: what was computed meanwhile lacks some of them."""
     restored = [_written(manifest, now) for manifest in report.get("written", ())]
     restored += [_verified(verified, now) for verified in report.get("verified", ())]
     for failed in report.get("failed", ()):
@@ -76,14 +76,19 @@ def _verified(verified: Report, now: datetime) -> bool:
 def _settle_what_was_read_anew(blocks: Any, now: datetime) -> None:
     """It holds all that the database has of their range, as they did before they were damaged."""
     for kind, replaces in blocks.exclude(replaces=[]).values_list("kind", "replaces"):
-        old = ArchiveBlock.objects.filter(kind=kind, number__in=replaces, state=BlockState.REPLACED, settled_at=None)
+        old = ArchiveBlock.objects.filter(
+            kind=kind, number__in=replaces, state=BlockState.REPLACED, settled_at=None
+        )
         old.filter(verified_at__isnull=False).update(settled_at=now)
         blocks.filter(settled_at=None).update(settled_at=now)
 
 
 def _said(verified: Report) -> str:
     examples = ", ".join(verified["examples"])
-    text = f"{verified['missing']} rows of the database are not in it, {verified['extra']} are in it only: {examples}"
+    text = (
+        f"{verified['missing']} rows of the database are not in it, {verified['extra']} "
+        f"are in it only: {examples}"
+    )
     return text[:LONGEST_PROBLEM]
 
 

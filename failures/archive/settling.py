@@ -1,5 +1,6 @@
-"""Looks at blocks again when nothing can be committed into their range any more. What came late is planned as a block
-of its own; where there is nothing more, the block is settled, and retention may delete what is in it."""
+"""Looks at blocks again when nothing can be committed into their range any more. What came late is planned as
+a block of its own; where there is nothing more, the block is settled, and retention may delete what is in
+it."""
 
 from datetime import datetime, timedelta
 
@@ -54,9 +55,13 @@ def _settle_one(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
 
 
 def _read_anew(kind: ArchivedKind, block: ArchiveBlock, now: datetime) -> None:
-    """Only what is whole in the database: of rows that retention deleted the damaged block may hold the rest."""
+    """Only what is whole in the database: of rows that retention deleted the damaged block may hold the
+    rest."""
     blocks = ArchiveBlock.objects.filter(kind=kind.name)
-    if any(block.number in each.replaces for each in blocks.filter(state__in=[BlockState.PLANNED, BlockState.WRITTEN])):
+    if any(
+        block.number in each.replaces
+        for each in blocks.filter(state__in=[BlockState.PLANNED, BlockState.WRITTEN])
+    ):
         return
     beside = blocks.filter(first__lt=block.last, last__gt=block.first).exclude(state=BlockState.REPLACED)
     if kind.count(block.first, block.last) >= (beside.aggregate(rows=Sum("rows"))["rows"] or 0):

@@ -8,15 +8,18 @@ from failures.models import FailureProtocol, RecoveredMessage
 TOUCHED = """
     SELECT activation_uuid FROM failures_failureprotocol WHERE received_at >= {first} AND received_at < {last}
     UNION
-    SELECT activation_uuid FROM failures_recoveredmessage WHERE received_at >= {first} AND received_at < {last}
+    SELECT activation_uuid FROM failures_recoveredmessage WHERE received_at >= {first}
+    AND received_at < {last}
 """
 
 
 def protocols() -> str:
     return f"""
         SELECT {uuid("id")} AS id, {uuid("spool")} AS spool, number, setting_key,
-               {uuid("activation_uuid")} AS activation, epoch, server_name AS server, agent, agent_version, outcome,
-               exception_type, exception_text, traceback, fingerprint, place, temporary, counted, last_attempt,
+               {uuid("activation_uuid")} AS activation, epoch, server_name AS server, agent, agent_version,
+               outcome,
+               exception_type, exception_text, traceback, fingerprint, place, temporary, counted,
+               last_attempt,
                successes_before, message_key, message_key_weak, queue, destination, attempt, delivery_count,
                body_digest, body_size, {json("properties")} AS properties, given_back, duration_seconds,
                memory_peak_bytes, clock_skew_seconds, traceparent, occurred_at, received_at,
@@ -27,7 +30,8 @@ def protocols() -> str:
 
 def recovered() -> str:
     return f"""
-        SELECT {uuid("id")} AS id, setting_key, {uuid("activation_uuid")} AS activation, server_name AS server,
+        SELECT {uuid("id")} AS id, setting_key, {uuid("activation_uuid")} AS activation, server_name
+        AS server,
                message_key, attempt, occurred_at, received_at
         FROM failures_recoveredmessage
     """
@@ -37,7 +41,8 @@ def activations() -> str:
     return f"""
         SELECT {uuid("a.id")} AS id, s.key AS setting_key, a.state, a.trigger AS "trigger", a.well, a.reason,
                a.started_at, a.ended_at, {json_value("a.launched_with", "breaker_m", "integer")} AS breaker_m,
-               lower({json_value("a.launched_with", "spread")}) AS mode, {json("a.launched_with")} AS launched_with
+               lower({json_value("a.launched_with", "spread")}) AS mode, {json("a.launched_with")}
+               AS launched_with
         FROM agents_activation a JOIN agents_launchsetting s ON s.id = a.setting_id
         WHERE (a.ended_at >= {{first}} AND a.ended_at < {{last}})
            OR (a.ended_at < {{first}} AND a.id IN ({TOUCHED}))
@@ -46,7 +51,8 @@ def activations() -> str:
 
 def runs() -> str:
     return f"""
-        SELECT {uuid("r.activation_id")} AS activation, s.key AS setting_key, v.name AS server, r.epoch, r.state,
+        SELECT {uuid("r.activation_id")} AS activation, s.key AS setting_key, v.name AS server, r.epoch,
+        r.state,
                r.handled, r.failed, r.temporary, r.recovered, r.restarts, r.created_at, r.closed_at
         FROM agents_run r JOIN agents_activation a ON a.id = r.activation_id
              JOIN agents_launchsetting s ON s.id = a.setting_id JOIN agents_server v ON v.id = r.server_id

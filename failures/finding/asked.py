@@ -14,7 +14,8 @@ from failures.models import FailureProtocol
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The begin of an index that goes on with the instant. `exact`: it holds no row that is not of the condition."""
+    """The begin of an index that goes on with the instant. `exact`: it holds no row that is not of the
+    condition."""
 
     q: Q
     exact: bool = True
@@ -22,7 +23,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to the rows of the condition `name`, in the order of time: its starts together hold all of them."""
+    """A way to the rows of the condition `name`, in the order of time: its starts together hold all of
+    them."""
 
     name: str
     starts: tuple[Start, ...]
@@ -34,8 +36,8 @@ BY_TIME = Way("", (Start(Q()),))
 @dataclass(frozen=True, slots=True)
 class Asked:
     """`conditions` by name are all but the time, such that no index is used for them: SQLite, which keeps no
-    statistics, would take the wrong one. `message_key`: an index knows its rows, in no order. `since` inclusive,
-    `until` exclusive."""
+    statistics, would take the wrong one. `message_key`: an index knows its rows, in no order. `since`
+    inclusive, `until` exclusive."""
 
     conditions: Mapping[str, Q] = field(default_factory=dict)
     ways: tuple[Way, ...] = ()
@@ -53,7 +55,8 @@ class Asked:
         return Q(*self.conditions.values())
 
     def on(self, way: Way, start: Start) -> Q:
-        """What the rows at a start of a way have to be: an index alone answers where nothing else is asked for."""
+        """What the rows at a start of a way have to be: an index alone answers where nothing else is asked
+        for."""
         others = [q for name, q in self.conditions.items() if not (start.exact and name == way.name)]
         return Q(start.q, *others)
 

@@ -22,13 +22,19 @@ from failures.models import FailureProtocol
 from failures.models.protocol import DISPOSITIONS, OUTCOMES
 
 TEMPORARY = [("true", gettext_lazy("only temporary")), ("false", gettext_lazy("not temporary"))]
-COUNTED_OR_NOT = [("true", gettext_lazy("only counted ones")), ("false", gettext_lazy("only not counted ones"))]
+COUNTED_OR_NOT = [
+    ("true", gettext_lazy("only counted ones")),
+    ("false", gettext_lazy("only not counted ones")),
+]
 # Parameters of an address that are of its page, not of the filter.
-PAGE_OWN = frozenset({"after", "before", "csrfmiddlewaretoken", "file", "format", "page", "page_size", "shown", "top"})
+PAGE_OWN = frozenset(
+    {"after", "before", "csrfmiddlewaretoken", "file", "format", "page", "page_size", "shown", "top"}
+)
 
 
 class NamesFilter(django_filters.ChoiceFilter):
-    """One of the names that there are, or another one that an address names: of what was deleted protocols are left."""
+    """One of the names that there are, or another one that an address names: of what was deleted protocols
+    are left."""
 
     def __init__(self, names: Any, **options: Any) -> None:
         super().__init__(choices=lambda: [(name, name) for name in names()], **options)
@@ -144,7 +150,8 @@ class ProtocolFilter(django_filters.FilterSet):
 
 
 class ProtocolForm(forms.Form):
-    """Checks what is asked for as a whole: a filter that is misunderstood must never find more than was meant."""
+    """Checks what is asked for as a whole: a filter that is misunderstood must never find more than was
+    meant."""
 
     asked = Asked()
 

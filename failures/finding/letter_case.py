@@ -1,4 +1,5 @@
-"""`icontains` whatever the case of any script. SQLite's LIKE knows the case of ASCII only, PostgreSQL's of all."""
+"""`icontains` whatever the case of any script. SQLite's LIKE knows the case of ASCII only, PostgreSQL's of
+all."""
 
 from typing import Any
 

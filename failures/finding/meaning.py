@@ -22,7 +22,8 @@ EXACT = {
     "disposition": "disposition",
 }
 PARTS = {"exception": "exception_type__icontains", "text": "exception_text__icontains"}
-# What was only noted is stored as temporary, for nothing failed; whoever looks for temporary failures does not mean it.
+# What was only noted is stored as temporary, for nothing failed; whoever looks for temporary failures does
+# not mean it.
 FLAGS = {
     "temporary": {"true": Q(temporary=True) & ~Q(outcome=Outcome.NOTED.value), "false": Q(temporary=False)},
     "counted": {"true": Q(counted=True), "false": Q(counted=False)},
@@ -31,15 +32,21 @@ FLAGS = {
 
 def asked_for(cleaned: Mapping[str, Any], now: datetime, spans: Mapping[str, timedelta]) -> Asked:
     """Of a valid form."""
-    conditions = {name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))}
-    conditions |= {name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))}
+    conditions = {
+        name: read_as(column, value) for name, column in EXACT.items() if (value := cleaned.get(name))
+    }
+    conditions |= {
+        name: Q(**{lookup: value}) for name, lookup in PARTS.items() if (value := cleaned.get(name))
+    }
     conditions |= {name: means[value] for name, means in FLAGS.items() if (value := cleaned.get(name))}
     since = cleaned.get("since")
     if span := cleaned.get("span"):
         since = max(filter(None, (since, begin := now - spans[span])))
         # What has not occurred yet has a clock that is ahead: then the receipt counts.
         conditions["span"] = Q(occurred_at__lte=now) | Q(received_at__gte=begin)
-    return Asked(conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until"))
+    return Asked(
+        conditions, tuple(_ways(cleaned)), cleaned.get("message_key") or "", since, cleaned.get("until")
+    )
 
 
 def _ways(cleaned: Mapping[str, Any]) -> Iterator[Way]:

@@ -14,8 +14,8 @@ WHOLE_ONLY = ("traceback", "properties")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`places` newest first. What is older lies below `older`, what is newer above `newer`; None: nothing does.
-    `stopped_at`: so far was looked, in the time there was."""
+    """`places` newest first. What is older lies below `older`, what is newer above `newer`; None: nothing
+    does. `stopped_at`: so far was looked, in the time there was."""
 
     places: Sequence[Place]
     older: Place | None = None

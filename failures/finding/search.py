@@ -1,9 +1,11 @@
-"""A page of what a filter finds and how many there are, in bounded time whatever is asked and however many there are.
+"""A page of what a filter finds and how many there are, in bounded time whatever is asked and however many
+there are.
 
-Rows are walked in the order of time, in windows: along the index of the condition that reaches furthest back with as
-many rows, the other conditions read from the rows. Every window is bounded by a number of rows of that index, the walk
-by BUDGET; where it had to stop it says at which instant, and the next page goes on from there. A text is so looked for
-from the newest on: an index of its words would be paid by every protocol that comes in, see docs/protocols.md.
+Rows are walked in the order of time, in windows: along the index of the condition that reaches furthest back
+with as many rows, the other conditions read from the rows. Every window is bounded by a number of rows of
+that index, the walk by BUDGET; where it had to stop it says at which instant, and the next page goes on from
+there. A text is so looked for from the newest on: an index of its words would be paid by every protocol that
+comes in, see docs/protocols.md.
 """
 
 import time
@@ -25,7 +27,8 @@ WINDOW, WIDEST = 500, 16_000
 # A message has few protocols; each of so many is looked at.
 FEW = 2000
 BATCH = 500
-# Seconds of one walk. The newest page takes one, any other two: one for its rows and one for the number of all.
+# Seconds of one walk. The newest page takes one, any other two: one for its rows and one for the number of
+# all.
 BUDGET = 0.07
 
 
@@ -39,7 +42,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many match, or (`more`) at least so many. `back_to`: where the looking stopped before all were seen."""
+    """So many match, or (`more`) at least so many. `back_to`: where the looking stopped before all were
+    seen."""
 
     count: int
     more: bool = False
@@ -61,7 +65,8 @@ NEWER = _Direction("", "gt", "lte", HIGHEST)
 
 
 def newest(asked: Asked, size: int, most: int = COUNTED) -> tuple[Found, Count]:
-    """The newest `size`, which is no more than `most`, and how many match in all as `count` tells it: one walk."""
+    """The newest `size`, which is no more than `most`, and how many match in all as `count` tells it: one
+    walk."""
     with quick():
         known = _few(asked)
         if known is not None:
@@ -121,7 +126,11 @@ def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -
     with quick():
         known = _few(asked)
         if known is not None:
-            there = [each for each in known if place is None or (each < place if direction is OLDER else each > place)]
+            there = [
+                each
+                for each in known
+                if place is None or (each < place if direction is OLDER else each > place)
+            ]
             return Found(sorted(there, reverse=direction is OLDER)[:size])
         found = Found()
         for window in _windows(asked, place, direction):
@@ -137,7 +146,9 @@ def _page(asked: Asked, place: Place | None, size: int, direction: _Direction) -
 def _places(window: "_Window", most: int, direction: _Direction) -> list[Place]:
     found: list[Place] = []
     for part in window.parts:
-        rows = FailureProtocol.objects.filter(part).order_by(f"{direction.order}occurred_at", f"{direction.order}pk")
+        rows = FailureProtocol.objects.filter(part).order_by(
+            f"{direction.order}occurred_at", f"{direction.order}pk"
+        )
         found += [Place(*row) for row in rows.values_list("occurred_at", "pk")[:most]]
     return sorted(found, reverse=direction is OLDER)[:most]
 
@@ -159,16 +170,18 @@ def _few(asked: Asked) -> list[Place] | None:
         batch = rows.filter(asked.rest, pk__in=keys[start : start + BATCH])
         found += [Place(*row) for row in batch.values_list("occurred_at", "pk")]
     since, until = asked.since, asked.until
-    return [each for each in found if (since is None or each.at >= since) and (until is None or each.at < until)]
+    return [
+        each for each in found if (since is None or each.at >= since) and (until is None or each.at < until)
+    ]
 
 
-# -- windows ---------------------------------------------------------------------------------------------------------
+# -- windows -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """`parts` hold its rows that match, none in two of them. `edge`: the instant where it ends, None: nothing lies
-    beyond. `until`: when the walk has to end, of the monotonic clock."""
+    """`parts` hold its rows that match, none in two of them. `edge`: the instant where it ends, None: nothing
+    lies beyond. `until`: when the walk has to end, of the monotonic clock."""
 
     parts: list[Q]
     edge: datetime | None
@@ -179,7 +192,9 @@ class _Window:
         return time.monotonic() > self.until
 
 
-def _windows(asked: Asked, place: Place | None, direction: _Direction, floor: Place | None = None) -> Iterator[_Window]:
+def _windows(
+    asked: Asked, place: Place | None, direction: _Direction, floor: Place | None = None
+) -> Iterator[_Window]:
     end = time.monotonic() + BUDGET
     when = asked.times
     if place is not None:

@@ -41,7 +41,11 @@ def write(fingerprint: str, known: Known, *, by: Any, now: datetime) -> KnownErr
     with transaction.atomic():
         hold()  # the whole row is written back: a fold between would lose what it found
         entry = _entry(fingerprint)
-        changed = {name: [getattr(entry, name), value] for name, value in said.items() if getattr(entry, name) != value}
+        changed = {
+            name: [getattr(entry, name), value]
+            for name, value in said.items()
+            if getattr(entry, name) != value
+        }
         if changed:
             _change(entry, said, FingerprintAct.WROTE, changed, by, now)
     return entry
@@ -76,7 +80,8 @@ def known_of(fingerprints: Collection[str]) -> Mapping[str, KnownError]:
 
 
 def _entry(fingerprint: str) -> KnownError:
-    """Its row, locked, or a new one. The fingerprint's own row is the lock: two first entries cannot both be made."""
+    """Its row, locked, or a new one. The fingerprint's own row is the lock: two first entries cannot both be
+    made."""
     row = Fingerprint.objects.select_for_update().filter(pk=heads_of([fingerprint])[fingerprint]).first()
     if row is None:
         raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
@@ -84,7 +89,12 @@ def _entry(fingerprint: str) -> KnownError:
 
 
 def _change(
-    entry: KnownError, fields: dict[str, Any], what: FingerprintAct, detail: dict[str, Any], by: Any, now: datetime
+    entry: KnownError,
+    fields: dict[str, Any],
+    what: FingerprintAct,
+    detail: dict[str, Any],
+    by: Any,
+    now: datetime,
 ) -> KnownError:
     for name, value in fields.items():
         setattr(entry, name, value)
@@ -118,7 +128,12 @@ def _is_address(text: str) -> bool:
     """Of a page; a host of the house's own network needs no dot."""
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and text.isprintable() and " " not in text
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and text.isprintable()
+            and " " not in text
+        )
     except ValueError:
         return False
 

@@ -1,8 +1,8 @@
-"""Two fingerprints that people know to be one, and apart again. Counts stay where they are: nothing is lost by
-either.
+"""Two fingerprints that people know to be one, and apart again. Counts stay where they are: nothing is lost
+by either.
 
-A fingerprint is merged into one that is itself merged into none: then each has at most one head, and two people who
-merge at once cannot make a circle (the rows are locked in the order of their keys).
+A fingerprint is merged into one that is itself merged into none: then each has at most one head, and two
+people who merge at once cannot make a circle (the rows are locked in the order of their keys).
 """
 
 from collections.abc import Collection, Mapping
@@ -28,7 +28,8 @@ def merge(one: str, into: str, *, by: Any, now: datetime) -> None:
     with transaction.atomic():
         hold()
         rows = {
-            row.pk: row for row in Fingerprint.objects.select_for_update().filter(pk__in=[one, into]).order_by("pk")
+            row.pk: row
+            for row in Fingerprint.objects.select_for_update().filter(pk__in=[one, into]).order_by("pk")
         }
         if len(rows) < 2:
             raise FingerprintRefused(_("Nobody has met that fingerprint: copy it from its page."))
@@ -82,7 +83,9 @@ def members_of(head: str) -> list[str]:
     """It and those merged into it. A part that was joined again is counted with it anyway."""
     return [
         head,
-        *Fingerprint.objects.filter(merged_into=head, part_of=None).order_by("pk").values_list("pk", flat=True),
+        *Fingerprint.objects.filter(merged_into=head, part_of=None)
+        .order_by("pk")
+        .values_list("pk", flat=True),
     ]
 
 
@@ -91,11 +94,14 @@ def _came_along(one: str, of: str) -> list[str]:
     merges = FingerprintChange.objects.filter(fingerprint=one, what=FingerprintAct.MERGED, detail__into=of)
     latest = merges.order_by("-id").first()
     moved = latest.detail.get("and", []) if latest else []
-    return list(Fingerprint.objects.filter(pk__in=moved, merged_into=of).order_by("pk").values_list("pk", flat=True))
+    return list(
+        Fingerprint.objects.filter(pk__in=moved, merged_into=of).order_by("pk").values_list("pk", flat=True)
+    )
 
 
 def _hand_on_what_is_known(one: str, into: str) -> None:
-    """Where nobody has written anything of `into`, it is known as `one` was; `one` keeps its own for a split."""
+    """Where nobody has written anything of `into`, it is known as `one` was; `one` keeps its own for a
+    split."""
     entry = KnownError.objects.filter(pk=one).first()
     if entry is not None and not KnownError.objects.filter(pk=into).exists():
         entry.pk = entry.fingerprint_id = into

@@ -1,9 +1,9 @@
 """A fingerprint split by a person: what fails in one setting is a kind of its own, now and from now on.
 
-Protocols, groups and hours keep their fingerprint; the split is a rule over them (fingerprint and setting), so that
-it is undone by taking the rule back. By setting and by nothing else: hours and groups are counted by setting, so both
-halves of every figure are sums of what was counted. Text and version are kept of the latest failure of a group only: by
-them the past could not be divided.
+Protocols, groups and hours keep their fingerprint; the split is a rule over them (fingerprint and setting),
+so that it is undone by taking the rule back. By setting and by nothing else: hours and groups are counted by
+setting, so both halves of every figure are sums of what was counted. Text and version are kept of the latest
+failure of a group only: by them the past could not be divided.
 
 A part that is joined again is merged into what it was split off from, and no rule any more.
 """
@@ -20,7 +20,14 @@ from django.utils.translation import gettext as _
 from failures.fingerprints.book import known_of
 from failures.fingerprints.merging import members_of
 from failures.fingerprints.refusing import FingerprintRefused
-from failures.models import FailureGroup, Fingerprint, FingerprintAct, FingerprintChange, FingerprintHour, KnownError
+from failures.models import (
+    FailureGroup,
+    Fingerprint,
+    FingerprintAct,
+    FingerprintChange,
+    FingerprintHour,
+    KnownError,
+)
 from failures.tallies.folding import hold
 from failures.tallies.owners import Pair, owners_of
 from failures.tallies.returns import refresh_return
@@ -39,7 +46,9 @@ def part_off(one: str, setting: str, *, by: Any, now: datetime) -> str:
         if row is not None and row.merged_into_id is None:
             raise FingerprintRefused(_("That setting is split off already."))
         if Fingerprint.objects.filter(part_of=one, merged_into=None).count() >= MOST_PARTS:
-            raise FingerprintRefused(_("More than %(most)d settings are split off already.") % {"most": MOST_PARTS})
+            raise FingerprintRefused(
+                _("More than %(most)d settings are split off already.") % {"most": MOST_PARTS}
+            )
         counted = _counted(whole, setting)
         Fingerprint.objects.update_or_create(pk=key, defaults=counted)
         _note(one, FingerprintAct.SPLIT, {"off": key, "setting": setting}, by, now)
@@ -95,7 +104,8 @@ def _counted(whole: Fingerprint, setting: str) -> dict[str, Any]:
     if latest is None and not hours.exists():
         raise FingerprintRefused(_("It never failed in that setting, as far as counts are kept."))
     return {
-        "part_of_id": whole.pk, "part_setting": setting, "merged_into": None, "exception_type": whole.exception_type,
+        "part_of_id": whole.pk, "part_setting": setting, "merged_into": None,
+        "exception_type": whole.exception_type,
         "place": whole.place, "headline": latest.headline if latest else whole.headline,
         "latest": latest.latest if latest else whole.latest, "count": sums["count"] or 0,
         "first_at": sums["first"] or whole.first_at, "last_at": sums["last"] or whole.last_at,

@@ -1,15 +1,31 @@
 """Which of two versions of an agent is older. Pure.
 
-Python versions are ordered as PEP 440 says (https://peps.python.org/pep-0440/#summary-of-permitted-suffixes-and-relative-ordering).
-All others are read as words and numbers: the first numbers are the release, a word of `EARLY` right after them comes
-before the release, everything else after it. Numbers compare by value, words by their letters.
+Python versions are ordered as PEP 440 says
+(https://peps.python.org/pep-0440/#summary-of-permitted-suffixes-and-relative-ordering). All others are read
+as words and numbers: the first numbers are the release, a word of `EARLY` right after them comes before the
+release, everything else after it. Numbers compare by value, words by their letters.
 """
 
 import re
 from dataclasses import dataclass
 
 EARLY = frozenset(
-    {"a", "alpha", "b", "beta", "c", "rc", "cr", "pre", "preview", "dev", "m", "milestone", "nightly", "snapshot"}
+    {
+        "a",
+        "alpha",
+        "b",
+        "beta",
+        "c",
+        "rc",
+        "cr",
+        "pre",
+        "preview",
+        "dev",
+        "m",
+        "milestone",
+        "nightly",
+        "snapshot",
+    }
 )
 _STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
 _PEP_440 = re.compile(
@@ -31,8 +47,8 @@ _ABOVE: Token = (2,)
 
 @dataclass(frozen=True, slots=True, order=True)
 class VersionKey:
-    """The place of a version in a total order. `stage`: -1 before the release, 0 the release, 1 after it. `foreign`:
-    not a Python version; its `rest` is the words and numbers that follow the release."""
+    """The place of a version in a total order. `stage`: -1 before the release, 0 the release, 1 after it.
+    `foreign`: not a Python version; its `rest` is the words and numbers that follow the release."""
 
     name: tuple[str, ...]
     epoch: int
@@ -57,8 +73,8 @@ def version_key(version: str) -> VersionKey:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether it is certainly older. False where either is not known or the two cannot be compared: commits, other
-    names before the numbers, other words after the same release."""
+    """Whether it is certainly older. False where either is not known or the two cannot be compared: commits,
+    other names before the numbers, other words after the same release."""
     if not version.strip() or not than.strip() or _is_commit(version) or _is_commit(than):
         return False
     one, other = version_key(version), version_key(than)

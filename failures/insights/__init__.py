@@ -1,1 +1,2 @@
-"""The data pipeline as the MA runs it: who begins a run, who works on it, what it found, and what became of it."""
+"""The data pipeline as the MA runs it: who begins a run, who works on it, what it found, and what became of
+it."""

@@ -14,7 +14,8 @@ from failures.models import PipelineRun, PipelineState, PipelineTrigger
 
 
 class RunRefused(Exception):
-    """It is not begun, and the text says why; `code` is stable: off, missing, unknown_job, empty_span, open."""
+    """It is not begun, and the text says why; `code` is stable: off, missing, unknown_job, empty_span,
+    open."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -36,13 +37,16 @@ def ask(
     if not ready.ready:
         raise RunRefused("off" if ready.off else "missing", ready.says)
     if wrong := unknown(jobs):
-        raise RunRefused("unknown_job", _("There is no job of this name: %(names)s.") % {"names": ", ".join(wrong)})
+        raise RunRefused(
+            "unknown_job", _("There is no job of this name: %(names)s.") % {"names": ", ".join(wrong)}
+        )
     if since and until and since >= until:
         raise RunRefused("empty_span", _("The span is empty: its begin must lie before its end."))
     try:
         with transaction.atomic():
             return PipelineRun.objects.create(
-                trigger=trigger, asked_at=now, asked_by=by, jobs=list(dict.fromkeys(jobs)), since=since, until=until,
+                trigger=trigger, asked_at=now, asked_by=by, jobs=list(dict.fromkeys(jobs)), since=since,
+                until=until,
                 master=master or settings.MA_PIPELINE_MASTER,
             )  # fmt: skip
     except IntegrityError as error:
@@ -50,8 +54,8 @@ def ask(
 
 
 def cancel(run: PipelineRun, now: datetime, *, by: str) -> bool:
-    """Whether it was open. One that nobody has begun is over at once; else its runner ends it within seconds, and
-    where that one is gone the next look at dead runs does."""
+    """Whether it was open. One that nobody has begun is over at once; else its runner ends it within seconds,
+    and where that one is gone the next look at dead runs does."""
     asked = {"cancel_asked_at": now, "cancel_asked_by": by[:150]}
     mine = PipelineRun.objects.filter(pk=run.pk)
     waiting = mine.filter(state=PipelineState.WAITING)

@@ -29,7 +29,8 @@ class RunLost(Exception):
 
 
 class Hold:
-    """This process's hold on a run. `wanted_off`: a person asked for its end. `lost`: it is no longer ours."""
+    """This process's hold on a run. `wanted_off`: a person asked for its end. `lost`: it is no longer
+    ours."""
 
     def __init__(self, run: PipelineRun, holder: UUID) -> None:
         self.run, self.holder = run, holder
@@ -58,7 +59,9 @@ class Hold:
     def end(self, state: PipelineState, problem: str = "", **values: Any) -> None:
         """The last change; inside the transaction that loads what it found, or alone. Raises RunLost."""
         now = timezone.now()
-        self.tell(state=state, open=None, ended_at=now, heartbeat_at=now, problem=problem[:PROBLEM_LENGTH], **values)
+        self.tell(
+            state=state, open=None, ended_at=now, heartbeat_at=now, problem=problem[:PROBLEM_LENGTH], **values
+        )
 
     def _mine(self) -> Any:
         return PipelineRun.objects.filter(pk=self.run.pk, holder=self.holder, state=PipelineState.RUNNING)

@@ -1,5 +1,5 @@
-"""Takes what a run found into its tables: all of it or nothing, with what it replaces, in the transaction of the run's
-end. Whoever is killed in it has loaded nothing, and the run is done anew."""
+"""Takes what a run found into its tables: all of it or nothing, with what it replaces, in the transaction of
+the run's end. Whoever is killed in it has loaded nothing, and the run is done anew."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,9 @@ def read_report(path: Path, run: PipelineRun) -> dict[str, Any]:
     return report
 
 
-def load(results: Sequence[Mapping[str, Any]], folder: Path, run: PipelineRun, now: datetime, until: Any) -> int:
+def load(
+    results: Sequence[Mapping[str, Any]], folder: Path, run: PipelineRun, now: datetime, until: Any
+) -> int:
     """Inside a transaction. How many rows. Raises BadReport."""
     names = [str(result.get("table")) for result in results]
     if len(set(names)) != len(names) or not set(names) <= TABLES.keys():
@@ -47,7 +49,12 @@ def load(results: Sequence[Mapping[str, Any]], folder: Path, run: PipelineRun, n
         rows = _insert(TABLES[name], folder / name, run)
         if rows != result.get("rows"):
             raise BadReport(f"{name}: {rows} rows lie there, the report tells of {result.get('rows')}")
-        kept = {"run": run, "rows": TABLES[name]._default_manager.count(), "computed_at": now, "data_until": until}
+        kept = {
+            "run": run,
+            "rows": TABLES[name]._default_manager.count(),
+            "computed_at": now,
+            "data_until": until,
+        }
         InsightTable.objects.update_or_create(name=name, defaults=kept)
         total += rows
     return total
@@ -70,7 +77,9 @@ def _delete(model: type[models.Model], replaces: Any, folder: Path) -> None:
             rows.filter(**{f"{column}__in": values[start : start + KEYS_AT_ONCE]}).delete()
         return
     bounds = {"gte": replaces.get("from"), "lt": replaces.get("until")}
-    wanted = {f"{column}__{bound}": _value(field, value) for bound, value in bounds.items() if value is not None}
+    wanted = {
+        f"{column}__{bound}": _value(field, value) for bound, value in bounds.items() if value is not None
+    }
     if not wanted:
         raise BadReport(f"{model._meta.model_name}: {column} has no bound")
     rows.filter(**wanted).delete()

@@ -1,4 +1,5 @@
-"""Processes of this host: which one is meant by a pid that may be given out again, what a run has started, its end."""
+"""Processes of this host: which one is meant by a pid that may be given out again, what a run has started,
+its end."""
 
 import os
 import signal
@@ -17,8 +18,8 @@ def host() -> str:
 
 
 def started(pid: int) -> str:
-    """When it was started, in a form that no other process has: the boot and the clock ticks since. Empty: there is
-    no such process, or it has ended and nobody asked for its end yet."""
+    """When it was started, in a form that no other process has: the boot and the clock ticks since. Empty:
+    there is no such process, or it has ended and nobody asked for its end yet."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -39,7 +40,8 @@ def memory_of(pids: list[int]) -> int:
 
 
 def end(run: object, grace: float = GRACE_SECONDS) -> int:
-    """Ends what a run has started on this host; how many there were. They get time to end by themselves first."""
+    """Ends what a run has started on this host; how many there were. They get time to end by themselves
+    first."""
     found = of_run(run)
     _signal(found, signal.SIGTERM)
     until = time.monotonic() + grace

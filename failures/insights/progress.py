@@ -1,4 +1,5 @@
-"""How far a run is, from the lines that the application appends to its progress file. Pure, but for the file."""
+"""How far a run is, from the lines that the application appends to its progress file. Pure, but for the
+file."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +12,8 @@ ERROR_LENGTH = 1000
 
 
 class Progress:
-    """Stages in their order. A line that is not whole yet is read the next time; one that is no JSON is passed over."""
+    """Stages in their order. A line that is not whole yet is read the next time; one that is no JSON is
+    passed over."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

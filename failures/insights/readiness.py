@@ -1,5 +1,5 @@
-"""Whether the pipeline can run here: it may be switched off, and what it needs may be missing. Everything else works
-without it."""
+"""Whether the pipeline can run here: it may be switched off, and what it needs may be missing. Everything
+else works without it."""
 
 import shutil
 from dataclasses import dataclass
@@ -37,7 +37,9 @@ def _why_off(code: str) -> str:
     if code == "little-memory":
         return _("The pipeline is off: this machine has too little memory for it (docs/pipeline.md).")
     if code == "little-disk":
-        return _("The pipeline is off: the disk of the data folder has too little room for it (docs/pipeline.md).")
+        return _(
+            "The pipeline is off: the disk of the data folder has too little room for it (docs/pipeline.md)."
+        )
     return _("The pipeline is switched off: no place is named for its archive (MA_ARCHIVE_URL).")
 
 

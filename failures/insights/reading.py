@@ -1,5 +1,5 @@
-"""What is shown of the pipeline: which runs there were, how old what they found is, and all of it from one and the same
-load."""
+"""What is shown of the pipeline: which runs there were, how old what they found is, and all of it from one
+and the same load."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from failures.models import LOADED_RUNS, ArchiveBlock, InsightTable, PipelineRun
 
 T = TypeVar("T")
 
-# What was found longer ago is called old: a night was left out. Pages, health and doctor say so, nobody is alerted.
+# What was found longer ago is called old: a night was left out. Pages, health and doctor say so, nobody is
+# alerted.
 OLD = timedelta(hours=36)
 # Once there are blocks, so long without a run that ended well is an alert: retention waits for the archive.
 LATE = timedelta(days=3)
@@ -21,10 +22,10 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`open`: the run that goes on. `last`: the one that ended last. `loaded`: the last that found something. `says`:
-    why none can run here; empty: it can. `damage`: what of the archive cannot be read, where there is such.
-    `late_since`: the end of the last whole run that ended well, or the first block of all, where that is too long ago;
-    None: it is in time, or nothing was ever archived."""
+    """`open`: the run that goes on. `last`: the one that ended last. `loaded`: the last that found something.
+    `says`: why none can run here; empty: it can. `damage`: what of the archive cannot be read, where there is
+    such. `late_since`: the end of the last whole run that ended well, or the first block of all, where that
+    is too long ago; None: it is in time, or nothing was ever archived."""
 
     open: PipelineRun | None
     last: PipelineRun | None
@@ -45,8 +46,8 @@ FAILURES = (PipelineState.FAILED, PipelineState.PARTIAL, PipelineState.DEAD)
 
 
 def late_since(last_good: datetime | None, first_block: datetime | None, *, now: datetime) -> datetime | None:
-    """Since when no run has ended well, where that is longer than LATE. `first_block`: when it was planned; None:
-    nothing was ever archived, so nothing waits for a run."""
+    """Since when no run has ended well, where that is longer than LATE. `first_block`: when it was planned;
+    None: nothing was ever archived, so nothing waits for a run."""
     if first_block is None:
         return None
     since = last_good or first_block
@@ -79,8 +80,8 @@ def _first_block() -> datetime | None:
 
 
 def consistent(read: Callable[[], T]) -> T:
-    """What `read` answers, read again where a run was loaded while it read: several questions to a database see
-    several states of it."""
+    """What `read` answers, read again where a run was loaded while it read: several questions to a database
+    see several states of it."""
     before = _mark()
     for _each in range(TRIES):
         found = read()

@@ -1,4 +1,5 @@
-"""Runs whose runner is gone: ended, so that another one can begin; and what they left running on this host."""
+"""Runs whose runner is gone: ended, so that another one can begin; and what they left running on this
+host."""
 
 import os
 import signal
@@ -16,7 +17,8 @@ from failures.models import PipelineRun, PipelineState
 
 log = structlog.get_logger(__name__)
 
-# A runner that is there and silent for so long hangs. It shows itself every second, save while SQLite is busy.
+# A runner that is there and silent for so long hangs. It shows itself every second, save while SQLite is
+# busy.
 SILENT = timedelta(minutes=5)
 # For a run that nobody begins: no worker, or a process that ends before it takes it.
 UNBEGUN = 10 * TAKEN_WITHIN
@@ -35,8 +37,8 @@ def reap(now: datetime) -> PipelineRun | None:
     try:
         ended = _end_row(run, problem)
     except OperationalError as error:
-        # A runner that froze inside a transaction holds the lock that this needs. Killed here and then never written
-        # down: the next call finds its process gone.
+        # A runner that froze inside a transaction holds the lock that this needs. Killed here and then never
+        # written down: the next call finds its process gone.
         if not _kill_runner(run):
             raise
         log.warning("a runner of the pipeline held a lock and was ended", run=str(run.pk), reason=str(error))
@@ -67,9 +69,11 @@ def _is_there(run: PipelineRun) -> bool:
 
 
 def _end_row(run: PipelineRun, problem: str) -> bool:
-    """False where it has shown itself meanwhile, or is over. Raises OperationalError where somebody holds the row, on
-    SQLite the database."""
-    mine = PipelineRun.objects.filter(pk=run.pk, state=run.state, holder=run.holder, heartbeat_at=run.heartbeat_at)
+    """False where it has shown itself meanwhile, or is over. Raises OperationalError where somebody holds the
+    row, on SQLite the database."""
+    mine = PipelineRun.objects.filter(
+        pk=run.pk, state=run.state, holder=run.holder, heartbeat_at=run.heartbeat_at
+    )
     state = PipelineState.CANCELLED if run.cancel_asked_at else PipelineState.DEAD
     with transaction.atomic():
         if connection.vendor == "postgresql":

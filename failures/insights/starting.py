@@ -1,5 +1,5 @@
-"""Starts the process that works on a run: of a session of its own, nobody's child, so that it outlives the worker or
-the terminal that started it."""
+"""Starts the process that works on a run: of a session of its own, nobody's child, so that it outlives the
+worker or the terminal that started it."""
 
 import subprocess
 import sys
@@ -19,8 +19,8 @@ _DETACHED = '"$@" </dev/null >>"$MA_PIPELINE_LOG" 2>&1 &'
 
 
 def start_waiting(now: datetime) -> PipelineRun | None:
-    """The run for which a process was started by this call. Of two callers at once one starts it; a second process
-    for a run would find it taken."""
+    """The run for which a process was started by this call. Of two callers at once one starts it; a second
+    process for a run would find it taken."""
     free = Q(spawned_at=None) | Q(spawned_at__lte=now - TAKEN_WITHIN)
     run = PipelineRun.objects.filter(free, open=True, state=PipelineState.WAITING).first()
     if run is None:

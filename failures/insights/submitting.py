@@ -1,4 +1,5 @@
-"""The Spark application of a run: how it is started, in a process group of its own, and watched until it ends."""
+"""The Spark application of a run: how it is started, in a process group of its own, and watched until it
+ends."""
 
 import os
 import re
@@ -24,14 +25,17 @@ from failures.insights.progress import Progress
 from failures.insights.readiness import submit_program
 
 LOOK_SECONDS = 0.5
-# Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its heap.
+# Of the memory of all processes of a run: the rest is for Python, threads and what the JVM holds beside its
+# heap.
 HEAP_SHARE = 0.6
-# All at once and then none: pages of a large run are too big for the usual collector, which moves them again and again.
+# All at once and then none: pages of a large run are too big for the usual collector, which moves them again
+# and again.
 JAVA_OPTIONS = "-XX:+UseParallelGC"
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 # By it `./ma down` finds what is left of this installation.
 KEPT = ("MA_RUN_FOLDER",)
-# It dies with the runner, also where that one is killed: prctl(PR_SET_PDEATHSIG, SIGKILL), then the program itself.
+# It dies with the runner, also where that one is killed: prctl(PR_SET_PDEATHSIG, SIGKILL), then the program
+# itself.
 _TIED = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
     "os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execv(sys.argv[2], sys.argv[2:])"
@@ -55,14 +59,16 @@ class Submitted:
 
 
 def submit(hold: Hold, folder: RunFolder) -> Submitted:
-    """Returns when the application has ended well. Raises RunCancelled, RunFailed, RunLost; then nothing of it runs."""
+    """Returns when the application has ended well. Raises RunCancelled, RunFailed, RunLost; then nothing of
+    it runs."""
     _ship(folder)
     until = time.monotonic() + timedelta(hours=settings.MA_PIPELINE_HOURS).total_seconds()
     progress, peak = Progress(folder.progress), 0
     with folder.log.open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-I", "-c", _TIED, str(os.getpid()), *command(hold, folder)],
-            cwd=folder.path, env=_environment(hold), stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
+            cwd=folder.path, env=_environment(hold), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            process_group=0,
         )  # fmt: skip
         try:
             while process.poll() is None:
@@ -87,7 +93,9 @@ def _check(hold: Hold, until: float) -> int:
     if hold.wanted_off.is_set():
         raise RunCancelled
     if time.monotonic() > until:
-        raise RunFailed(f"It took longer than {settings.MA_PIPELINE_HOURS} hours (MA_PIPELINE_HOURS) and was ended.")
+        raise RunFailed(
+            f"It took longer than {settings.MA_PIPELINE_HOURS} hours (MA_PIPELINE_HOURS) and was ended."
+        )
     held, limit = processes.memory_of(processes.of_run(hold.run.pk)), settings.MA_PIPELINE_MEMORY_MB
     if held > limit * 1024 * 1024:
         raise RunFailed(f"It needed more than {limit} MB of memory (MA_PIPELINE_MEMORY_MB) and was ended.")
@@ -147,7 +155,9 @@ def _environment(hold: Hold) -> dict[str, str]:
     except KeyUnreadable as error:
         raise RunFailed(str(error)) from error
     kept = {
-        name: value for name, value in processes.environment().items() if name in KEPT or not name.startswith("MA_")
+        name: value
+        for name, value in processes.environment().items()
+        if name in KEPT or not name.startswith("MA_")
     }
     return kept | {
         processes.MARK: str(hold.run.pk),

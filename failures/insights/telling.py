@@ -58,7 +58,11 @@ def lines(run: PipelineRun) -> list[str]:
             told.append(f"           {stage['error']}")
     if run.problem and not any(stage.get("error") for stage in run.stages):
         told.append(run.problem)
-    if run.state == PipelineState.DONE and run.stages and all(one.get("state") == "skipped" for one in run.stages):
+    if (
+        run.state == PipelineState.DONE
+        and run.stages
+        and all(one.get("state") == "skipped" for one in run.stages)
+    ):
         told.append(f"nothing new: what is younger than {LAG.seconds // 60} minutes is for the next run")
     if run.window_until:
         told.append(f"data until {run.window_until:%Y-%m-%d %H:%M:%S}, {run.rows_loaded} rows of results")

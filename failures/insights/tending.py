@@ -20,9 +20,10 @@ log = structlog.get_logger(__name__)
 
 # An installation that never ran it begins with its first night, not at its first start …
 FIRST = timedelta(hours=1)
-# … save where nobody chose the archive: then so long after both its first server and the archive's folder were made,
-# and the demo has failed by then. A range of the archive ends ten minutes ago. The folder counts because an upgraded
-# installation has servers for long: its first start with a pipeline is the one that makes the folder.
+# … save where nobody chose the archive: then so long after both its first server and the archive's folder
+# were made, and the demo has failed by then. A range of the archive ends ten minutes ago. The folder counts
+# because an upgraded installation has servers for long: its first start with a pipeline is the one that makes
+# the folder.
 AFTER_FIRST_START = timedelta(minutes=12)
 FORGOTTEN = 20
 
@@ -80,7 +81,8 @@ def _archive_made_at() -> datetime | None:
 
 
 def forget_old(now: datetime) -> int:
-    """Rows and files of runs that ended long ago; what they found stays, and so does the last that found something."""
+    """Rows and files of runs that ended long ago; what they found stays, and so does the last that found
+    something."""
     before = now - timedelta(days=settings.MA_KEEP_PIPELINE_RUNS_DAYS)
     old = PipelineRun.objects.filter(open=None, ended_at__lt=before).exclude(
         pk__in=InsightTable.objects.values("run_id")

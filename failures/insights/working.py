@@ -1,8 +1,8 @@
 """The runner: plan, application, load, each in the open and each to be ended at any instruction.
 
-Killed before the load nothing of it shows but its row, which a look at dead runs ends; killed in the load the database
-undoes it; killed after it the run is over. What the application wrote into the archive is committed there by itself
-and found by the next run.
+Killed before the load nothing of it shows but its row, which a look at dead runs ends; killed in the load the
+database undoes it; killed after it the run is over. What the application wrote into the archive is committed
+there by itself and found by the next run.
 """
 
 from contextlib import suppress
@@ -27,7 +27,8 @@ log = structlog.get_logger(__name__)
 
 
 def work(run: UUID) -> PipelineRun | None:
-    """The run as it is after this; None where somebody else has it. Raises what nobody foresaw, the run has ended."""
+    """The run as it is after this; None where somebody else has it. Raises what nobody foresaw, the run has
+    ended."""
     hold = take(run, timezone.now())
     if hold is None:
         return None
@@ -74,16 +75,25 @@ def _work(hold: Hold, folder: RunFolder) -> None:
 
 @transaction.atomic
 def _load(
-    hold: Hold, folder: RunFolder, plan: Plan, report: dict[str, Any], stages: list[Stage], failed: list[Stage]
+    hold: Hold,
+    folder: RunFolder,
+    plan: Plan,
+    report: dict[str, Any],
+    stages: list[Stage],
+    failed: list[Stage],
 ) -> None:
     now, window = timezone.now(), report.get("window") or {}
     until = _instant(window.get("until"))
     archived = {"quarantined": report.get("quarantined") or (), **(report.get("archive") or {})}
-    seen = {"new_blocks": report.get("computed", plan["new_blocks"]), "anew_requests": plan.get("anew_requests", ())}
+    seen = {
+        "new_blocks": report.get("computed", plan["new_blocks"]),
+        "anew_requests": plan.get("anew_requests", ()),
+    }
     archive_part.take(archived, seen, hold.run, now, computed=is_whole(plan) and not failed)
     rows = load(report["results"], folder.results, hold.run, now, until)
     hold.end(
-        PipelineState.PARTIAL if failed else PipelineState.DONE, _told(failed), stages=stages, rows_loaded=rows,
+        PipelineState.PARTIAL if failed else PipelineState.DONE, _told(failed), stages=stages,
+        rows_loaded=rows,
         window_from=_instant(window.get("from")), window_until=until, versions=report.get("versions") or {},
     )  # fmt: skip
 

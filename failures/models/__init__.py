@@ -22,7 +22,14 @@ from failures.models.recovered import RecoveredMessage
 from failures.models.retention import RetentionFigure, RetentionRun, RetentionState
 from failures.models.saved_view import SavedView
 from failures.models.spool import RecordConflict, RefusedRecord, SetAside, SpoolMark
-from failures.models.tally import FailureDelta, FailureGroup, Fingerprint, FingerprintHour, FingerprintVersion, FoldMark
+from failures.models.tally import (
+    FailureDelta,
+    FailureGroup,
+    Fingerprint,
+    FingerprintHour,
+    FingerprintVersion,
+    FoldMark,
+)
 
 __all__ = [
     "LOADED_RUNS",

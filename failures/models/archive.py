@@ -16,14 +16,15 @@ class BlockState(models.TextChoices):
 
 
 class ArchiveBlock(models.Model):
-    """A half-open range of receipt of one kind, within a day (UTC) unless nothing was received in it, planned before
-    it is read. Blocks that are neither `late_of` another one nor made of others follow each other without a gap.
+    """A half-open range of receipt of one kind, within a day (UTC) unless nothing was received in it, planned
+    before it is read. Blocks that are neither `late_of` another one nor made of others follow each other
+    without a gap.
 
-    `settled_at`: verified, and looked at again when nothing could be committed any more: all that was received in the
-    range is in the archive. `splits`: where partitions of the reader meet. `late_of`: number of the block in whose
-    range this one holds what was committed later. `replaces`: numbers that readers read no longer once this one is
-    written; `compacts`: it is made of them, `erases`: it is one of them without what was personal, else it is read
-    from the database anew."""
+    `settled_at`: verified, and looked at again when nothing could be committed any more: all that was
+    received in the range is in the archive. `splits`: where partitions of the reader meet. `late_of`: number
+    of the block in whose range this one holds what was committed later. `replaces`: numbers that readers read
+    no longer once this one is written; `compacts`: it is made of them, `erases`: it is one of them without
+    what was personal, else it is read from the database anew."""
 
     kind = models.CharField(_("kind"), max_length=20)
     number = models.PositiveIntegerField(_("number"))
@@ -31,7 +32,9 @@ class ArchiveBlock(models.Model):
     first = models.DateTimeField(_("received from"))
     last = models.DateTimeField(_("received before"))
     splits = models.JSONField(default=list, editable=False)
-    state = models.CharField(_("state"), max_length=10, choices=BlockState.choices, default=BlockState.PLANNED)
+    state = models.CharField(
+        _("state"), max_length=10, choices=BlockState.choices, default=BlockState.PLANNED
+    )
     late_of = models.PositiveIntegerField(_("adds to block"), null=True)
     replaces = models.JSONField(_("takes the place of"), default=list)
     compacts = models.BooleanField(default=False, editable=False)
@@ -58,7 +61,9 @@ class ArchiveBlock(models.Model):
         constraints = [models.UniqueConstraint(fields=["kind", "number"], name="archive_block_once")]
         indexes = [
             models.Index(fields=["kind", "last"], name="archive_blocks_by_end"),
-            models.Index(fields=["kind", "first"], condition=models.Q(settled_at=None), name="archive_unsettled"),
+            models.Index(
+                fields=["kind", "first"], condition=models.Q(settled_at=None), name="archive_unsettled"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -66,8 +71,8 @@ class ArchiveBlock(models.Model):
 
 
 class ArchiveErasure(models.Model):
-    """What is still to be taken out of the archive; it holds what is to be nowhere, so it goes when that is done.
-    `cases`: [[setting key, message key]], of messages that the database knows."""
+    """What is still to be taken out of the archive; it holds what is to be nowhere, so it goes when that is
+    done. `cases`: [[setting key, message key]], of messages that the database knows."""
 
     digest = models.CharField(max_length=24)
     name = models.CharField(max_length=300, blank=True)
@@ -79,7 +84,9 @@ class ArchiveErasure(models.Model):
         verbose_name = _("erasure in the archive")
         verbose_name_plural = _("erasures in the archive")
         default_permissions = ()
-        constraints = [models.UniqueConstraint(fields=["digest", "name", "setting_key"], name="archive_erasure_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["digest", "name", "setting_key"], name="archive_erasure_once")
+        ]
 
     def __str__(self) -> str:
         return f"{self.digest} {self.asked_at:%Y-%m-%d %H:%M}"

@@ -7,10 +7,15 @@ from agents.models import ServerToken
 
 
 class IntakeDebt(models.Model):
-    """The instants at which the rows and the bytes that were taken are worked off at the rate of the limits."""
+    """The instants at which the rows and the bytes that were taken are worked off at the rate of the
+    limits."""
 
     token = models.OneToOneField(
-        ServerToken, models.CASCADE, primary_key=True, related_name="intake_debt", verbose_name=_("server token")
+        ServerToken,
+        models.CASCADE,
+        primary_key=True,
+        related_name="intake_debt",
+        verbose_name=_("server token"),
     )
     rows_until = models.DateTimeField(_("rows worked off at"))
     bytes_until = models.DateTimeField(_("bytes worked off at"))

@@ -1,5 +1,5 @@
-"""What the pipeline found: small tables that one transaction per run replaces, whole or in part. Every row tells its
-run, also when that one is forgotten."""
+"""What the pipeline found: small tables that one transaction per run replaces, whole or in part. Every row
+tells its run, also when that one is forgotten."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -26,8 +26,8 @@ class Found(models.Model):
 
 
 class InsightTable(models.Model):
-    """The run that last replaced rows of a table, though it may have found none. Who reads several tables looks here
-    before and after: where it differs, a run was loaded in between."""
+    """The run that last replaced rows of a table, though it may have found none. Who reads several tables
+    looks here before and after: where it differs, a run was loaded in between."""
 
     name = models.CharField(_("table"), max_length=40, primary_key=True)
     run = models.ForeignKey(
@@ -67,7 +67,9 @@ class FailureTrend(Found):
         verbose_name = _("trend of failures")
         verbose_name_plural = _("trends of failures")
         constraints = [
-            models.UniqueConstraint(fields=["hour", "setting_key", "server", "fingerprint"], name="trend_once")
+            models.UniqueConstraint(
+                fields=["hour", "setting_key", "server", "fingerprint"], name="trend_once"
+            )
         ]
         indexes = [models.Index(fields=["setting_key", "hour"], name="trends_of_setting")]
 
@@ -80,8 +82,8 @@ class Standing(models.TextChoices):
 
 
 class FailureDay(Found):
-    """`rank`: its place in the day's list over all settings, most failures first; of one that is gone its place the
-    day before, where that is known."""
+    """`rank`: its place in the day's list over all settings, most failures first; of one that is gone its
+    place the day before, where that is known."""
 
     day = models.DateField(_("day"))
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
@@ -93,7 +95,9 @@ class FailureDay(Found):
     class Meta(Found.Meta):
         verbose_name = _("day of a fingerprint")
         verbose_name_plural = _("days of fingerprints")
-        constraints = [models.UniqueConstraint(fields=["day", "setting_key", "fingerprint"], name="failure_day_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["day", "setting_key", "fingerprint"], name="failure_day_once")
+        ]
         indexes = [
             models.Index(fields=["setting_key", "day"], name="failure_days_of_setting"),
         ]
@@ -172,7 +176,8 @@ class ReplaySuccess(Found):
         verbose_name_plural = _("success of giving back")
         constraints = [
             models.UniqueConstraint(
-                fields=["setting_key", "fingerprint", "age_bucket", "since_fix_bucket"], name="replay_success_once"
+                fields=["setting_key", "fingerprint", "age_bucket", "since_fix_bucket"],
+                name="replay_success_once",
             )
         ]
 
@@ -209,7 +214,9 @@ class PoisonProfile(Found):
         verbose_name = _("mark of poison messages")
         verbose_name_plural = _("marks of poison messages")
         constraints = [
-            models.UniqueConstraint(fields=["setting_key", "property", "value_bucket"], name="poison_profile_once")
+            models.UniqueConstraint(
+                fields=["setting_key", "property", "value_bucket"], name="poison_profile_once"
+            )
         ]
 
 

@@ -20,8 +20,9 @@ class Advice(models.TextChoices):
 
 
 class KnownError(models.Model):
-    """Of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come again. `returned_at`:
-    the last failure since that was not of an agent older than `fixed_in` (`failures.tallies.returns`)."""
+    """Of a fingerprint and of those merged into it. `fixed_at`: from then on it should not come again.
+    `returned_at`: the last failure since that was not of an agent older than `fixed_in`
+    (`failures.tallies.returns`)."""
 
     fingerprint = models.OneToOneField(
         Fingerprint, models.CASCADE, primary_key=True, related_name="known", verbose_name=_("fingerprint")
@@ -65,11 +66,15 @@ class FingerprintAct(models.TextChoices):
 class FingerprintChange(models.Model):
     """What a person did to a fingerprint: only grows."""
 
-    fingerprint = models.ForeignKey(Fingerprint, models.CASCADE, related_name="changes", verbose_name=_("fingerprint"))
+    fingerprint = models.ForeignKey(
+        Fingerprint, models.CASCADE, related_name="changes", verbose_name=_("fingerprint")
+    )
     what = models.CharField(_("what"), max_length=10, choices=FingerprintAct.choices)
     # Fields and their values before and after; of a merge or a split the other fingerprint.
     detail = models.JSONField(_("detail"), default=dict)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by"))
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
+    )
     by_name = models.CharField(_("by"), max_length=150, blank=True)
     at = models.DateTimeField(_("at"), default=timezone.now)
 

@@ -10,7 +10,8 @@ from django.utils.translation import pgettext_lazy
 
 
 class PipelineState(models.TextChoices):
-    """`partial`: some of its stages failed, what the others found is there. `dead`: whoever worked on it is gone."""
+    """`partial`: some of its stages failed, what the others found is there. `dead`: whoever worked on it is
+    gone."""
 
     WAITING = "waiting", pgettext_lazy("a run of the pipeline", "waiting")
     RUNNING = "running", pgettext_lazy("a run of the pipeline", "running")
@@ -34,12 +35,14 @@ class PipelineTrigger(models.TextChoices):
 
 class PipelineRun(models.Model):
     """At most one is `open`. A runner process takes it (`holder`) by a conditional UPDATE, shows itself by
-    `heartbeat_at`, and ends it in the transaction that loads what it found. A process is known by host, pid and the
-    time of its start since the boot of its host (`failures.insights.processes`). `stages` are rows of the last report:
-    {stage, state, done, total, rows, seconds, error}."""
+    `heartbeat_at`, and ends it in the transaction that loads what it found. A process is known by host, pid
+    and the time of its start since the boot of its host (`failures.insights.processes`). `stages` are rows of
+    the last report: {stage, state, done, total, rows, seconds, error}."""
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
-    state = models.CharField(_("state"), max_length=10, choices=PipelineState.choices, default=PipelineState.WAITING)
+    state = models.CharField(
+        _("state"), max_length=10, choices=PipelineState.choices, default=PipelineState.WAITING
+    )
     open = models.BooleanField(null=True, default=True, editable=False)
     trigger = models.CharField(_("started"), max_length=10, choices=PipelineTrigger.choices)
     asked_at = models.DateTimeField(_("asked for"), default=timezone.now)
@@ -79,7 +82,9 @@ class PipelineRun(models.Model):
             ("can_cancel_pipeline", _("Can cancel a run of the pipeline")),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["open"], condition=models.Q(open=True), name="one_pipeline_at_a_time")
+            models.UniqueConstraint(
+                fields=["open"], condition=models.Q(open=True), name="one_pipeline_at_a_time"
+            )
         ]
         indexes = [models.Index(fields=["-asked_at", "-id"], name="pipeline_runs_by_time")]
 
@@ -96,8 +101,8 @@ class PipelineRun(models.Model):
 
     @property
     def percent(self) -> int:
-        """Of its stages; one that tells how far it is (`share`, never less than before) counts in part. An open one is
-        never at 100."""
+        """Of its stages; one that tells how far it is (`share`, never less than before) counts in part. An
+        open one is never at 100."""
         if not self.stages:
             return 0
         parts = 0.0

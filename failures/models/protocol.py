@@ -34,8 +34,8 @@ ERASED = "erased:"
 
 
 class FailureProtocol(models.Model):
-    """`id` and (`spool`, `number`) are the KMA's. A setting, activation, run or server that the MA does not know (any
-    more) stays here by its name: `setting_key`, `activation_uuid` with `epoch`, `server_name`."""
+    """`id` and (`spool`, `number`) are the KMA's. A setting, activation, run or server that the MA does not
+    know (any more) stays here by its name: `setting_key`, `activation_uuid` with `epoch`, `server_name`."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     spool = models.UUIDField(_("spool"))
@@ -103,7 +103,8 @@ class FailureProtocol(models.Model):
     occurred_at = models.DateTimeField(_("occurred"))
     received_at = models.DateTimeField(_("received"), default=timezone.now)
     durable = models.BooleanField(_("durable"), default=True, db_default=True)
-    # False: this server has no such run here, as after a database was put back from a copy (`failures.attribution`).
+    # False: this server has no such run here, as after a database was put back from a copy
+    # (`failures.attribution`).
     verified = models.BooleanField(_("verified"), default=True, db_default=True)
 
     class Meta:
@@ -122,9 +123,13 @@ class FailureProtocol(models.Model):
             models.Index(fields=["occurred_at", "id"], name="protocols_by_time"),
             # New ones come at its end, which costs little; the archive goes by it.
             models.Index(fields=["received_at"], name="protocols_by_receipt"),
-            models.Index(fields=["occurred_at", "id"], condition=models.Q(activation=None), name="protocols_of_nobody"),
             models.Index(
-                fields=["occurred_at"], condition=models.Q(outcome=Outcome.KMA_DIED.value), name="protocols_kma_died"
+                fields=["occurred_at", "id"], condition=models.Q(activation=None), name="protocols_of_nobody"
+            ),
+            models.Index(
+                fields=["occurred_at"],
+                condition=models.Q(outcome=Outcome.KMA_DIED.value),
+                name="protocols_kma_died",
             ),
         ]
 

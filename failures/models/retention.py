@@ -12,10 +12,13 @@ class RetentionState(models.TextChoices):
 
 
 class RetentionRun(models.Model):
-    """At most one is running. It is worked on in turns: `holder` has it until `lease_until`, then whoever asks first.
-    `part` and `position` say what is behind it: a turn that was killed is gone on with from there."""
+    """At most one is running. It is worked on in turns: `holder` has it until `lease_until`, then whoever
+    asks first. `part` and `position` say what is behind it: a turn that was killed is gone on with from
+    there."""
 
-    state = models.CharField(_("state"), max_length=10, choices=RetentionState.choices, default=RetentionState.RUNNING)
+    state = models.CharField(
+        _("state"), max_length=10, choices=RetentionState.choices, default=RetentionState.RUNNING
+    )
     started_at = models.DateTimeField(_("started"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
     holder = models.UUIDField(null=True, editable=False)
@@ -41,10 +44,13 @@ class RetentionRun(models.Model):
 
 
 class RetentionFigure(models.Model):
-    """What a run deleted of one thing, and what it kept though the rule lets it go (`kept_for`: {reason: how many}).
-    `what` is a stable word; `setting_key` is empty where it is of no setting. Nothing deleted or kept: no row."""
+    """What a run deleted of one thing, and what it kept though the rule lets it go (`kept_for`: {reason: how
+    many}). `what` is a stable word; `setting_key` is empty where it is of no setting. Nothing deleted or
+    kept: no row."""
 
-    run = models.ForeignKey(RetentionRun, models.CASCADE, related_name="figures", verbose_name=_("run of retention"))
+    run = models.ForeignKey(
+        RetentionRun, models.CASCADE, related_name="figures", verbose_name=_("run of retention")
+    )
     what = models.CharField(_("what"), max_length=20)
     setting_key = models.CharField(_("setting key"), max_length=200, blank=True, default="")
     rule = models.CharField(_("rule"), max_length=10, blank=True, default="")
@@ -60,7 +66,9 @@ class RetentionFigure(models.Model):
         ordering = ("id",)
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["run", "what", "setting_key", "rule"], name="retention_figure_once")
+            models.UniqueConstraint(
+                fields=["run", "what", "setting_key", "rule"], name="retention_figure_once"
+            )
         ]
         indexes = [models.Index(fields=["setting_key", "-id"], name="retention_of_setting")]
 

@@ -8,7 +8,8 @@ from agents.models import Server
 
 
 class SpoolMark(models.Model):
-    """Records up to `stored_up_to` were stored or refused: one that comes again is known, also after retention."""
+    """Records up to `stored_up_to` were stored or refused: one that comes again is known, also after
+    retention."""
 
     spool = models.UUIDField(primary_key=True, editable=False)
     server = models.ForeignKey(Server, models.CASCADE, related_name="spools", verbose_name=_("server"))
@@ -17,8 +18,9 @@ class SpoolMark(models.Model):
     # Of a newer or a foreign KMA: ignored and counted; the names are those of the last batch that had any.
     unknown_fields = models.BigIntegerField(_("fields that were not understood"), default=0)
     unknown_names = models.JSONField(_("their names"), default=list)
-    # Numbers that were passed over: a spool sends in order, so these records do not come any more, and one that does is
-    # known like one that retention has deleted. `gaps` are [first, last] of the newest: see `failures.gaps`.
+    # Numbers that were passed over: a spool sends in order, so these records do not come any more, and one
+    # that does is known like one that retention has deleted. `gaps` are [first, last] of the newest: see
+    # `failures.gaps`.
     never_came = models.BigIntegerField(_("records that never came"), default=0)
     gaps = models.JSONField(_("their numbers"), default=list)
     passed_at = models.DateTimeField(_("last passed over"), null=True, editable=False)
@@ -36,7 +38,9 @@ class SpoolMark(models.Model):
         ordering = ("server", "spool")
         default_permissions = ("view",)
         indexes = [
-            models.Index(fields=["-set_aside_at"], condition=models.Q(set_aside__gt=0), name="spools_set_aside"),
+            models.Index(
+                fields=["-set_aside_at"], condition=models.Q(set_aside__gt=0), name="spools_set_aside"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -56,16 +60,20 @@ class SetAside(models.TextChoices):
 
 
 class RefusedRecord(models.Model):
-    """A record that could not be stored as what it says it is: its text is kept for a person, up to a bound. `code` is
-    empty where `reason` says what of it is not as agreed."""
+    """A record that could not be stored as what it says it is: its text is kept for a person, up to a bound.
+    `code` is empty where `reason` says what of it is not as agreed."""
 
     spool = models.UUIDField(_("spool"))
     number = models.BigIntegerField(_("number in the spool"))
     record_id = models.UUIDField(_("record id"), null=True)
-    server = models.ForeignKey(Server, models.CASCADE, related_name="refused_records", verbose_name=_("server"))
+    server = models.ForeignKey(
+        Server, models.CASCADE, related_name="refused_records", verbose_name=_("server")
+    )
     kind = models.CharField(_("kind"), max_length=60, blank=True)
     reason = models.TextField(_("reason"))
-    code = models.CharField(_("code"), max_length=20, choices=SetAside.choices, blank=True, default="", db_default="")
+    code = models.CharField(
+        _("code"), max_length=20, choices=SetAside.choices, blank=True, default="", db_default=""
+    )
     content = models.TextField(_("content"), blank=True)
     received_at = models.DateTimeField(_("received"), default=timezone.now)
 
@@ -86,15 +94,18 @@ class RefusedRecord(models.Model):
 
 
 class RecordConflict(models.Model):
-    """A record that came under an id or a number of its spool that was stored with other content before. What came
-    first stays; the text of this one is kept for a person, up to a bound."""
+    """A record that came under an id or a number of its spool that was stored with other content before. What
+    came first stays; the text of this one is kept for a person, up to a bound."""
 
     record_id = models.UUIDField(_("record id"))
     spool = models.UUIDField(_("spool"))
     number = models.BigIntegerField(_("number in the spool"))
-    server = models.ForeignKey(Server, models.CASCADE, related_name="record_conflicts", verbose_name=_("server"))
+    server = models.ForeignKey(
+        Server, models.CASCADE, related_name="record_conflicts", verbose_name=_("server")
+    )
     kind = models.CharField(_("kind"), max_length=60, blank=True)
-    # The record that has the id or the number; of a closing record the activation whose run another one closed.
+    # The record that has the id or the number; of a closing record the activation whose run another one
+    # closed.
     stored_id = models.UUIDField(_("id of the stored record"), db_index=True)
     content = models.TextField(_("content"), blank=True)
     received_at = models.DateTimeField(_("received"), default=timezone.now)

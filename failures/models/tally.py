@@ -1,7 +1,9 @@
-"""How often what failed where, and when. Counts of what came: they outlive the protocols that retention deletes.
+"""How often what failed where, and when. Counts of what came: they outlive the protocols that retention
+deletes.
 
-The intake of a batch adds `FailureDelta` rows, so that two intakes never wait for one row; one runner at a time folds
-them into the other tables and deletes them, in one transaction. A count is the folded row and its deltas.
+The intake of a batch adds `FailureDelta` rows, so that two intakes never wait for one row; one runner at a
+time folds them into the other tables and deletes them, in one transaction. A count is the folded row and its
+deltas.
 """
 
 from typing import Any
@@ -11,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Counted(models.Model):
-    """`first_at`, `last_at`: by the servers' clocks, where these are believable. `latest`: the id of the latest
-    protocol, which retention may have deleted."""
+    """`first_at`, `last_at`: by the servers' clocks, where these are believable. `latest`: the id of the
+    latest protocol, which retention may have deleted."""
 
     count = models.BigIntegerField(_("count"), default=0)
     first_at = models.DateTimeField(_("first"))
@@ -24,7 +26,8 @@ class Counted(models.Model):
 
 
 class FailureDelta(Counted):
-    """What one batch brought of one fingerprint in one hour of an activation on a server, from one version."""
+    """What one batch brought of one fingerprint in one hour of an activation on a server, from one
+    version."""
 
     setting_key = models.CharField(_("setting key"), max_length=200)
     activation_uuid = models.UUIDField(_("activation id"))
@@ -69,7 +72,9 @@ class FailureGroup(Counted):
         verbose_name_plural = _("groups of failures")
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["activation_uuid", "server_name", "fingerprint"], name="failure_group_once")
+            models.UniqueConstraint(
+                fields=["activation_uuid", "server_name", "fingerprint"], name="failure_group_once"
+            )
         ]
         indexes = [
             models.Index(fields=["fingerprint", "-last_at"], name="groups_of_fingerprint"),
@@ -94,7 +99,9 @@ class FingerprintHour(models.Model):
         verbose_name_plural = _("hours of fingerprints")
         default_permissions = ()
         constraints = [
-            models.UniqueConstraint(fields=["fingerprint", "setting_key", "hour"], name="fingerprint_hour_once")
+            models.UniqueConstraint(
+                fields=["fingerprint", "setting_key", "hour"], name="fingerprint_hour_once"
+            )
         ]
         indexes = [models.Index(fields=["hour", "fingerprint"], name="fingerprint_hours_by_time")]
 
@@ -126,8 +133,8 @@ class FingerprintVersion(models.Model):
 
 
 class Fingerprint(Counted):
-    """One kind of failure, over everything. `merged_into`: a person said that it is the same as that one; its counts
-    stay its own. `recent_at`: the last of it and of those merged into it."""
+    """One kind of failure, over everything. `merged_into`: a person said that it is the same as that one; its
+    counts stay its own. `recent_at`: the last of it and of those merged into it."""
 
     fingerprint = models.CharField(_("fingerprint"), max_length=64, primary_key=True)
     exception_type = models.CharField(_("exception type"), max_length=255)
@@ -139,7 +146,8 @@ class Fingerprint(Counted):
         "self", models.PROTECT, null=True, related_name="merged", verbose_name=_("merged into")
     )
 
-    # A part of that one which a person split off: its failures in one setting (`failures.fingerprints.parts`).
+    # A part of that one which a person split off: its failures in one setting
+    # (`failures.fingerprints.parts`).
     part_of: models.ForeignKey[Any, Any] = models.ForeignKey(
         "self", models.PROTECT, null=True, related_name="parts", verbose_name=_("split off from")
     )

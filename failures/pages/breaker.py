@@ -1,4 +1,5 @@
-"""The breaker panel of a setting: how near each server is, which failures counted, what a trip did, and why not."""
+"""The breaker panel of a setting: how near each server is, which failures counted, what a trip did, and why
+not."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -42,8 +43,8 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One failure on the strip. `kind`: its colour and letter, `look`: filled, hollow or faint; `gap` as a text.
-    There may be many hundreds on a page."""
+    """One failure on the strip. `kind`: its colour and letter, `look`: filled, hollow or faint; `gap` as a
+    text. There may be many hundreds on a page."""
 
     step: Step
     kind: int
@@ -59,8 +60,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ServerStrip:
-    """`carried`: counted in an activation before this one. `left_out`: older failures that are not drawn. `resume`:
-    where a person lets it go on, for a server that gave it up alone."""
+    """`carried`: counted in an activation before this one. `left_out`: older failures that are not drawn.
+    `resume`: where a person lets it go on, for a server that gave it up alone."""
 
     row: RunRow
     marks: list[Mark]
@@ -94,7 +95,10 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     stands = standing(setting, now)
     steps = _steps(setting, stands)
     kinds = _kinds(steps.values())
-    strips = [_strip(setting, row, steps.get((row.run.server.name, row.run.epoch), []), kinds) for row in stands.rows]
+    strips = [
+        _strip(setting, row, steps.get((row.run.server.name, row.run.epoch), []), kinds)
+        for row in stands.rows
+    ]
     said = [(each, interruption_cause(each)) for each in reversed(stands.interruptions[:8])]
     chapters = trip_story(stands.trip, said, request.user) if stands.trip else []
     context = {
@@ -103,7 +107,9 @@ def breaker_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
         "strips": strips,
         "legend": _legend(strips, kinds),
         "may_resume": may(request.user, "enable", setting),
-        "why_not_resume": why_not(request.user, "enable", setting) if any(each.resume for each in strips) else "",
+        "why_not_resume": why_not(request.user, "enable", setting)
+        if any(each.resume for each in strips)
+        else "",
         "explained": _explained(steps),
         "said": said,
         "trip": stands.trip,
@@ -204,4 +210,7 @@ def _explained(steps: dict[Place, list[Step]]) -> list[Explained]:
     """The latest failures of every server, newest first, each with why it counts or does not."""
     every = [(step, server) for (server, _epoch), told in steps.items() for step in told[-EXPLAINED:]]
     every.sort(key=lambda each: each[0].failure.at, reverse=True)
-    return [Explained(server, step, why(step), step.verdict is Verdict.COUNTED) for step, server in every[:EXPLAINED]]
+    return [
+        Explained(server, step, why(step), step.verdict is Verdict.COUNTED)
+        for step, server in every[:EXPLAINED]
+    ]

@@ -23,8 +23,8 @@ class Bar:
 
 
 def bar_chart(bars: Sequence[Bar], title: str, *, calm: bool = False) -> SafeString:
-    """One bar each, from left to right; what is not nothing is seen. Every bar with an address is a link. The highest
-    tells its value, which is the scale of the others. `calm`: of nothing bad."""
+    """One bar each, from left to right; what is not nothing is seen. Every bar with an address is a link. The
+    highest tells its value, which is the scale of the others. `calm`: of nothing bad."""
     most = max((bar.value for bar in bars), default=0) or 1
     step = (WIDTH - 2 * LEFT) / max(1, len(bars))
     every = max(1, round(70 / step))
@@ -34,9 +34,11 @@ def bar_chart(bars: Sequence[Bar], title: str, *, calm: bool = False) -> SafeStr
         ((_bar(bar, LEFT + index * step, step, most, index % every == 0),) for index, bar in enumerate(bars)),
     )
     return format_html(
-        '<svg class="chart{}" role="group" aria-label="{}" viewBox="0 0 {} {}" preserveAspectRatio="xMidYMid meet">'
+        '<svg class="chart{}" role="group" aria-label="{}" viewBox="0 0 {} {}" '
+        'preserveAspectRatio="xMidYMid meet">'
         '<line x1="0" y1="{}" x2="{}" y2="{}"/>{}{}</svg>',
-        " calm" if calm else "", title, WIDTH, HEIGHT + FOOT + HEAD, HEIGHT + HEAD, WIDTH, HEIGHT + HEAD, drawn,
+        " calm" if calm else "", title, WIDTH, HEIGHT + FOOT + HEAD, HEIGHT + HEAD, WIDTH, HEIGHT + HEAD,
+        drawn,
         _scale(bars, step),
     )  # fmt: skip
 
@@ -72,7 +74,11 @@ def _part(bar: Bar, x: float, width: float, most: float) -> SafeString:
     if not high:
         return SafeString("")
     return format_html(
-        '<rect class="part" x="{}" y="{}" width="{}" height="{}"/>', _at(x), HEAD + HEIGHT - high, _at(width), high
+        '<rect class="part" x="{}" y="{}" width="{}" height="{}"/>',
+        _at(x),
+        HEAD + HEIGHT - high,
+        _at(width),
+        high,
     )
 
 

@@ -1,5 +1,5 @@
-"""An activation beside the finished one before it: what fails that did not, what does not any more, and what of the
-setting was changed between them."""
+"""An activation beside the finished one before it: what fails that did not, what does not any more, and what
+of the setting was changed between them."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -28,8 +28,8 @@ SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`alike`: what tells the kind; `merged`: how many others belong to it; `before_url`, `after_url`: the protocols,
-    empty where they are of several fingerprints or there are none."""
+    """`alike`: what tells the kind; `merged`: how many others belong to it; `before_url`, `after_url`: the
+    protocols, empty where they are of several fingerprints or there are none."""
 
     difference: Difference
     alike: Alike
@@ -109,7 +109,9 @@ def _row(
     single = len(kinds) == 1
 
     def protocols(activation: Activation, count: int) -> str:
-        return protocols_url(activation=activation.pk, fingerprint=alike.fingerprint) if single and count else ""
+        return (
+            protocols_url(activation=activation.pk, fingerprint=alike.fingerprint) if single and count else ""
+        )
 
     return Row(
         one,

@@ -37,10 +37,14 @@ def trip_panel(request: HttpRequest, trip: BreakerTrip) -> Panel | None:
 def _evidence(interruption: Interruption) -> Evidence:
     ids = _ids(interruption.evidence)
     found = (
-        FailureProtocol.objects.filter(pk__in=ids).defer("traceback", "properties").order_by("occurred_at", "number")
+        FailureProtocol.objects.filter(pk__in=ids)
+        .defer("traceback", "properties")
+        .order_by("occurred_at", "number")
     )
     protocols = list(found)
-    return Evidence(interruption, protocols[-SHOWN:], len(ids) - len(protocols), max(0, len(protocols) - SHOWN))
+    return Evidence(
+        interruption, protocols[-SHOWN:], len(ids) - len(protocols), max(0, len(protocols) - SHOWN)
+    )
 
 
 def _ids(stored: object) -> list[UUID]:

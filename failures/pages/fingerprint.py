@@ -42,8 +42,8 @@ LATEST = 5
 
 @dataclass(frozen=True, slots=True)
 class OfServer:
-    """`page`: the server's, empty where it is gone. `url`: its protocols; empty where they are of several fingerprints,
-    of which a list shows one."""
+    """`page`: the server's, empty where it is gone. `url`: its protocols; empty where they are of several
+    fingerprints, of which a list shows one."""
 
     name: str
     page: str

@@ -1,4 +1,5 @@
-"""What people do with a fingerprint: write what is known, say that it is fixed, merge and split. POST only."""
+"""What people do with a fingerprint: write what is known, say that it is fixed, merge and split. POST
+only."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -1,4 +1,5 @@
-"""Kinds of failures over everything, the most recent first: how often, since when, and what is known of them."""
+"""Kinds of failures over everything, the most recent first: how often, since when, and what is known of
+them."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -34,12 +35,20 @@ STALE = timedelta(minutes=1)
 
 class FingerprintFilter(django_filters.FilterSet):
     setting = django_filters.ChoiceFilter(
-        choices=setting_choices, label=gettext_lazy("Setting"), empty_label=gettext_lazy("all"), method="of_setting"
+        choices=setting_choices,
+        label=gettext_lazy("Setting"),
+        empty_label=gettext_lazy("all"),
+        method="of_setting",
     )
     exception = django_filters.CharFilter(
-        field_name="exception_type", lookup_expr="icontains", label=gettext_lazy("Exception contains"), max_length=255
+        field_name="exception_type",
+        lookup_expr="icontains",
+        label=gettext_lazy("Exception contains"),
+        max_length=255,
     )
-    place = django_filters.CharFilter(lookup_expr="icontains", label=gettext_lazy("Place contains"), max_length=300)
+    place = django_filters.CharFilter(
+        lookup_expr="icontains", label=gettext_lazy("Place contains"), max_length=300
+    )
     book = django_filters.ChoiceFilter(
         choices=[
             ("unknown", gettext_lazy("nobody wrote anything")),
@@ -144,4 +153,7 @@ def _row(
 
 
 def spark_words(drawn: Spark) -> str:
-    return _("%(sum)s in all, at most %(most)s in one hour") % {"sum": number(drawn.sum), "most": number(drawn.most)}
+    return _("%(sum)s in all, at most %(most)s in one hour") % {
+        "sum": number(drawn.sum),
+        "most": number(drawn.most),
+    }

@@ -1,4 +1,5 @@
-"""Failures of an activation in groups: by server, then by fingerprint; and what the latest of a setting were."""
+"""Failures of an activation in groups: by server, then by fingerprint; and what the latest of a setting
+were."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -28,9 +29,9 @@ LATEST = 5
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`alone`: other servers made enough attempts in the activation, and none of them failed so. `example`: what the
-    latest of them said, None when retention has deleted it; `example_url`: it whole. `url`: its protocols, `about`: the
-    kind."""
+    """`alone`: other servers made enough attempts in the activation, and none of them failed so. `example`:
+    what the latest of them said, None when retention has deleted it; `example_url`: it whole. `url`: its
+    protocols, `about`: the kind."""
 
     alike: Alike
     alone: bool
@@ -64,7 +65,9 @@ def by_server(activation: UUID, found: Iterable[Alike], tried: Mapping[str, int]
     every = sum(tried.values())
 
     def odd(alike: Alike) -> bool:
-        return alone(alike.count, counts[alike.fingerprint] - alike.count, every - tried.get(alike.server_name, 0))
+        return alone(
+            alike.count, counts[alike.fingerprint] - alike.count, every - tried.get(alike.server_name, 0)
+        )
 
     return [_of_server(activation, name, servers[name], odd, examples, known) for name in sorted(servers)]
 
@@ -96,9 +99,15 @@ def _of_server(
 
 def _tried(activation: Activation) -> tuple[dict[str, int], dict[str, int]]:
     """By server: messages handled well, attempts that failed."""
-    rows = activation.runs.order_by().values_list("server__name").annotate(well=Sum("handled"), badly=Sum("failed"))
+    rows = (
+        activation.runs.order_by()
+        .values_list("server__name")
+        .annotate(well=Sum("handled"), badly=Sum("failed"))
+    )
     totals = {name: (well, badly) for name, well, badly in rows}
-    return {name: well for name, (well, _) in totals.items()}, {name: badly for name, (_, badly) in totals.items()}
+    return {name: well for name, (well, _) in totals.items()}, {
+        name: badly for name, (_, badly) in totals.items()
+    }
 
 
 def activation_panel(request: HttpRequest, activation: Activation) -> Panel | None:

@@ -1,4 +1,5 @@
-"""Cells of the tables of insights: numbers that lead to the protocols behind them, and words for stable words."""
+"""Cells of the tables of insights: numbers that lead to the protocols behind them, and words for stable
+words."""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -49,7 +50,8 @@ def _is_key(key: str) -> bool:
 
 
 def fingerprint_cell(fingerprint: str, names: dict[str, str]) -> SafeString:
-    """A group that the site does not know has no page: the demo's made-up ones, and those that went long ago."""
+    """A group that the site does not know has no page: the demo's made-up ones, and those that went long
+    ago."""
     name = names.get(fingerprint)
     if not name:
         return format_html('<span class="mono">{}</span>', fingerprint[:12])
@@ -69,7 +71,11 @@ def bytes_cell(value: int | None) -> Any:
 
 
 def what_if_cell(key: str, m: int) -> SafeString:
-    return linked(number(m), f"{link('setting_what_if', key)}?{urlencode({'m': m})}") if _is_key(key) else SafeString(m)
+    return (
+        linked(number(m), f"{link('setting_what_if', key)}?{urlencode({'m': m})}")
+        if _is_key(key)
+        else SafeString(m)
+    )
 
 
 def bucket(word: str) -> str:
@@ -89,7 +95,9 @@ def why(word: str) -> str:
     """Of a suggestion."""
     words = {
         "earlier_saves": pgettext("why a limit is suggested", "trips earlier and saves deliveries"),
-        "later_avoids_false": pgettext("why a limit is suggested", "trips less often where it got well by itself"),
+        "later_avoids_false": pgettext(
+            "why a limit is suggested", "trips less often where it got well by itself"
+        ),
         "as_it_is": pgettext("why a limit is suggested", "nothing is better than what is set"),
         "too_little": pgettext("why a limit is suggested", "too little happened to say"),
     }

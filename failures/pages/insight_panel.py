@@ -78,5 +78,7 @@ def _chart(health: list[ActivationHealth]) -> Any:
         when = date_format(row.started_at, "DATETIME_FORMAT")
         about = _("%(at)s: %(n)s of 1,000 failed") % {"at": when, "n": number(value, 1)}
         part = value * (row.temporary_share or 0.0)
-        bars.append(Bar(date_format(row.started_at, "j M"), value, about, link("activation", row.activation), part))
+        bars.append(
+            Bar(date_format(row.started_at, "j M"), value, about, link("activation", row.activation), part)
+        )
     return bar_chart(bars, _("Failures per 1,000 deliveries, by activation"))

@@ -26,8 +26,10 @@ from failures.pages import insight_cells as cells
 NUM = {"td": {"class": "num"}, "th": {"class": "num"}}
 LESS = {"td": {"class": "num less"}, "th": {"class": "num less"}}
 NUMBERS = (
-    "count", "temporary", "messages", "rank", "handled", "failures", "failures_per_1000", "wasted_deliveries", "m",
-    "runs", "trips", "deliveries_saved", "false_trips", "m_now", "m_suggested", "failed_again", "dead_again", "dead",
+    "count", "temporary", "messages", "rank", "handled", "failures", "failures_per_1000", "wasted_deliveries",
+    "m",
+    "runs", "trips", "deliveries_saved", "false_trips", "m_now", "m_suggested", "failed_again", "dead_again",
+    "dead",
     "recovered", "support", "lift", "rows_going",
 )  # fmt: skip
 SECONDS = ("duration_seconds", "seconds_to_trip", "seconds_to_repair")
@@ -102,7 +104,9 @@ _SPECIAL: dict[str, Any] = {
     "fingerprint": lambda table, row: cells.fingerprint_cell(row.fingerprint, table.names),
     "count": _behind_failures,
     "failures": _failures,
-    "activation": lambda table, row: cells.linked(str(row.activation)[:8], link("activation", row.activation)),
+    "activation": lambda table, row: cells.linked(
+        str(row.activation)[:8], link("activation", row.activation)
+    ),
     "standing": lambda table, row: row.get_standing_display(),
     "m": lambda table, row: cells.what_if_cell(row.setting_key, row.m),
     "m_suggested": lambda table, row: cells.what_if_cell(row.setting_key, row.m_suggested),
@@ -166,7 +170,9 @@ class Spec:
             found["since"] = InstantFilter(field_name=self.instant, lookup_expr="gte", label=_("From"))
             found["until"] = InstantFilter(field_name=self.instant, lookup_expr="lt", label=_("Before"))
         meta = type("Meta", (), {"model": self.model, "fields": []})
-        kind = type("InsightFilter", (django_filters.FilterSet,), {**found, "Meta": meta, "quiet": ("fingerprint",)})
+        kind = type(
+            "InsightFilter", (django_filters.FilterSet,), {**found, "Meta": meta, "quiet": ("fingerprint",)}
+        )
         made: django_filters.FilterSet = kind(query, self.rows())
         return made
 
@@ -196,10 +202,12 @@ SPECS = {
         ),
         Spec(
             "activation_health", _("Health of activations"),
-            _("How much of each ended activation failed, how soon its breaker tripped, and how soon it worked again."),
+            _("How much of each ended activation failed, how soon its breaker tripped, and how "
+              "soon it worked again."),
             (
                 "started_at", "setting_key", "activation", "duration_seconds", "handled", "failures",
-                "failures_per_1000", "seconds_to_trip", "seconds_to_repair", "wasted_deliveries", "temporary_share",
+                "failures_per_1000", "seconds_to_trip", "seconds_to_repair", "wasted_deliveries",
+                "temporary_share",
             ),
             ("-started_at",), "started_at", ("duration_seconds", "seconds_to_repair", "temporary_share"),
         ),
@@ -210,7 +218,8 @@ SPECS = {
         ),
         Spec(
             "breaker_backtest", _("Limits on history"),
-            _("What each limit M would have done: how often it had tripped, what it had saved, how often for nothing."),
+            _("What each limit M would have done: how often it had tripped, what it had saved, how "
+              "often for nothing."),
             ("setting_key", "mode", "m", "runs", "trips", "deliveries_saved", "false_trips", "first_trip_at"),
             ("setting_key", "mode", "m"), "", ("runs",),
         ),
@@ -231,13 +240,15 @@ SPECS = {
         ),
         Spec(
             "poison_profile", _("Marks of poison messages"),
-            _("Properties and sizes that dead letters have more often than messages which failed and recovered."),
+            _("Properties and sizes that dead letters have more often than messages which failed "
+              "and recovered."),
             ("setting_key", "property", "value_bucket", "dead", "recovered", "support", "lift"),
             ("-lift", "-dead"),
         ),
         Spec(
             "retention_plan", _("Plan of retention"),
-            _("What the rule of retention deletes in the next 30 days, and how large archive and database get."),
+            _("What the rule of retention deletes in the next 30 days, and how large archive and "
+              "database get."),
             ("day", "setting_key", "rows_going", "bytes_going", "archive_bytes", "database_bytes"),
             ("day", "setting_key"),
         ),

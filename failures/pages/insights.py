@@ -1,4 +1,5 @@
-"""The page Insights: what the pipeline found, how old it is, how the run at hand goes; and each of its tables whole."""
+"""The page Insights: what the pipeline found, how old it is, how the run at hand goes; and each of its tables
+whole."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +37,8 @@ MOST_PAGES = 400
 RUNS = 10
 # On the first page, in this order; the others are a link away.
 TOLD = (
-    "failure_days", "breaker_suggestions", "odd_servers", "activation_health", "poison_profile", "replay_success",
+    "failure_days", "breaker_suggestions", "odd_servers", "activation_health", "poison_profile",
+    "replay_success",
 )  # fmt: skip
 
 
@@ -142,7 +144,9 @@ def _plan_chart() -> SafeString | None:
         return None
     bars = []
     for row in rows:
-        text = ngettext("%(day)s: %(n)s row goes (%(size)s)", "%(day)s: %(n)s rows go (%(size)s)", row.rows_going)
+        text = ngettext(
+            "%(day)s: %(n)s row goes (%(size)s)", "%(day)s: %(n)s rows go (%(size)s)", row.rows_going
+        )
         about = text % {
             "day": date_format(row.day, "DATE_FORMAT"),
             "n": number(row.rows_going),
@@ -207,7 +211,9 @@ def _file(request: HttpRequest, spec: Spec, rows: Any) -> HttpResponseBase:
             yield csv_line(cell(value) for value in values)
 
     try:
-        return file_response(Stream(lines(), told=lambda began: None, begin=begin_of("csv")), "csv", spec.name)
+        return file_response(
+            Stream(lines(), told=lambda began: None, begin=begin_of("csv")), "csv", spec.name
+        )
     except AllPlacesTaken:
         messages.error(request, _("Too many files are being made at once: try again in a minute."))
         return HttpResponseRedirect(link("insight_table", spec.name))

@@ -24,9 +24,10 @@ MOST_KINDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`setting_url`: empty where the setting is gone. `example`: what the latest of them said, None when retention has
-    deleted it; `url`: its protocols there, empty where the setting has no name, by which a list could be narrowed;
-    `elsewhere_url`: those of the other server, or of several the kind, which tells them apart; `about`: the kind."""
+    """`setting_url`: empty where the setting is gone. `example`: what the latest of them said, None when
+    retention has deleted it; `url`: its protocols there, empty where the setting has no name, by which a list
+    could be narrowed; `elsewhere_url`: those of the other server, or of several the kind, which tells them
+    apart; `about`: the kind."""
 
     here: Here
     setting_url: str
@@ -55,7 +56,11 @@ def failures_of_server(request: HttpRequest, server: Server) -> Panel | None:
         "cut": found.cut,
         "url": protocols_url(server=server.name),
     }
-    return {"title": _("Failures here, by setting"), "template": "failures/on_server.html", "context": context}
+    return {
+        "title": _("Failures here, by setting"),
+        "template": "failures/on_server.html",
+        "context": context,
+    }
 
 
 def _kind(

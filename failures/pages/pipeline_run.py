@@ -72,7 +72,9 @@ def run_bar(request: HttpRequest) -> HttpResponseBase:
     context = run_facts(request, of)
     html = render_to_string("failures/run_bar.html", context, request)
     told = [repr(run and (run.pk, run.state, run.stages, run.cancel_asked_at)) for run in _runs(of)]
-    etag = f'"{sha256("".join([*told, repr(of.damage), str(request.LANGUAGE_CODE)]).encode()).hexdigest()[:16]}"'
+    etag = (
+        f'"{sha256("".join([*told, repr(of.damage), str(request.LANGUAGE_CODE)]).encode()).hexdigest()[:16]}"'
+    )
     response = HttpResponse(html)
     response["ETag"] = etag
     return get_conditional_response(request, etag=etag, response=response) or response
@@ -86,7 +88,9 @@ def _runs(of: Standing) -> list[PipelineRun | None]:
 @needs(VIEW)
 def run_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     run = get_object_or_404(PipelineRun.objects.select_related("asked_by"), pk=pk)
-    stages = [{**stage, "label": stage_label(stage["stage"]), "shown": _stage_shown(stage)} for stage in run.stages]
+    stages = [
+        {**stage, "label": stage_label(stage["stage"]), "shown": _stage_shown(stage)} for stage in run.stages
+    ]
     may_see_log = request.user.has_perm(RUN)
     return page(
         request,
@@ -127,7 +131,9 @@ def run_now(request: HttpRequest) -> HttpResponseBase:
     except RunRefused as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, _("Asked for: a worker begins it within seconds, and it goes on by itself."))
+        messages.success(
+            request, _("Asked for: a worker begins it within seconds, and it goes on by itself.")
+        )
     return HttpResponseRedirect(link("insights"))
 
 

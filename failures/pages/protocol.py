@@ -26,7 +26,9 @@ MOST_CONFLICTS = 20
 @require_safe
 @needs(VIEW)
 def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    protocol = get_object_or_404(FailureProtocol.objects.select_related("setting", "activation", "server"), pk=pk)
+    protocol = get_object_or_404(
+        FailureProtocol.objects.select_related("setting", "activation", "server"), pk=pk
+    )
     kind = (protocol.fingerprint, protocol.setting_key)
     same = FailureProtocol.objects.filter(message_key=protocol.message_key, setting_key=protocol.setting_key)
     return page(
@@ -40,7 +42,9 @@ def protocol_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         properties=sorted(
             (name, value) for name, value in (protocol.properties or {}).items() if name not in BROKERS_OWN
         ),
-        refusal=FailureProtocol.objects.filter(pk=derived_id(pk, REFUSED)).first() if protocol.disposition else None,
+        refusal=FailureProtocol.objects.filter(pk=derived_id(pk, REFUSED)).first()
+        if protocol.disposition
+        else None,
         skew=skew_of(protocol),
         conflicts=list(conflicts_of(protocol, MOST_CONFLICTS)),
         case_url=case_url(protocol) if protocol.message_key else "",

@@ -1,4 +1,5 @@
-"""What a list of protocols is headed by: the one thing that all of it has in common, most particular first."""
+"""What a list of protocols is headed by: the one thing that all of it has in common, most particular
+first."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,14 +40,17 @@ def heading_of(cleaned: Mapping[str, Any], rows: Sequence[FailureProtocol]) -> H
     if server and not setting:
         there = Server.objects.filter(name=server).exists()
         title = visible(_("Protocols of the server %(name)s") % {"name": server}, limit=120)
-        return Heading(title, _("What failed on one server, across all settings."), *_to_server(server, there))
+        return Heading(
+            title, _("What failed on one server, across all settings."), *_to_server(server, there)
+        )
     if setting:
         there = LaunchSetting.objects.filter(key=setting).exists()
         title = visible(_("Protocols of the setting %(key)s") % {"key": setting}, limit=120)
         about = _("What failed in one setting, in every activation of it.")
         return Heading(title, about, link("setting", setting) if there else "", _("The setting"))
     about = _(
-        "One record for each exception that a server caught, stored exactly once. A message that fails ten times has "
+        "One record for each exception that a server caught, stored exactly once. A message that fails ten "
+        "times has "
         "ten."
     )
     return Heading(_("Protocols"), about)
@@ -59,6 +63,8 @@ def _to_server(name: str, there: bool) -> tuple[str, Text]:
 def _of_fingerprint(fingerprint: str, rows: Sequence[FailureProtocol]) -> Heading:
     about = _("The same kind of failure at the same place, across all settings and servers.")
     if not rows:
-        return Heading(visible(_("Protocols of the fingerprint %(name)s") % {"name": fingerprint}, limit=120), about)
+        return Heading(
+            visible(_("Protocols of the fingerprint %(name)s") % {"name": fingerprint}, limit=120), about
+        )
     kind = f"{rows[0].exception_type} · {rows[0].place}" if rows[0].place else rows[0].exception_type
     return Heading(visible(kind, limit=160), about)

@@ -26,7 +26,8 @@ class ProtocolTable(tables.Table):
     server_name = tables.Column(verbose_name=gettext_lazy("Server"))
     place = tables.Column(verbose_name=gettext_lazy("Place"), attrs=LESS)
     attempt = tables.Column(
-        verbose_name=gettext_lazy("Attempt"), attrs={"td": {"class": "num least"}, "th": {"class": "num least"}}
+        verbose_name=gettext_lazy("Attempt"),
+        attrs={"td": {"class": "num least"}, "th": {"class": "num least"}},
     )
     message_key = tables.Column(verbose_name=gettext_lazy("Message"), attrs=LESS)
 
@@ -39,10 +40,15 @@ class ProtocolTable(tables.Table):
         return format_html('<a href="{}">{}</a>', link("protocol", record.pk), ago(record.occurred_at))
 
     def render_exception_type(self, record: FailureProtocol) -> SafeString:
-        head, url = visible(failure_text(record.exception_text).strip(), limit=160), link("protocol", record.pk)
+        head, url = (
+            visible(failure_text(record.exception_text).strip(), limit=160),
+            link("protocol", record.pk),
+        )
         tags = protocol_tags(record)
         kind = visible(record.exception_type)
-        return format_html('<a href="{}"><b>{}</b></a>{}<br><span class="quiet small">{}</span>', url, kind, tags, head)
+        return format_html(
+            '<a href="{}"><b>{}</b></a>{}<br><span class="quiet small">{}</span>', url, kind, tags, head
+        )
 
     def render_setting_key(self, record: FailureProtocol) -> SafeString:
         if record.setting_id is None:
@@ -91,7 +97,9 @@ def case_link(protocol: FailureProtocol) -> SafeString:
     if not protocol.message_key:
         return SafeString("—")
     text = visible(protocol.message_key, limit=24)
-    return format_html('<a class="mono" href="{}" title="{}">{}</a>', case_url(protocol), _("Case file"), text)
+    return format_html(
+        '<a class="mono" href="{}" title="{}">{}</a>', case_url(protocol), _("Case file"), text
+    )
 
 
 def case_url(protocol: FailureProtocol) -> str:

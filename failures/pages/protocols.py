@@ -56,7 +56,9 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
         listed=shown,
         stopped_at=part.stopped_at,
         total="" if problem else words_of(counted, filters.asked),
-        news_url="" if problem or part.newer else _news_url(query, _top(filters.asked, part, shown_at), shown_at),
+        news_url=""
+        if problem or part.newer
+        else _news_url(query, _top(filters.asked, part, shown_at), shown_at),
         **views_bar(request, query),
         files=_files(query) if request.user.has_perm(EXPORT) else [],
         newest_url=f"{request.path}?{query.urlencode()}" if query else request.path,
@@ -66,8 +68,8 @@ def protocol_list(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @needs(VIEW)
 def protocol_news(request: HttpRequest) -> HttpResponseBase:
-    """How many of the filter are newer than `top`, in words, empty for none: 304 where that is what the asker knows.
-    `shown`: when the asker saw the list."""
+    """How many of the filter are newer than `top`, in words, empty for none: 304 where that is what the asker
+    knows. `shown`: when the asker saw the list."""
     filters = ProtocolFilter(request.GET)
     words = _news_words(Count(0) if filters.problem else _news(filters.asked, request.GET))
     response = HttpResponse(words, content_type="text/plain; charset=utf-8")

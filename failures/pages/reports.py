@@ -28,7 +28,9 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
     conflicts = list(RecordConflict.objects.filter(server=server).defer("content")[:SHOWN])
     passed = list(SpoolMark.objects.filter(server=server, never_came__gt=0).order_by("-updated_at")[:SHOWN])
     lost = list(
-        SpoolMark.objects.filter(server=server, lost_at__gt=timezone.now() - LOST_SHOWN).order_by("-lost_at")[:SHOWN]
+        SpoolMark.objects.filter(server=server, lost_at__gt=timezone.now() - LOST_SHOWN).order_by("-lost_at")[
+            :SHOWN
+        ]
     )
     marks = SpoolMark.objects.filter(server=server, unknown_fields__gt=0)
     fields = marks.aggregate(all=Sum("unknown_fields"))["all"] or 0
@@ -52,10 +54,13 @@ def server_panel(request: HttpRequest, server: Server) -> Panel | None:
 
 
 def _pages(stored: Collection[UUID]) -> dict[UUID, str]:
-    """Addresses of what a conflict is with: a protocol, or the activation whose run was closed; others have no page."""
+    """Addresses of what a conflict is with: a protocol, or the activation whose run was closed; others have
+    no page."""
     found: dict[UUID, str] = {}
     for name, rows in (("activation", Activation.objects.all()), ("protocol", FailureProtocol.objects.all())):
-        found |= {pk: link(name, pk) for pk in rows.filter(pk__in=stored).order_by().values_list("pk", flat=True)}
+        found |= {
+            pk: link(name, pk) for pk in rows.filter(pk__in=stored).order_by().values_list("pk", flat=True)
+        }
     return found
 
 

@@ -36,7 +36,8 @@ OF_SETTINGS = ("protocols", "recovered", *LETTERS)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`days`: N of this setting. `goes`: sentences. `did`: what the last run that did anything to it deleted."""
+    """`days`: N of this setting. `goes`: sentences. `did`: what the last run that did anything to it
+    deleted."""
 
     setting: LaunchSetting
     days: int
@@ -96,15 +97,19 @@ def rule_in_force() -> list[str]:
     """The rule with the numbers of this site."""
     n, c = settings.MA_RETENTION_DAYS, settings.MA_RETENTION_SILENT_DAYS
     after_error = ngettext(
-        "With an error: of these, what is older than %(n)s day before its start goes, where the setting has no number "
+        "With an error: of these, what is older than %(n)s day before its start goes, where the setting has "
+        "no number "
         "of its own.",
-        "With an error: of these, what is older than %(n)s days before its start goes, where the setting has no number "
+        "With an error: of these, what is older than %(n)s days before its start goes, where the setting has "
+        "no number "
         "of its own.",
         n,
     )
     silent = ngettext(
-        "Where nothing finished for %(n)s day: what is older than that goes, also of an activation that never ends.",
-        "Where nothing finished for %(n)s days: what is older than that goes, also of an activation that never ends.",
+        "Where nothing finished for %(n)s day: what is older than that goes, also of an activation that "
+        "never ends.",
+        "Where nothing finished for %(n)s days: what is older than that goes, also of an activation that "
+        "never ends.",
         c,
     )
     return [
@@ -173,12 +178,17 @@ def _letters_word(what: str, count: int) -> str:
             "the bodies of %(n)s dead letters that left their queues before %(at)s",
             count,
         )
-    return ngettext("%(n)s copy that an edit made before %(at)s", "%(n)s copies that edits made before %(at)s", count)
+    return ngettext(
+        "%(n)s copy that an edit made before %(at)s", "%(n)s copies that edits made before %(at)s", count
+    )
 
 
 def _has_older(setting: LaunchSetting, of: Range) -> bool:
     """Whether the setting has protocols that occurred before the range's instant; one look into an index."""
-    return of.before is not None and FailureProtocol.objects.filter(setting=setting, occurred_at__lt=of.before).exists()
+    return (
+        of.before is not None
+        and FailureProtocol.objects.filter(setting=setting, occurred_at__lt=of.before).exists()
+    )
 
 
 def what_goes_next(of: Range) -> str:
@@ -191,7 +201,8 @@ def what_goes_next(of: Range) -> str:
 
 
 def _did(figures: QuerySet[RetentionFigure]) -> Did:
-    """Of the latest run that did anything: two things by at most three sentences of the rule, and three of letters."""
+    """Of the latest run that did anything: two things by at most three sentences of the rule, and three of
+    letters."""
     latest = list(figures.order_by("-id")[:9])
     same = [each for each in latest if each.run_id == latest[0].run_id]
     if not same:
@@ -228,12 +239,17 @@ def _last_runs(now: datetime) -> list[RunRow]:
         RetentionState.FAILED.value: Shown(_("failed"), "bad", "bad"),
     }
     runs = list(RetentionRun.objects.all()[:RUNS_SHOWN])
-    sums = RetentionFigure.objects.filter(run__in=runs, deleted__gt=0).order_by("what").values_list("run", "what")
+    sums = (
+        RetentionFigure.objects.filter(run__in=runs, deleted__gt=0)
+        .order_by("what")
+        .values_list("run", "what")
+    )
     parts: dict[int, list[str]] = {}
     for run, what, count in sums.annotate(Sum("deleted")):
         parts.setdefault(run, []).append(f"{what_word(what)}: {number(count)}")
     return [
-        RunRow(run, shown[run.state], (run.ended_at or now) - run.started_at, parts.get(run.pk, [])) for run in runs
+        RunRow(run, shown[run.state], (run.ended_at or now) - run.started_at, parts.get(run.pk, []))
+        for run in runs
     ]
 
 

@@ -1,4 +1,5 @@
-"""A traceback as parts to show: what the user's own code did stands out, library frames can be folded. Pure."""
+"""A traceback as parts to show: what the user's own code did stands out, library frames can be folded.
+Pure."""
 
 import re
 from dataclasses import dataclass, field

@@ -32,7 +32,11 @@ def register() -> None:
     add_page("fingerprints/", fingerprint_list, "fingerprints")
     add_page("fingerprint/", fingerprint_page, "fingerprint")
     for name in ("write", "fixed", "not_fixed", "merge", "split", "part_off", "join"):
-        add_page(f"fingerprint/{name.replace('_', '-')}/", getattr(fingerprint_actions, name), f"fingerprint_{name}")
+        add_page(
+            f"fingerprint/{name.replace('_', '-')}/",
+            getattr(fingerprint_actions, name),
+            f"fingerprint_{name}",
+        )
     add_page("protocols/", protocol_list, "protocols")
     add_page("protocols/news/", protocol_news, "protocol_news")
     add_page("protocols/export/", export_page, "export_protocols")

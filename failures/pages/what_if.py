@@ -1,4 +1,5 @@
-"""What-if: how often another limit would have switched a setting off in the last days. A GET form, so also a link."""
+"""What-if: how often another limit would have switched a setting off in the last days. A GET form, so also a
+link."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,8 +78,16 @@ def what_if_panel(request: HttpRequest, setting: LaunchSetting) -> Panel | None:
     """The form alone: replaying is asked for, not done with every look at the setting."""
     if not request.user.has_perm(VIEW):
         return None
-    context = {"setting": setting, "m": setting.breaker_m, "form": WhatIfForm(initial={"m": setting.breaker_m})}
-    return {"title": _("What if the limit were another?"), "template": "failures/what_if_form.html", "context": context}
+    context = {
+        "setting": setting,
+        "m": setting.breaker_m,
+        "form": WhatIfForm(initial={"m": setting.breaker_m}),
+    }
+    return {
+        "title": _("What if the limit were another?"),
+        "template": "failures/what_if_form.html",
+        "context": context,
+    }
 
 
 def told(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[Told]:
@@ -98,7 +107,8 @@ def told(setting: LaunchSetting, limits: Sequence[int], now: datetime) -> list[T
             replay.add(stored)
     answers = {m: replay.answer() for m, replay in replays.items()}
     return [
-        Told(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer)) for m, answer in answers.items()
+        Told(m, same_limit(m), answer, since, cut is not None, _sentence(m, answer))
+        for m, answer in answers.items()
     ]
 
 
@@ -114,7 +124,9 @@ def _quorums(setting: LaunchSetting, since: datetime) -> dict[UUID, int]:
     if setting.spread != Spread.MANY:
         return {}
     recent = Activation.objects.filter(setting=setting).exclude(ended_at__lt=since)
-    servers = recent.annotate(servers=Count("runs__server", distinct=True)).order_by().values_list("pk", "servers")
+    servers = (
+        recent.annotate(servers=Count("runs__server", distinct=True)).order_by().values_list("pk", "servers")
+    )
     return {pk: min(NEEDED_OF_MANY, count) or 1 for pk, count in servers[:MOST]}
 
 

@@ -1,7 +1,7 @@
 """Activations and runs, kept for a time of their own.
 
-Never the last finished activation of a setting, by which retention goes; never one that goes on, of which there are
-records, that a trip tells of, or that others refer to. They register how to find out.
+Never the last finished activation of a setting, by which retention goes; never one that goes on, of which
+there are records, that a trip tells of, or that others refer to. They register how to find out.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -58,8 +58,12 @@ def _safe(now: datetime, *kinds: str) -> list[datetime]:
     return [now, *(safe for kind in kinds if (safe := keepers.safe_before(kind, now)) is not None)]
 
 
-def _each(older: datetime, chunks: Chunks, what: str, delete: Callable[[Sequence[UUID]], int], also: Q) -> None:
-    ended = Activation.objects.filter(also, setting=OuterRef("pk"), ended_at__isnull=False).order_by("ended_at")
+def _each(
+    older: datetime, chunks: Chunks, what: str, delete: Callable[[Sequence[UUID]], int], also: Q
+) -> None:
+    ended = Activation.objects.filter(also, setting=OuterRef("pk"), ended_at__isnull=False).order_by(
+        "ended_at"
+    )
     first = Subquery(ended.values("ended_at")[:1])
     # One question tells of all settings, most of which have nothing so old.
     for setting in list(LaunchSetting.objects.annotate(first=first).filter(first__lt=older).order_by("pk")):
@@ -71,7 +75,9 @@ def _each(older: datetime, chunks: Chunks, what: str, delete: Callable[[Sequence
 def _over(setting: LaunchSetting, older: datetime, also: Q) -> Iterable[list[UUID]]:
     """Those that ended before and that nobody needs; the oldest first, each looked at once."""
     last = last_finished_of(setting)
-    ended = Activation.objects.filter(_unneeded(), also, setting=setting, ended_at__lt=older).order_by("ended_at", "pk")
+    ended = Activation.objects.filter(_unneeded(), also, setting=setting, ended_at__lt=older).order_by(
+        "ended_at", "pk"
+    )
     after: tuple[datetime, UUID] | None = None
     while True:
         following = ended.filter(_past(*after), ended_at__gte=after[0]) if after else ended
@@ -95,10 +101,11 @@ def _unneeded() -> Q:
 
 
 def _delete_activations(pks: Sequence[UUID]) -> int:
-    """What is still unneeded of them: a late record may have come since. With the counts of what failed in them. How
-    many activations.
+    """What is still unneeded of them: a late record may have come since. With the counts of what failed in
+    them. How many activations.
 
-    Not through the ORM's collector: it would look for protocols by a column that has no index, to set nothing."""
+    Not through the ORM's collector: it would look for protocols by a column that has no index, to set
+    nothing."""
     gone = list(_locked(pks))
     _delete_runs_of(gone)
     changes = StateChange.objects.filter(activation__in=gone)

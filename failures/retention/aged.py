@@ -1,5 +1,5 @@
-"""Closed alerts, deliveries that waited for an answer, and records that were refused or came with other content: each
-kept for a time of its own."""
+"""Closed alerts, deliveries that waited for an answer, and records that were refused or came with other
+content: each kept for a time of its own."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,8 @@ COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Aged:
-    """`pick(older, n)` answers up to n keys of what is over, `delete(keys, older)` deletes what still is of them."""
+    """`pick(older, n)` answers up to n keys of what is over, `delete(keys, older)` deletes what still is of
+    them."""
 
     what: str
     days: Callable[[], int]
@@ -55,8 +56,8 @@ class Going:
 
 
 def _closed_alerts(older: datetime) -> QuerySet[Alert]:
-    """Not those that a person closed while their cause lasts: without them it would be told anew. Nor those of which
-    somebody is still to be told."""
+    """Not those that a person closed while their cause lasts: without them it would be told anew. Nor those
+    of which somebody is still to be told."""
     pending = Notice.objects.filter(transition__alert=OuterRef("pk"), state=NoticeState.PENDING)
     rows = Alert.objects.filter(state=AlertState.CLOSED, closed_at__lt=older, held=False)
     return rows.filter(~Exists(pending))
@@ -67,7 +68,8 @@ def _pick_alerts(older: datetime, n: int) -> list[int]:
 
 
 def _delete_alerts(keys: Sequence[int], older: datetime) -> int:
-    """With what happened to them and what was told of it. How many alerts: one that was opened again stays."""
+    """With what happened to them and what was told of it. How many alerts: one that was opened again
+    stays."""
     still = Alert.objects.select_for_update().filter(pk__in=keys).order_by("pk").values_list("pk", flat=True)
     going = list(_closed_alerts(older).filter(pk__in=list(still)).order_by().values_list("pk", flat=True))
     Alert.objects.filter(pk__in=going).delete()
@@ -95,7 +97,9 @@ def _delete_rows(model: Any, keys: Sequence[int], older: datetime) -> int:
 
 
 def _records(what: str, model: Any) -> Aged:
-    return Aged(what, lambda: settings.MA_KEEP_REFUSED_DAYS, partial(_pick_first, model), partial(_delete_rows, model))
+    return Aged(
+        what, lambda: settings.MA_KEEP_REFUSED_DAYS, partial(_pick_first, model), partial(_delete_rows, model)
+    )
 
 
 AGED = (
@@ -106,7 +110,8 @@ AGED = (
 )
 
 
-# What apps above keep for times of their own: at `now`, of at most so many rows of each kind that are looked at.
+# What apps above keep for times of their own: at `now`, of at most so many rows of each kind that are looked
+# at.
 Foreseer = Callable[[datetime, int], Iterable[Going]]
 _foreseers: list[Foreseer] = []
 

@@ -19,8 +19,8 @@ def before(now: datetime, days: int) -> datetime | None:
 def delete_all(
     what: str, pick: Callable[[int], Sequence[Any]], delete: Callable[[Sequence[Any]], int], chunks: Chunks
 ) -> None:
-    """`pick(n)` answers up to n keys of what is over; `delete(keys)` deletes them, in the transaction that counts them.
-    Ends when there are none. Raises TurnOver."""
+    """`pick(n)` answers up to n keys of what is over; `delete(keys)` deletes them, in the transaction that
+    counts them. Ends when there are none. Raises TurnOver."""
     while True:
         if chunks.over:
             raise TurnOver

@@ -1,5 +1,5 @@
-"""Applies the rule to one setting, or to what is of none. What it learns on the way it keeps nowhere: whoever goes on
-after a kill asks the rule again and finds what is left."""
+"""Applies the rule to one setting, or to what is of none. What it learns on the way it keeps nowhere: whoever
+goes on after a kill asks the rule again and finds what is left."""
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -44,7 +44,9 @@ def _apply_once(setting: LaunchSetting, now: datetime, chunks: Chunks) -> None:
     ranges = ranges_of(setting, now)
     _forget_kept(chunks, setting.key)
     for place, each in enumerate(ranges):
-        _Pass(each, setting.key, chunks, now, lambda: ranges_of(setting, now) == ranges, ranges[:place]).over(setting)
+        _Pass(each, setting.key, chunks, now, lambda: ranges_of(setting, now) == ranges, ranges[:place]).over(
+            setting
+        )
 
 
 def apply_to_nobodys(now: datetime, chunks: Chunks) -> None:
@@ -60,8 +62,8 @@ def _forget_kept(chunks: Chunks, key: str) -> None:
 
 
 class _Pass:
-    """One range once over the rows. `still`: whether the rule says the same. `earlier`: ranges that went over the rows
-    before, so what is kept of them is counted already."""
+    """One range once over the rows. `still`: whether the rule says the same. `earlier`: ranges that went over
+    the rows before, so what is kept of them is counted already."""
 
     def __init__(
         self, of: Range, key: str, chunks: Chunks, now: datetime, still: Callable[[], bool],
@@ -81,7 +83,9 @@ class _Pass:
         self._activations(up_to(ended_before, self.of), self._without_protocols)
         if self.of.rule is Rule.SILENT:
             for pk in Activation.objects.filter(setting=setting, ended_at=None).values_list("pk", flat=True):
-                self._recovered(RecoveredMessage.objects.filter(activation_uuid=pk, occurred_at__lt=self.of.before))
+                self._recovered(
+                    RecoveredMessage.objects.filter(activation_uuid=pk, occurred_at__lt=self.of.before)
+                )
 
     def over_nobodys(self) -> None:
         for picked in picking.by_time(FailureProtocol.objects.filter(activation=None), self.of):
@@ -144,8 +148,8 @@ class _Pass:
 
 
 def note_cleared(activations: Iterable[Activation], holding: Container[UUID]) -> None:
-    """Nothing is left of these, but of those that are `holding`. Late records that came since these rows were read are
-    known by their number, and then it is not noted."""
+    """Nothing is left of these, but of those that are `holding`. Late records that came since these rows were
+    read are known by their number, and then it is not noted."""
     by_late: dict[int, list[UUID]] = {}
     for each in activations:
         if each.pk not in holding:
@@ -164,8 +168,9 @@ def _delete_recovered(ids: Sequence[UUID]) -> int:
 
 
 def _keep_the_truth(picked: Sequence[Picked]) -> None:
-    """Whether an activation that goes on finishes well is asked of its protocols: before one goes whose message was not
-    handled well, that is written down. The lock of its end is taken by this UPDATE, so it sees one or the other."""
+    """Whether an activation that goes on finishes well is asked of its protocols: before one goes whose
+    message was not handled well, that is written down. The lock of its end is taken by this UPDATE, so it
+    sees one or the other."""
     touched = {each.activation_id for each in picked if each.activation_id and not each.temporary}
     open_still = Activation.objects.filter(pk__in=touched, ended_at=None).exclude(well=False)
     for pk in open_still.values_list("pk", flat=True):
@@ -178,5 +183,7 @@ def _holding(activations: Iterable[Activation]) -> set[UUID]:
     """Those of which there are records."""
     protocols = FailureProtocol.objects.filter(activation_uuid=OuterRef("pk"))
     recovered = RecoveredMessage.objects.filter(activation_uuid=OuterRef("pk"))
-    rows = Activation.objects.filter(Exists(protocols) | Exists(recovered), pk__in=[each.pk for each in activations])
+    rows = Activation.objects.filter(
+        Exists(protocols) | Exists(recovered), pk__in=[each.pk for each in activations]
+    )
     return set(rows.order_by().values_list("pk", flat=True))

@@ -1,5 +1,6 @@
-"""SQLite moves what was committed from its log into the file after the commit that makes the log long, while nobody
-is kept waiting but who committed. Here it is done between chunks: so how long one took is how long it held the lock."""
+"""SQLite moves what was committed from its log into the file after the commit that makes the log long, while
+nobody is kept waiting but who committed. Here it is done between chunks: so how long one took is how long it
+held the lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

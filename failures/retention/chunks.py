@@ -20,8 +20,9 @@ SHARE_OF_OTHERS = 0.35
 
 
 class Chunks:
-    """`delete` is what one transaction does besides counting; `ends_at`: the monotonic instant at which the turn is
-    over, which callers look at between chunks; `longest`: seconds of the longest transaction so far."""
+    """`delete` is what one transaction does besides counting; `ends_at`: the monotonic instant at which the
+    turn is over, which callers look at between chunks; `longest`: seconds of the longest transaction so
+    far."""
 
     def __init__(self, turn: Turn, ends_at: float) -> None:
         self.turn, self.ends_at, self.pace, self.longest = turn, ends_at, _pace(), 0.0
@@ -57,7 +58,9 @@ class Chunks:
 
         return self._timed(counted, lambda deleted: deleted)
 
-    def delete_of_many(self, what: str, act: Callable[[], Counter[Kind]], of: Mapping[Kind, Counted]) -> Counter[Kind]:
+    def delete_of_many(
+        self, what: str, act: Callable[[], Counter[Kind]], of: Mapping[Kind, Counted]
+    ) -> Counter[Kind]:
         """`act` answers {activation or setting: how many rows it deleted of it}, and so does this;
         `of`: as what they are counted. Raises LeaseLost, and then nothing is deleted."""
 
@@ -83,14 +86,14 @@ class Chunks:
 
 
 def _pace() -> Pace:
-    """SQLite has one writer at a time. PostgreSQL deletes beside all others, who wait only for rows that they share;
-    those of protocols nobody else writes."""
+    """SQLite has one writer at a time. PostgreSQL deletes beside all others, who wait only for rows that they
+    share; those of protocols nobody else writes."""
     return Pace(pace.FIRST, pace.AIM_SECONDS if connection.vendor == "sqlite" else pace.AIM_SECONDS_ALONE)
 
 
 def _let_others_in(took: float) -> None:
-    """SQLite has one writer at a time, and those who wait look again only every few milliseconds. Of PostgreSQL the
-    disk is shared: what others commit waits for what a chunk has written."""
+    """SQLite has one writer at a time, and those who wait look again only every few milliseconds. Of
+    PostgreSQL the disk is shared: what others commit waits for what a chunk has written."""
     if connection.vendor == "sqlite":
         checkpoints.move_on()
         time.sleep(min(0.1, max(0.01, took)))

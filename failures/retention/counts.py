@@ -1,5 +1,5 @@
-"""Counts that nothing refers to any more: those of activations that the MA does not know, which no activation takes
-with it, and kinds of failures that nobody met for as long and of which nobody wrote anything."""
+"""Counts that nothing refers to any more: those of activations that the MA does not know, which no activation
+takes with it, and kinds of failures that nobody met for as long and of which nobody wrote anything."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -42,7 +42,8 @@ def register_referred(referred: Referred) -> None:
 
 
 def old_groups(now: datetime, chunks: Chunks) -> None:
-    """As old as activations that go. It keeps its place: the next turn goes on from there. Raises TurnOver."""
+    """As old as activations that go. It keeps its place: the next turn goes on from there. Raises
+    TurnOver."""
     if (older := before(now, settings.MA_KEEP_ACTIVATIONS_DAYS)) is None:
         return
     # No index tells of it, so most runs ask one question of all and no more.
@@ -65,7 +66,9 @@ def old_kinds(now: datetime, chunks: Chunks) -> None:
     if (older := before(now, settings.MA_KEEP_ACTIVATIONS_DAYS)) is None:
         return
     after = ""
-    while found := list(_unmet(older).filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:LOOKED_AT]):
+    while found := list(
+        _unmet(older).filter(pk__gt=after).order_by("pk").values_list("pk", flat=True)[:LOOKED_AT]
+    ):
         if chunks.over:
             raise TurnOver
         referred = {pk for each in _referred for pk in each(found)}
@@ -106,7 +109,9 @@ def _of_nobody(old: Sequence[Row], older: datetime) -> list[int]:
 def _unreferred(groups: Sequence[int], older: datetime) -> QuerySet[FailureGroup]:
     rows = FailureGroup.objects.filter(pk__in=groups, last_at__lt=older).order_by()
     for model in (FailureProtocol, RecoveredMessage, FailureDelta):
-        rows = rows.filter(~Exists(model._default_manager.filter(activation_uuid=OuterRef("activation_uuid"))))
+        rows = rows.filter(
+            ~Exists(model._default_manager.filter(activation_uuid=OuterRef("activation_uuid")))
+        )
     return rows
 
 

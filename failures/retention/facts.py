@@ -31,8 +31,8 @@ def last_finished_of(setting: LaunchSetting) -> Activation | None:
 
 
 def ranges_of(setting: LaunchSetting, now: datetime) -> tuple[Range, ...]:
-    """What goes of this setting, from the two activations that matter. Of the demo's made-up history nothing goes with
-    age: a person removes it, all at once."""
+    """What goes of this setting, from the two activations that matter. Of the demo's made-up history nothing
+    goes with age: a person removes it, all at once."""
     if setting.key == HISTORY_KEY:
         return ()
     matter = (last_finished_of(setting), _finished(setting).order_by("-ended_at").first())
@@ -48,7 +48,9 @@ def ranges_of_all(now: datetime) -> dict[int, tuple[Range, ...]]:
         ended_last=Subquery(finished.order_by("-ended_at").values("pk")[:1]),
     )
     all_settings = list(rows.order_by())
-    matter = Activation.objects.in_bulk({pk for each in all_settings for pk in (each.last, each.ended_last) if pk})
+    matter = Activation.objects.in_bulk(
+        {pk for each in all_settings for pk in (each.last, each.ended_last) if pk}
+    )
     return {
         each.pk: what_goes(
             [fact_of(matter[pk]) for pk in (each.last, each.ended_last) if pk in matter],
@@ -61,9 +63,13 @@ def ranges_of_all(now: datetime) -> dict[int, tuple[Range, ...]]:
 
 
 def well_ranges(settings_of: Collection[int] | None = None) -> dict[int, tuple[str, Range]]:
-    """{setting: (its key, what goes of it because its last finished activation finished well)}, where that is so; of
-    all settings, or of these. One question."""
-    asked = LaunchSetting.objects.all() if settings_of is None else LaunchSetting.objects.filter(pk__in=settings_of)
+    """{setting: (its key, what goes of it because its last finished activation finished well)}, where that is
+    so; of all settings, or of these. One question."""
+    asked = (
+        LaunchSetting.objects.all()
+        if settings_of is None
+        else LaunchSetting.objects.filter(pk__in=settings_of)
+    )
     finished = Activation.objects.filter(setting=OuterRef("pk"), ended_at__isnull=False)
     last = Subquery(finished.order_by("-number", "-started_at").values("pk")[:1])
     rows = Activation.objects.filter(pk__in=asked.order_by().values_list(last)).select_related("setting")

@@ -36,8 +36,8 @@ class Foreseen:
 
 
 def foresee(now: datetime) -> Iterator[tuple[str, list[Foreseen]]]:
-    """(key of a setting, its ranges, of those that hold nothing too), setting by setting; the last one, without a key,
-    is what is of none."""
+    """(key of a setting, its ranges, of those that hold nothing too), setting by setting; the last one,
+    without a key, is what is of none."""
     after = 0
     while setting := LaunchSetting.objects.filter(pk__gt=after).order_by("pk").first():
         yield setting.key, foresee_of(setting, now)
@@ -50,7 +50,9 @@ def foresee_of(setting: LaunchSetting, now: datetime) -> list[Foreseen]:
     """What two ranges cover is counted in the first of them: when the second is applied, it is gone."""
     ranges = ranges_of(setting, now)
     return [
-        _counted(setting.key, each, (picking.without(ranges[:place], some) for some in _parts(setting, each)), now)
+        _counted(
+            setting.key, each, (picking.without(ranges[:place], some) for some in _parts(setting, each)), now
+        )
         for place, each in enumerate(ranges)
     ]
 
@@ -66,7 +68,9 @@ def _of_activations(setting: LaunchSetting, of: Range) -> Iterator[list[Picked]]
     looked, after = 0, None
     while looked < MOST_ACTIVATIONS:
         following = uncleared.filter(past(after)) if after else uncleared
-        some = list(following.order_by("number", "started_at").values_list("pk", "number", "started_at")[:200])
+        some = list(
+            following.order_by("number", "started_at").values_list("pk", "number", "started_at")[:200]
+        )
         if not some:
             return
         for pk, _number, _started_at in some:

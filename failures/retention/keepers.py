@@ -1,4 +1,5 @@
-"""What keeps protocols that the rule lets go. Others register here; each answer is asked for anew with every chunk.
+"""What keeps protocols that the rule lets go. Others register here; each answer is asked for anew with every
+chunk.
 
 An archive registers as one: it keeps what is in no verified block of it.
 """
@@ -11,8 +12,8 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A protocol that the rule lets go. `at`: when it had both occurred and been received, `received_at`: by our
-    clock; `place`: where it lay in its table (`lying`)."""
+    """A protocol that the rule lets go. `at`: when it had both occurred and been received, `received_at`: by
+    our clock; `place`: where it lay in its table (`lying`)."""
 
     id: UUID
     activation_id: UUID | None
@@ -49,8 +50,8 @@ def unregister(reason: str) -> None:
     _quiet.pop(reason, None)
 
 
-# Of a kind that an archive knows: what was received (closed, ended) before this instant is safe there; None: nothing of
-# it is kept for an archive.
+# Of a kind that an archive knows: what was received (closed, ended) before this instant is safe there; None:
+# nothing of it is kept for an archive.
 Safe = Callable[[str, datetime], datetime | None]
 _safe: list[Safe] = []
 
@@ -67,7 +68,8 @@ def safe_before(kind: str, now: datetime) -> datetime | None:
 
 
 def quiet_before(now: datetime) -> datetime | None:
-    """Of what had both occurred and been received before it nobody keeps anything; None: each is to be looked at."""
+    """Of what had both occurred and been received before it nobody keeps anything; None: each is to be looked
+    at."""
     earliest = now
     for quiet in _quiet.values():
         instant = quiet(now)

@@ -1,6 +1,7 @@
 """Protocols by where they lie in their table, which finds and deletes them without an index, page after page.
 
-A place is no name: another row may lie there by the time. So what is deleted must fulfil the whole condition again.
+A place is no name: another row may lie there by the time. So what is deleted must fulfil the whole condition
+again.
 """
 
 import json
@@ -20,8 +21,8 @@ from failures.models import FailureProtocol
 
 @dataclass(frozen=True, slots=True)
 class Lying:
-    """`places` of those that are older than asked, in the order of the table; `stay`: {activation: how many are
-    younger}; `going`: the same of the older ones. `cut`: there are more than were looked at."""
+    """`places` of those that are older than asked, in the order of the table; `stay`: {activation: how many
+    are younger}; `going`: the same of the older ones. `cut`: there are more than were looked at."""
 
     places: list[str]
     going: Counter[UUID]
@@ -101,8 +102,8 @@ def delete(places: Sequence[str], activations: Collection[UUID], older: datetime
 
 
 def delete_these(ids: Mapping[str, UUID]) -> int:
-    """`ids`: {place: protocol}. How many of them were still there. By their keys each would be found in an index, whose
-    pages are as scattered as the keys."""
+    """`ids`: {place: protocol}. How many of them were still there. By their keys each would be found in an
+    index, whose pages are as scattered as the keys."""
     pks = [UUIDField().get_db_prep_value(pk, connection) for pk in ids.values()]
     if connection.vendor == "postgresql":
         statement = f"DELETE FROM {_table()} WHERE ctid = ANY(%s::tid[]) AND id = ANY(%s::uuid[])"
@@ -123,8 +124,8 @@ def _places(places: Iterable[str]) -> str:
     return f"[{','.join(places)}]"
 
 
-# Pages that are not in memory are asked for together, not one after the other, until the end of the transaction. 0: the
-# platform cannot.
+# Pages that are not in memory are asked for together, not one after the other, until the end of the
+# transaction. 0: the platform cannot.
 _READ_AHEAD = (
     "SELECT set_config('effective_io_concurrency', '100', true) FROM pg_settings "
     "WHERE name = 'effective_io_concurrency' AND setting <> '0'"

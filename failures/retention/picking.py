@@ -24,7 +24,8 @@ Row = tuple[UUID, UUID | None, datetime, datetime, str, str, bool, bool, bool, s
 def by_time(rows: QuerySet[FailureProtocol], of: Range) -> Iterator[list[Picked]]:
     """Those of `rows` that the range covers; the oldest first, each looked at once. A part may be empty.
 
-    A protocol is as old as the later of both clocks says: a server whose clock is years behind loses nothing."""
+    A protocol is as old as the later of both clocks says: a server whose clock is years behind loses
+    nothing."""
     assert of.before is not None
     for picked in _walk(rows.filter(occurred_at__lt=of.before)):
         yield _covered(of, picked)
@@ -52,9 +53,22 @@ def _past(at: datetime, pk: UUID) -> Q:
 
 
 def _picked(row: Row) -> Picked:
-    pk, activation, occurred_at, received_at, setting_key, message_key, weak, last_attempt, temporary, lies = row
+    (
+        pk,
+        activation,
+        occurred_at,
+        received_at,
+        setting_key,
+        message_key,
+        weak,
+        last_attempt,
+        temporary,
+        lies,
+    ) = row
     at = max(occurred_at, received_at)
-    return Picked(pk, activation, at, setting_key, message_key, weak, last_attempt, temporary, received_at, str(lies))
+    return Picked(
+        pk, activation, at, setting_key, message_key, weak, last_attempt, temporary, received_at, str(lies)
+    )
 
 
 def without(ranges: Sequence[Range], picked: list[Picked]) -> list[Picked]:

@@ -1,8 +1,9 @@
 """What of one setting's protocols goes: ranges of activations with a bound in time, never ids. Pure.
 
-The last *finished* activation decides; one that has not ended is none. It finished well: what belongs to ended
-activations up to it goes. With an error: of that, what is older than N before its start. Where none finished for C,
-what is older than C goes, whichever activation it belongs to, also one that never ends. Both may hold at once.
+The last *finished* activation decides; one that has not ended is none. It finished well: what belongs to
+ended activations up to it goes. With an error: of that, what is older than N before its start. Where none
+finished for C, what is older than C goes, whichever activation it belongs to, also one that never ends. Both
+may hold at once.
 """
 
 from collections.abc import Iterable
@@ -36,8 +37,8 @@ class ActivationFact:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`up_to`: of ended activations up to that place, known to the MA; None: of whichever, also of those that go on
-    and of those that the MA does not know. `before`: only what is older; None: however old."""
+    """`up_to`: of ended activations up to that place, known to the MA; None: of whichever, also of those that
+    go on and of those that the MA does not know. `before`: only what is older; None: however old."""
 
     rule: Rule
     up_to: Place | None
@@ -56,14 +57,16 @@ def _ended_up_to(place: Place, activation: ActivationFact | None) -> bool:
 
 def last_finished(activations: Iterable[ActivationFact]) -> ActivationFact | None:
     """The one that was started last of those that have ended."""
-    return max((each for each in activations if each.ended_at is not None), key=lambda each: each.place, default=None)
+    return max(
+        (each for each in activations if each.ended_at is not None), key=lambda each: each.place, default=None
+    )
 
 
 def what_goes(
     activations: Iterable[ActivationFact], *, now: datetime, n: timedelta, c: timedelta | None
 ) -> tuple[Range, ...]:
-    """Of one setting. `n`: so long before the start of one with an error is kept. `c`: None switches that sentence off.
-    Of `activations` only the last finished one matters, and the one that ended last."""
+    """Of one setting. `n`: so long before the start of one with an error is kept. `c`: None switches that
+    sentence off. Of `activations` only the last finished one matters, and the one that ended last."""
     facts = list(activations)
     last, ends = last_finished(facts), [each.ended_at for each in facts if each.ended_at is not None]
     found = []
@@ -82,5 +85,6 @@ def none_finished(ranges: Iterable[Range]) -> bool:
 
 
 def nobodys(*, now: datetime, c: timedelta | None) -> tuple[Range, ...]:
-    """Of activations that the MA does not know, and of settings that are gone: nobody can say how they finished."""
+    """Of activations that the MA does not know, and of settings that are gone: nobody can say how they
+    finished."""
     return what_goes((), now=now, n=timedelta(), c=c)

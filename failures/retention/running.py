@@ -1,8 +1,9 @@
-"""Who applies retention: one at a time, in turns, each gone on with where the one before it stopped or was killed.
+"""Who applies retention: one at a time, in turns, each gone on with where the one before it stopped or was
+killed.
 
-The row of the run is the truth. A turn takes it by a conditional UPDATE that only one wins; every chunk that it deletes
-prolongs its lease in the same transaction and is rolled back where somebody else has the run by now. Killed before the
-commit nothing is gone and nothing counted, after it both are.
+The row of the run is the truth. A turn takes it by a conditional UPDATE that only one wins; every chunk that
+it deletes prolongs its lease in the same transaction and is rolled back where somebody else has the run by
+now. Killed before the commit nothing is gone and nothing counted, after it both are.
 """
 
 from collections.abc import Mapping
@@ -50,9 +51,15 @@ class Turn:
         self.run.part, self.run.position = part, position
 
     def count(
-        self, what: str, deleted: int, setting_key: str = "", of: Range | None = None, kept: Mapping[str, int] = {}
+        self,
+        what: str,
+        deleted: int,
+        setting_key: str = "",
+        of: Range | None = None,
+        kept: Mapping[str, int] = {},
     ) -> None:
-        """Inside the transaction that deletes, as its last step: with it goes everything where the run was lost."""
+        """Inside the transaction that deletes, as its last step: with it goes everything where the run was
+        lost."""
         self.hold(deleted=F("deleted") + deleted)
         if not deleted and not kept:
             return
@@ -60,7 +67,8 @@ class Turn:
         figures = RetentionFigure.objects.filter(run=self.run, what=what, setting_key=setting_key, rule=rule)
         if not figures.update(deleted=F("deleted") + deleted, until=now):
             RetentionFigure.objects.create(
-                run=self.run, what=what, setting_key=setting_key, rule=rule, deleted=deleted, since=now, until=now,
+                run=self.run, what=what, setting_key=setting_key, rule=rule, deleted=deleted, since=now,
+                until=now,
                 before=of.before if of else None,
             )  # fmt: skip
         if kept:
@@ -73,14 +81,17 @@ class Turn:
         """The same of several settings, in as few statements as of one."""
         self.hold(deleted=F("deleted") + sum(deleted.values()))
         now = timezone.now()
-        known = RetentionFigure.objects.filter(run=self.run, what=what, setting_key__in={key for key, _ in deleted})
+        known = RetentionFigure.objects.filter(
+            run=self.run, what=what, setting_key__in={key for key, _ in deleted}
+        )
         before = {(each.setting_key, each.rule): each.deleted for each in known}
         rules = {of: of.rule.value if of else "" for _key, of in deleted}
         # Nobody else writes them: the run is held.
         RetentionFigure.objects.bulk_create(
             [
                 RetentionFigure(
-                    run=self.run, what=what, setting_key=key, rule=rules[of], before=of.before if of else None,
+                    run=self.run, what=what, setting_key=key, rule=rules[of],
+                    before=of.before if of else None,
                     deleted=before.get((key, rules[of]), 0) + number, since=now, until=now,
                 )
                 for (key, of), number in deleted.items()
@@ -99,7 +110,9 @@ class Turn:
     def end(self, now: datetime) -> None:
         state = RetentionState.FAILED if self.run.problem else RetentionState.DONE
         self.hold()
-        RetentionRun.objects.filter(pk=self.run.pk).update(state=state, ended_at=now, holder=None, lease_until=None)
+        RetentionRun.objects.filter(pk=self.run.pk).update(
+            state=state, ended_at=now, holder=None, lease_until=None
+        )
         old = RetentionRun.objects.filter(pk__lt=self.run.pk, started_at__lt=now - KEPT).order_by("pk")
         RetentionRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN])).delete()
 
@@ -108,7 +121,8 @@ class Turn:
 
 
 def take_turn(now: datetime, *, every: timedelta) -> Turn | None:
-    """The run that is open and that nobody has, else a new one if the last began at least `every` ago; else None."""
+    """The run that is open and that nobody has, else a new one if the last began at least `every` ago; else
+    None."""
     free = Q(lease_until=None) | Q(lease_until__lte=now)
     run = RetentionRun.objects.filter(state=RetentionState.RUNNING).first() or _begin(now, every)
     if run is None:

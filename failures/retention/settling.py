@@ -1,5 +1,5 @@
-"""Of which settings there is anything that could go: a few questions for all of them, each by an index, so that nothing
-is asked of a setting that has nothing."""
+"""Of which settings there is anything that could go: a few questions for all of them, each by an index, so
+that nothing is asked of a setting that has nothing."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -17,7 +17,9 @@ def due(now: datetime) -> list[int]:
     """Keys of settings. Of one that is not here nothing goes; of one that is here, perhaps nothing either."""
     ranges = ranges_of_all(now)
     uncleared = _first_uncleared_ends()
-    oldest = _oldest_protocols([pk for pk, found in ranges.items() if any(of.before is not None for of in found)])
+    oldest = _oldest_protocols(
+        [pk for pk, found in ranges.items() if any(of.before is not None for of in found)]
+    )
     recovered = _open_with_old_recoveries(now)
 
     def holds(setting: int, of: Range) -> bool:
@@ -40,9 +42,13 @@ def _first_uncleared_ends() -> dict[int, datetime]:
 
 
 def _oldest_protocols(settings: Collection[int]) -> dict[int, datetime]:
-    """Of settings of which nothing goes by time it is not asked: where many protocols have just gone, it is the index
-    that knows the last of it."""
-    first = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("occurred_at").values("occurred_at")[:1]
+    """Of settings of which nothing goes by time it is not asked: where many protocols have just gone, it is
+    the index that knows the last of it."""
+    first = (
+        FailureProtocol.objects.filter(setting=OuterRef("pk"))
+        .order_by("occurred_at")
+        .values("occurred_at")[:1]
+    )
     rows = LaunchSetting.objects.filter(pk__in=settings).annotate(oldest=Subquery(first)).order_by()
     return {setting: oldest for setting, oldest in rows.values_list("pk", "oldest") if oldest is not None}
 

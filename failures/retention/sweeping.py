@@ -1,8 +1,8 @@
-"""What is so old that nobody keeps it, of the activations of all settings whose last one finished well: in the order of
-time, so that rows that came together go together, whichever setting they are of.
+"""What is so old that nobody keeps it, of the activations of all settings whose last one finished well: in
+the order of time, so that rows that came together go together, whichever setting they are of.
 
-What it leaves, each setting is asked for by itself (`applying`). Nothing is kept in memory but the place of the last
-activation, which the run has too.
+What it leaves, each setting is asked for by itself (`applying`). Nothing is kept in memory but the place of
+the last activation, which the run has too.
 """
 
 from collections import Counter
@@ -23,7 +23,8 @@ from failures.retention.lying import Lying
 from failures.retention.running import Counted
 
 ACTIVATIONS_AT_ONCE = 2000
-# So many rows should be looked at together, that their pages are still at hand when they go; and so many at most.
+# So many rows should be looked at together, that their pages are still at hand when they go; and so many at
+# most.
 WANTED, LOOKED_AT, MOST_LOOKED_AT = 20_000, 40_000, 160_000
 FIRST_GROUP, MOST_GROUP = 10, 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,7 +52,8 @@ class _Sweep:
                 turn.move(turn.run.part, (after[0] - EPOCH) // MICROSECOND)
 
     def _following(self, after: tuple[datetime, UUID] | None) -> list[Activation]:
-        """In the order of their starts. What began when somebody may keep its protocols is left to its setting."""
+        """In the order of their starts. What began when somebody may keep its protocols is left to its
+        setting."""
         quiet = keepers.quiet_before(self.now)
         if quiet is None:
             return []
@@ -90,7 +92,9 @@ class _Sweep:
             if quiet is None or not going:
                 break
             some, rest = rest[: self.chunks.size], rest[self.chunks.size :]
-            deleted += self.chunks.delete_of_many(PROTOCOLS, partial(lying.delete, some, going.keys(), quiet), going)
+            deleted += self.chunks.delete_of_many(
+                PROTOCOLS, partial(lying.delete, some, going.keys(), quiet), going
+            )
         return deleted
 
     def _clear(self, activations: Sequence[Activation]) -> None:

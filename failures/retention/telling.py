@@ -32,7 +32,10 @@ WORDS = {
     "replay_items": ("replay item", "replay items"),
     "replay_slices": ("replay slice", "replay slices"),
     "dead_letters": ("dead letter that left its queue", "dead letters that left their queues"),
-    "letter_bodies": ("body of a dead letter that left its queue", "bodies of dead letters that left their queues"),
+    "letter_bodies": (
+        "body of a dead letter that left its queue",
+        "bodies of dead letters that left their queues",
+    ),
     "edited_bodies": ("copy of an edit", "copies of edits"),
     "audit": ("audit entry", "audit entries"),
     "alerts": ("alert", "alerts"),

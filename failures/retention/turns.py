@@ -1,5 +1,5 @@
-"""One turn of retention: what is old of all settings together, setting by setting, what is of none, then what others
-keep for a time of their own."""
+"""One turn of retention: what is old of all settings together, setting by setting, what is of none, then what
+others keep for a time of their own."""
 
 import time
 from collections.abc import Callable
@@ -82,7 +82,9 @@ def _settings(now: datetime, chunks: Chunks) -> None:
     if turn.run.part != SETTINGS:
         return
     # Of one that a turn ended in, what was kept is counted from the beginning.
-    figures = RetentionFigure.objects.filter(run=turn.run, what=PROTOCOLS).values_list("setting_key", "kept_for")
+    figures = RetentionFigure.objects.filter(run=turn.run, what=PROTOCOLS).values_list(
+        "setting_key", "kept_for"
+    )
     looked_at = Q(pk__in=due(now)) | Q(key__in=[key for key, kept in figures if kept])
     for setting in LaunchSetting.objects.filter(looked_at, pk__gt=turn.run.position).order_by("pk"):
         _guarded(turn, setting.key, partial(apply_to_setting, setting, now, chunks))
@@ -91,7 +93,10 @@ def _settings(now: datetime, chunks: Chunks) -> None:
 
 
 def _others(now: datetime, chunks: Chunks) -> None:
-    parts: list[tuple[str, Part]] = [("nobodys", apply_to_nobodys), *((each.name, each.part) for each in _parts)]
+    parts: list[tuple[str, Part]] = [
+        ("nobodys", apply_to_nobodys),
+        *((each.name, each.part) for each in _parts),
+    ]
     turn = chunks.turn
     while turn.run.part < OTHERS + len(parts):
         if turn.run.part > OTHERS:
@@ -117,7 +122,8 @@ def _tell(turn: Turn) -> None:
     run = RetentionRun.objects.get(pk=turn.run.pk)
     for figure in run.figures.all():
         log.info(
-            "retention", what=figure.what, setting=figure.setting_key, rule=figure.rule, deleted=figure.deleted,
+            "retention", what=figure.what, setting=figure.setting_key, rule=figure.rule,
+            deleted=figure.deleted,
             kept=figure.kept_for,
         )  # fmt: skip
     log.info("retention ended", state=run.state, deleted=run.deleted, problem=run.problem)

@@ -1,7 +1,7 @@
 """Deltas into counts: one runner at a time, each step in one transaction.
 
-Killed before the commit, the deltas are all there and nothing was counted; after it they are gone and counted. Who does
-not get the mark's lock leaves it to who has it.
+Killed before the commit, the deltas are all there and nothing was counted; after it they are gone and
+counted. Who does not get the mark's lock leaves it to who has it.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -51,15 +51,17 @@ def fold(now: datetime) -> int:
 
 
 def hold() -> None:
-    """In a transaction that deletes counts: nobody folds until its end. What a fold adds to a row that goes at that
-    instant would be counted nowhere."""
+    """In a transaction that deletes counts: nobody folds until its end. What a fold adds to a row that goes
+    at that instant would be counted nowhere."""
     FoldMark.objects.get_or_create(pk=1)
     FoldMark.objects.select_for_update().get(pk=1)
 
 
 def forget_hours(now: datetime) -> int:
     """Deletes hours that are older than trends go back, at most MOST_FORGOTTEN. Answers how many."""
-    old = FingerprintHour.objects.filter(hour__lt=now - BELIEVED).order_by("hour").values("pk")[:MOST_FORGOTTEN]
+    old = (
+        FingerprintHour.objects.filter(hour__lt=now - BELIEVED).order_by("hour").values("pk")[:MOST_FORGOTTEN]
+    )
     return FingerprintHour.objects.filter(pk__in=list(old.values_list("pk", flat=True))).delete()[0]
 
 
@@ -67,7 +69,10 @@ def _count(deltas: Sequence[FailureDelta]) -> None:
     groups = _summed(deltas, lambda delta: (delta.activation_uuid, delta.server_name, delta.fingerprint))
     _put(
         FailureGroup,
-        [({"activation_uuid": k[0], "server_name": k[1], "fingerprint": k[2]}, delta) for k, delta in groups.items()],
+        [
+            ({"activation_uuid": k[0], "server_name": k[1], "fingerprint": k[2]}, delta)
+            for k, delta in groups.items()
+        ],
         lambda delta: {"setting_key": delta.setting_key, "temporary": delta.temporary, **_what(delta)},
     )
     hours = _summed(deltas, lambda delta: (delta.fingerprint, delta.setting_key, delta.hour))
@@ -95,7 +100,9 @@ def _count(deltas: Sequence[FailureDelta]) -> None:
     for fingerprint, delta in (kinds | of_parts).items():
         shown = Q(fingerprint=fingerprint) | Q(merged__fingerprint=fingerprint)
         heads = Fingerprint.objects.filter(shown).values_list("pk", flat=True)
-        Fingerprint.objects.filter(pk__in=list(heads), recent_at__lt=delta.last_at).update(recent_at=delta.last_at)
+        Fingerprint.objects.filter(pk__in=list(heads), recent_at__lt=delta.last_at).update(
+            recent_at=delta.last_at
+        )
     versions = _summed(deltas, lambda delta: (delta.fingerprint, delta.setting_key, delta.agent_version))
     note_versions(list(versions.values()))
     note_returns(list(versions.values()), parts)
@@ -136,7 +143,10 @@ def _put(
     """Rows that are not there are made with nothing counted; then every row is added to."""
     rows: models.Manager[Any] = table._default_manager
     ends = ("first_at", "last_at", "latest")
-    made = [table(**key, **facts(delta), **{name: getattr(delta, name) for name in ends}) for key, delta in counted]
+    made = [
+        table(**key, **facts(delta), **{name: getattr(delta, name) for name in ends})
+        for key, delta in counted
+    ]
     rows.bulk_create(made, ignore_conflicts=True)
     for key, delta in counted:
         newer = Q(last_at__lte=delta.last_at)

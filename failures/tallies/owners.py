@@ -1,4 +1,5 @@
-"""Whose a count is: of the fingerprint that it was counted under, or of that part of it that a person split off."""
+"""Whose a count is: of the fingerprint that it was counted under, or of that part of it that a person split
+off."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,13 +15,16 @@ Pair = tuple[str, str]
 def owners_of(fingerprints: Collection[str]) -> dict[Pair, str]:
     """By what is split off of these: the part. One query."""
     rows = Fingerprint.objects.filter(part_of__in=set(fingerprints), merged_into=None)
-    return {(str(whole), setting): part for part, whole, setting in rows.values_list("pk", "part_of", "part_setting")}
+    return {
+        (str(whole), setting): part
+        for part, whole, setting in rows.values_list("pk", "part_of", "part_setting")
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is counted for some fingerprints and parts: rows of `counted_as`, each for its `owner`, where that is one of
-    `wanted`."""
+    """What is counted for some fingerprints and parts: rows of `counted_as`, each for its `owner`, where that
+    is one of `wanted`."""
 
     wanted: frozenset[str]
     counted_as: frozenset[str]
@@ -50,5 +54,7 @@ def scope_of(fingerprints: Collection[str]) -> Scope:
         wanted=wanted,
         counted_as=(wanted - mine.keys()) | {whole for whole, _ in mine.values()},
         owners={pair: part for part, pair in parts.items()},
-        settings=frozenset(setting for _, setting in mine.values()) if wanted and wanted == mine.keys() else None,
+        settings=frozenset(setting for _, setting in mine.values())
+        if wanted and wanted == mine.keys()
+        else None,
     )

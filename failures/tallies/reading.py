@@ -46,8 +46,8 @@ def of_activation(activation: UUID) -> list[Alike]:
 
 
 def of_fingerprints(fingerprints: Collection[str], since: datetime) -> list[Alike]:
-    """One for each activation, server and fingerprint whose last failure is not older, at most MOST_GROUPS of the
-    newest; the latest first."""
+    """One for each activation, server and fingerprint whose last failure is not older, at most MOST_GROUPS of
+    the newest; the latest first."""
     scope = scope_of(fingerprints)
     together = _together(**scope.where, last_at__gte=since)
     found = [alike for alike in together if scope.owner(alike.fingerprint, alike.setting_key)]
@@ -55,13 +55,14 @@ def of_fingerprints(fingerprints: Collection[str], since: datetime) -> list[Alik
 
 
 def of_server(server: str, since: datetime) -> list[Alike]:
-    """One for each activation and fingerprint whose last failure there is not older, at most MOST_GROUPS of the newest
-    and what came since; the largest first."""
+    """One for each activation and fingerprint whose last failure there is not older, at most MOST_GROUPS of
+    the newest and what came since; the largest first."""
     return _together(server_name=server, last_at__gte=since)
 
 
 def elsewhere_of(pairs: Collection[Pair], server: str, since: datetime) -> dict[Pair, dict[str, int]]:
-    """By fingerprint and setting: how many on which other servers, in groups whose last failure is not older."""
+    """By fingerprint and setting: how many on which other servers, in groups whose last failure is not
+    older."""
     narrowed = {
         "fingerprint__in": {fingerprint for fingerprint, _ in pairs},
         "setting_key__in": {setting for _, setting in pairs},
@@ -87,7 +88,9 @@ def _together(**narrowed: Any) -> list[Alike]:
     newest = FailureGroup.objects.filter(**narrowed).order_by("-last_at").values("pk")[:MOST_GROUPS]
     folded = FailureGroup.objects.filter(pk__in=newest).order_by()
     fresh = FailureDelta.objects.filter(**narrowed).order_by()
-    return added(Alike(*row) for row in folded.values_list(*_FIELDS).union(fresh.values_list(*_FIELDS), all=True))
+    return added(
+        Alike(*row) for row in folded.values_list(*_FIELDS).union(fresh.values_list(*_FIELDS), all=True)
+    )
 
 
 def added(parts: Iterable[Alike]) -> list[Alike]:
@@ -119,20 +122,24 @@ class Total:
 
 
 def totals_of(fingerprints: Collection[str]) -> dict[str, Total]:
-    """By fingerprint; those that never came are left out. Of one of which parts were split off: without what is counted
-    for these."""
+    """By fingerprint; those that never came are left out. Of one of which parts were split off: without what
+    is counted for these."""
     scope = scope_of(fingerprints)
     kinds = Fingerprint.objects.filter(Q(pk__in=scope.wanted) | Q(part_of__in=scope.wanted, merged_into=None))
     folded = kinds.order_by().values_list("fingerprint", "part_setting", "count", "first_at", "last_at")
     fresh = FailureDelta.objects.filter(**scope.where).order_by()
     wholes = {part: whole for (whole, _setting), part in scope.owners.items()}
     totals, in_parts = dict[str, Total](), defaultdict[str, int](int)
-    rows = folded.union(fresh.values_list("fingerprint", "setting_key", "count", "first_at", "last_at"), all=True)
+    rows = folded.union(
+        fresh.values_list("fingerprint", "setting_key", "count", "first_at", "last_at"), all=True
+    )
     for fingerprint, setting, count, first_at, last_at in rows:
         in_parts[wholes.get(fingerprint, "")] += count
         if (owner := scope.owner(fingerprint, setting)) is not None:
             so_far = totals.get(owner, Total(0, first_at, last_at))
-            totals[owner] = Total(so_far.count + count, min(so_far.first_at, first_at), max(so_far.last_at, last_at))
+            totals[owner] = Total(
+                so_far.count + count, min(so_far.first_at, first_at), max(so_far.last_at, last_at)
+            )
     return {each: replace(total, count=total.count - in_parts[each]) for each, total in totals.items()}
 
 

@@ -1,9 +1,11 @@
-"""Known errors that came again after their fix: only what failed with the fixed version, a newer or an unknown one.
+"""Known errors that came again after their fix: only what failed with the fixed version, a newer or an
+unknown one.
 
-`FingerprintVersion` keeps the latest failure of each version, so the answer depends on no order of arrival. It is
-stored in `KnownError.returned_at` by two writers: the fold, which only moves it forward, and what people do, which
-computes it anew. Both hold the lock of the `FoldMark` until their commit: neither misses what the other one wrote.
-A process that dies before that commit has changed nothing; the failures are still there as deltas.
+`FingerprintVersion` keeps the latest failure of each version, so the answer depends on no order of arrival.
+It is stored in `KnownError.returned_at` by two writers: the fold, which only moves it forward, and what
+people do, which computes it anew. Both hold the lock of the `FoldMark` until their commit: neither misses
+what the other one wrote. A process that dies before that commit has changed nothing; the failures are still
+there as deltas.
 """
 
 from collections import defaultdict
@@ -42,7 +44,8 @@ def note_versions(sums: Sequence[FailureDelta]) -> None:
 
 
 def note_returns(sums: Sequence[FailureDelta], parts: Mapping[Pair, str]) -> None:
-    """Moves `returned_at` of known errors forward. `parts`: what people split off, by fingerprint and setting."""
+    """Moves `returned_at` of known errors forward. `parts`: what people split off, by fingerprint and
+    setting."""
     owners = {(each.fingerprint, each.setting_key) for each in sums}
     of = {pair: parts.get(pair, pair[0]) for pair in owners}
     merged = Fingerprint.objects.filter(pk__in=set(of.values()), merged_into__isnull=False)
@@ -61,8 +64,8 @@ def note_returns(sums: Sequence[FailureDelta], parts: Mapping[Pair, str]) -> Non
 
 
 def refresh_return(head: str, members: Collection[str]) -> None:
-    """Computes it anew for the known error of `head`, after a person changed what is fixed or what belongs together.
-    In a transaction that holds the fold. `members`: it and those merged into it."""
+    """Computes it anew for the known error of `head`, after a person changed what is fixed or what belongs
+    together. In a transaction that holds the fold. `members`: it and those merged into it."""
     entry = KnownError.objects.filter(pk=head).first()
     if entry is None:
         return
@@ -72,28 +75,36 @@ def refresh_return(head: str, members: Collection[str]) -> None:
 
 
 def is_return(entry: KnownError, version: str, at: datetime) -> bool:
-    """Whether a failure of that version of the agent means that the fix did not hold. One of an unknown version does:
-    a fault that came back and stays hidden costs more than an alert too many."""
+    """Whether a failure of that version of the agent means that the fix did not hold. One of an unknown
+    version does: a fault that came back and stays hidden costs more than an alert too many."""
     return entry.fixed_at is not None and at > entry.fixed_at and not is_older(version, entry.fixed_in)
 
 
 def older_since(entry: KnownError, members: Collection[str]) -> list[str]:
-    """Versions older than the fixed one with which it still came since, the newest first, at most MOST_NAMED."""
+    """Versions older than the fixed one with which it still came since, the newest first, at most
+    MOST_NAMED."""
     if entry.fixed_at is None or not entry.fixed_in:
         return []
-    found = {version for _, version, _ in _since(members, entry.fixed_at) if is_older(version, entry.fixed_in)}
+    found = {
+        version for _, version, _ in _since(members, entry.fixed_at) if is_older(version, entry.fixed_in)
+    }
     return sorted(found, key=lambda version: (version_key(version), version), reverse=True)[:MOST_NAMED]
 
 
 def settings_of_returns(entries: Iterable[KnownError], since: datetime) -> Mapping[str, Collection[str]]:
-    """By known error: keys of settings in which it returned, in the time from `since` on. Three questions for all."""
+    """By known error: keys of settings in which it returned, in the time from `since` on. Three questions for
+    all."""
     by_pk = {entry.pk: entry for entry in entries}
-    merged = Fingerprint.objects.filter(merged_into__in=list(by_pk), part_of=None).values_list("pk", "merged_into")
+    merged = Fingerprint.objects.filter(merged_into__in=list(by_pk), part_of=None).values_list(
+        "pk", "merged_into"
+    )
     head_of = {str(pk): str(head) for pk, head in merged} | {pk: pk for pk in by_pk}
     scope = scope_of(head_of)
     rows = FingerprintVersion.objects.filter(**scope.where, last_at__gte=since)
     found: dict[str, set[str]] = defaultdict(set)
-    for fingerprint, key, version, at in rows.values_list("fingerprint", "setting_key", "agent_version", "last_at"):
+    for fingerprint, key, version, at in rows.values_list(
+        "fingerprint", "setting_key", "agent_version", "last_at"
+    ):
         owner = scope.owner(fingerprint, key)
         if owner is not None and is_return(by_pk[head_of[owner]], version, at):
             found[head_of[owner]].add(key)
@@ -101,9 +112,12 @@ def settings_of_returns(entries: Iterable[KnownError], since: datetime) -> Mappi
 
 
 def forget_versions(now: datetime) -> int:
-    """Deletes those that did not come for as long as trends go back, at most MOST_FORGOTTEN. Answers how many."""
+    """Deletes those that did not come for as long as trends go back, at most MOST_FORGOTTEN. Answers how
+    many."""
     old = FingerprintVersion.objects.filter(last_at__lt=now - BELIEVED).order_by("last_at").values("pk")
-    return FingerprintVersion.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])).delete()[0]
+    return FingerprintVersion.objects.filter(
+        pk__in=list(old.values_list("pk", flat=True)[:MOST_FORGOTTEN])
+    ).delete()[0]
 
 
 def _since(members: Collection[str], at: datetime) -> list[tuple[str, str, datetime]]:
@@ -111,4 +125,6 @@ def _since(members: Collection[str], at: datetime) -> list[tuple[str, str, datet
     scope = scope_of(members)
     rows = FingerprintVersion.objects.filter(**scope.where, last_at__gt=at).order_by("-last_at")
     found = rows.values_list("fingerprint", "setting_key", "agent_version", "last_at")[:MOST_READ]
-    return [(key, version, last) for fingerprint, key, version, last in found if scope.owner(fingerprint, key)]
+    return [
+        (key, version, last) for fingerprint, key, version, last in found if scope.owner(fingerprint, key)
+    ]

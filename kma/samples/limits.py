@@ -1,7 +1,7 @@
 """What sample agents may touch: files in a folder of this KMA, and addresses of the demo.
 
-Whoever may edit a setting chooses its parameters and, with `demo.scripted`, its messages. Without these limits that
-person could write any file of this user and fill any queue that the KMA's account may publish to.
+Whoever may edit a setting chooses its parameters and, with `demo.scripted`, its messages. Without these
+limits that person could write any file of this user and fill any queue that the KMA's account may publish to.
 """
 
 import os
@@ -17,8 +17,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class OutsideLimits(PermissionError):
-    """A sample agent was asked for something beyond the demo. Operator: name a file below KMA_DATA/truth, an address
-    that begins with `demo.`, or register an agent of your own."""
+    """A sample agent was asked for something beyond the demo. Operator: name a file below KMA_DATA/truth, an
+    address that begins with `demo.`, or register an agent of your own."""
 
 
 def checked_destination(name: str) -> str:
@@ -33,8 +33,8 @@ def open_file(named: str, flags: int) -> int:
     """A descriptor of a regular file below KMA_DATA/truth, named from there or with its whole path. Raises
     OutsideLimits, OSError.
 
-    Every folder on the way is opened from the one before it and may not be a link: what is swapped meanwhile leads
-    nowhere else.
+    Every folder on the way is opened from the one before it and may not be a link: what is swapped meanwhile
+    leads nowhere else.
     """
     flags |= os.O_CLOEXEC
     if _anywhere():
@@ -97,4 +97,6 @@ def _opened(name: str, flags: int, folder: int, named: str) -> int:
         raise
     except OSError as error:
         # A link, a folder in place of a file, a file in place of a folder.
-        raise OutsideLimits(f"{named!r} cannot be opened below KMA_DATA/{FOLDER}: {error.strerror}") from error
+        raise OutsideLimits(
+            f"{named!r} cannot be opened below KMA_DATA/{FOLDER}: {error.strerror}"
+        ) from error

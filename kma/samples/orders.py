@@ -5,16 +5,24 @@ An order is JSON, published to the destination of the setting that runs `demo.or
     {"order": "A-1001", "kind": "standard", "customer": "C-7", "currency": "EUR",
      "lines": [{"sku": "LAMP-2", "quantity": 2, "price": 19.90}], …}
 
-| kind       | more fields | what happens                                                                     |
-| ---------- | ----------- | -------------------------------------------------------------------------------- |
-| `standard` |             | handled                                                                          |
-| `gift`     | `wrapping`  | `"velvet"` is missing in our price list: KeyError, always (a bug)                |
-| `express`  | `postcode`  | the carrier is away one minute in three: ConnectionError, then it recovers       |
-| `return`   | `document`  | not replicated yet: TemporaryUnavailable on the first two attempts, then handled |
-| `scan`     | `pages`     | the scanner library kills its process from 100 pages on (os._exit)               |
+| kind       | more fields | what happens
+|
+| ---------- | ----------- | --------------------------------------------------------------------------------
+|
+| `standard` |             | handled
+|
+| `gift`     | `wrapping`  | `"velvet"` is missing in our price list: KeyError, always (a bug)
+|
+| `express`  | `postcode`  | the carrier is away one minute in three: ConnectionError, then it recovers
+|
+| `return`   | `document`  | not replicated yet: TemporaryUnavailable on the first two attempts, then handled
+|
+| `scan`     | `pages`     | the scanner library kills its process from 100 pages on (os._exit)
+|
 
-A body that is no JSON, or lacks `order`, `kind` or `lines`, is an InvalidMessage. With the parameter `invoices` each
-handled order sends an invoice to that destination, for `demo.invoices`: {"order", "customer", "total", "currency"}.
+A body that is no JSON, or lacks `order`, `kind` or `lines`, is an InvalidMessage. With the parameter
+`invoices` each handled order sends an invoice to that destination, for `demo.invoices`: {"order", "customer",
+"total", "currency"}.
 """
 
 import os

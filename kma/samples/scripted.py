@@ -11,16 +11,18 @@ The body is JSON: one step, or a list of steps that are done in this order. A st
     {"do": "sleep", "seconds": 2.5}
     {"do": "allocate", "mb": 100}                         holds so much memory until the process ends
     {"do": "send", "destination": "demo.invoices", "count": 3, "body": "…"}
-    {"do": "acknowledge", "action": "COMMIT", "id": "…"}  in the mode CLIENT; its own delivery where no `id` is given
+    {"do": "acknowledge", "action": "COMMIT", "id": "…"}  in the mode CLIENT; its own delivery where no `id`
+    is given
 
-`"first": k` in a step means: only on the first k deliveries (attempts); later the step is skipped. `send` reaches
-addresses that begin with `demo.` only. Anything else is an InvalidMessage. `text`, `code` (1), `signal` (SIGKILL),
-`count` (1) and `body` may be left out.
+`"first": k` in a step means: only on the first k deliveries (attempts); later the step is skipped. `send`
+reaches addresses that begin with `demo.` only. Anything else is an InvalidMessage. `text`, `code` (1),
+`signal` (SIGKILL), `count` (1) and `body` may be left out.
 
-The parameter `truth_file` of the setting names a file below KMA_DATA/truth (`limits.py`) to which each attempt that
-began adds one line of JSON, before anything is done: {"key", "id", "attempt", "redelivered", "pid", "at", "note"};
-`note` is the first step's `note`. In the mode CLIENT there is also `acknowledgement`, the delivery's id, and each
-`acknowledge` adds a line {"answered", "state"}; `state` is how it ended, or why it was refused.
+The parameter `truth_file` of the setting names a file below KMA_DATA/truth (`limits.py`) to which each
+attempt that began adds one line of JSON, before anything is done: {"key", "id", "attempt", "redelivered",
+"pid", "at", "note"}; `note` is the first step's `note`. In the mode CLIENT there is also `acknowledgement`,
+the delivery's id, and each `acknowledge` adds a line {"answered", "state"}; `state` is how it ended, or why
+it was refused.
 """
 
 import builtins
@@ -31,7 +33,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kma.agent import AcknowledgementRefused, Agent, Context, InvalidMessage, Message, TemporaryUnavailable, agent
+from kma.agent import (
+    AcknowledgementRefused,
+    Agent,
+    Context,
+    InvalidMessage,
+    Message,
+    TemporaryUnavailable,
+    agent,
+)
 from kma.samples import limits
 
 Step = Mapping[str, Any]
@@ -165,7 +175,9 @@ def _send(step: Step, context: Context) -> None:
 def _acknowledge(step: Step, context: Context) -> None:
     named = str(step.get("id") or context.acknowledgement_id)
     try:
-        state = context.acknowledge(named, str(step.get("action", "COMMIT")), timeout=number_of(step, "timeout", 20))
+        state = context.acknowledge(
+            named, str(step.get("action", "COMMIT")), timeout=number_of(step, "timeout", 20)
+        )
     except AcknowledgementRefused as refused:
         state = f"refused: {refused}"
     if truth := context.parameters.get("truth_file"):

@@ -1,18 +1,19 @@
 """Standalone agents of the demo: one to copy from, and one for rehearsals and tests.
 
-`demo.nightly-report` walks the days from `from_day` to `to_day` (its parameters, ISO dates, default yesterday), adds up
-what a shop might have sold, and with the parameter `reports` sends a report of each day to that destination.
+`demo.nightly-report` walks the days from `from_day` to `to_day` (its parameters, ISO dates, default
+yesterday), adds up what a shop might have sold, and with the parameter `reports` sends a report of each day
+to that destination.
 
-`demo.scripted-standalone` does what its parameter `script` says: one step, or a list of steps in this order, as
-`demo.scripted` (kma/samples/scripted.py) does what its message says: ok, raise, temporary, exit, kill, sleep, allocate,
-send. `"first": k` in a step: only on the first k starts by the truth file. More steps:
+`demo.scripted-standalone` does what its parameter `script` says: one step, or a list of steps in this order,
+as `demo.scripted` (kma/samples/scripted.py) does what its message says: ok, raise, temporary, exit, kill,
+sleep, allocate, send. `"first": k` in a step: only on the first k starts by the truth file. More steps:
 
     {"do": "hang", "seconds": 60}       works on without looking: swallows AgentStopped and every exception
     {"do": "wait", "seconds": 60}       looks at context.stopping ten times a second, and returns then
     {"do": "tick", "seconds": 60}       adds a line to the truth file ten times a second (`note`: "tick")
 
-The parameter `truth_file` names a file below KMA_DATA/truth (`limits.py`) to which each start adds one line of JSON
-before anything is done: {"start", "pid", "at", "boottime", "note"}.
+The parameter `truth_file` names a file below KMA_DATA/truth (`limits.py`) to which each start adds one line
+of JSON before anything is done: {"start", "pid", "at", "boottime", "note"}.
 """
 
 import json
@@ -43,7 +44,9 @@ class NightlyReport(StandaloneAgent):
             if reports := context.parameters.get("reports"):
                 # The same id for the same day: who reads the reports can tell a repeated one.
                 report = {"day": day.isoformat(), "total": total, "currency": "EUR"}
-                context.send_json(limits.checked_destination(str(reports)), report, message_id=f"report-{day}")
+                context.send_json(
+                    limits.checked_destination(str(reports)), report, message_id=f"report-{day}"
+                )
 
 
 def sales_of(day: date) -> float:
@@ -85,7 +88,8 @@ def _starts(truth: str) -> int:
 
 
 def _write(truth: str, start: int, note: Any) -> None:
-    """One write with O_APPEND: a kill leaves whole lines. `boottime` is the clock that leases are measured with."""
+    """One write with O_APPEND: a kill leaves whole lines. `boottime` is the clock that leases are measured
+    with."""
     if not truth:
         return
     boottime = time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,5 @@
-"""What `./ma doctor` looks at: one file per part, each registers its check with its place in the order shown."""
+"""What `./ma doctor` looks at: one file per part, each registers its check with its place in the order
+shown."""
 
 from ma_site.checks import (
     accounts,

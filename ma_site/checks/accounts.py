@@ -22,7 +22,9 @@ def check(now: datetime) -> Iterator[Finding]:
     for user, name in FILES.items():
         path = Path(settings.MA_DATA) / "secrets" / name
         if path.is_file():
-            yield _check(Account(settings.MA_BROKER_STOMP.url, user, path.read_text(encoding="utf-8").strip()))
+            yield _check(
+                Account(settings.MA_BROKER_STOMP.url, user, path.read_text(encoding="utf-8").strip())
+            )
         else:
             yield good(f"{user}: its password is not on this machine, so it is not tried")
 
@@ -33,10 +35,15 @@ def _check(account: Account) -> Finding:
         trying.attribute("broker", "Version")
     except AccessRefused as error:
         if NOT_SIGNED_IN in str(error):
-            return bad(f"{account.user}: cannot sign in", "./ma down; ./ma up writes the broker's accounts anew.")
+            return bad(
+                f"{account.user}: cannot sign in", "./ma down; ./ma up writes the broker's accounts anew."
+            )
         return good(f"{account.user}: signs in and may not manage")
     except BrokerError as error:
         return bad(f"{account.user}: {error}", "./ma logs artemis")
     finally:
         trying.close()
-    return bad(f"{account.user}: may manage the broker, which only the operations account should", "docs/operations.md")
+    return bad(
+        f"{account.user}: may manage the broker, which only the operations account should",
+        "docs/operations.md",
+    )

@@ -24,7 +24,9 @@ def check(now: datetime) -> Iterator[Finding]:
         yield bad(f"the account {settings.MA_BROKER_STOMP.user} may not manage: {error}", ACCOUNT)
         return
     except BrokerError as error:
-        yield bad(f"{settings.MA_BROKER_STOMP.url} does not answer: {error}", "./ma status; ./ma logs artemis")
+        yield bad(
+            f"{settings.MA_BROKER_STOMP.url} does not answer: {error}", "./ma status; ./ma logs artemis"
+        )
         return
     yield good(f"Artemis {version} is managed over STOMP")
     yield _owner()
@@ -35,7 +37,9 @@ def _owner() -> Finding:
     try:
         claimed = note_owner(management(), timezone.now())
     except ForeignBroker as foreign:
-        return bad(f"the broker is another site's: {foreign}", "./ma down; or ./ma up --adopt-broker to take it back")
+        return bad(
+            f"the broker is another site's: {foreign}", "./ma down; or ./ma up --adopt-broker to take it back"
+        )
     except BrokerError as error:
         return bad(f"nobody can say whose broker it is: {error}", "./ma logs artemis")
     return good("the broker belongs to this site" if claimed else "no site has claimed the broker yet")
@@ -47,9 +51,13 @@ def _browse() -> Finding:
         for _ in browser.browse(settings.MA_DLA_ADDRESS, dead_letter_queue(UNKNOWN), limit=1):
             pass
     except AccessRefused as error:
-        return bad(f"the account {settings.MA_BROKER_AMQP.user} may not browse dead letters: {error}", ACCOUNT)
+        return bad(
+            f"the account {settings.MA_BROKER_AMQP.user} may not browse dead letters: {error}", ACCOUNT
+        )
     except BrokerError as error:
-        return bad(f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; ./ma manage provision")
+        return bad(
+            f"dead letters cannot be browsed over AMQP: {error}", "./ma logs artemis; ./ma manage provision"
+        )
     finally:
         browser.close()
     return good("dead letters are browsed over AMQP")

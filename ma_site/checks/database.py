@@ -9,8 +9,8 @@ from agents.services.signs import sign_of_life
 from ma_site.checks.disk import folder_of_sqlite, problem_at
 from ma_site.checks.finding import Finding, bad, good, register
 
-# Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was told that
-# it is stored and keeps its copy for some hours only.
+# Of PostgreSQL: where one of these is off, a commit may be gone after the machine failed, though its KMA was
+# told that it is stored and keeps its copy for some hours only.
 LASTING = ("fsync", "full_page_writes", "synchronous_commit")
 
 
@@ -26,14 +26,16 @@ def check(now: datetime) -> Iterator[Finding]:
         return
     if vendor == "sqlite" and told != "wal":
         yield bad(
-            f"SQLite is in journal mode {told}, not wal", "Put the file on a local disk: WAL needs shared memory."
+            f"SQLite is in journal mode {told}, not wal",
+            "Put the file on a local disk: WAL needs shared memory.",
         )
         return
     yield good(f"{vendor} ({told}) reads and writes")
     if passing:
         yield bad(
             f"PostgreSQL may lose what it has confirmed when its machine fails: {', '.join(passing)} is off",
-            "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to be stored.",
+            "Switch it on in postgresql.conf (or for the role) and reload: KMAs soon delete what is said to "
+            "be stored.",
         )
 
 

@@ -1,4 +1,5 @@
-"""The file systems that this installation writes to: which of them is full, what may be deleted and what must not.
+"""The file systems that this installation writes to: which of them is full, what may be deleted and what must
+not.
 
 `./ma status` says the same with its own means (`deploy/disk.py`): the deployment imports none of ours.
 """
@@ -17,7 +18,8 @@ from django.db import connection
 from ma_site.checks.finding import Finding, bad, good, register
 
 MB = 1024 * 1024
-# Below it SQLite, the journal of the broker and the spools of KMAs cannot grow by what one busy minute brings.
+# Below it SQLite, the journal of the broker and the spools of KMAs cannot grow by what one busy minute
+# brings.
 LEAST_FREE_MB = 100
 # Above it the broker takes no messages (max-disk-usage of broker.xml).
 MOST_USED_PERCENT = 95

@@ -46,6 +46,11 @@ def run_checks(now: datetime) -> Iterator[Finding]:
             found = list(check(now))
         except Exception as error:
             log.warning("check broke", check=name, exc_info=error)
-            found = [bad(f"{type(error).__name__}: {error}", "Mend what is reported above it first; then look here.")]
+            found = [
+                bad(
+                    f"{type(error).__name__}: {error}",
+                    "Mend what is reported above it first; then look here.",
+                )
+            ]
         for finding in found:
             yield Finding(name, finding.ok, finding.detail, finding.what_to_do)

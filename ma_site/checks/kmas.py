@@ -27,19 +27,23 @@ def check(now: datetime) -> Iterator[Finding]:
     for server in servers:
         yield _heard(server, now)
         if server.spool_full:
-            yield bad(f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}")
+            yield bad(
+                f"{server.name}: its spool is full, it takes no more messages", f"./ma logs kma-{server.name}"
+            )
         yield from _offered(server, now)
         for problem in server.problems:
             yield bad(f"{server.name}: {problem}", f"./ma logs kma-{server.name}")
     withheld = withheld_runs().exclude(withheld_because=Withheld.AGENT_NOT_ALLOWED)
     for run in withheld.select_related("activation__setting", "server")[:MOST_WITHHELD]:
         yield bad(
-            f"{run.activation.setting.key} is enabled and is not sent to {run.server.name}: {run.withheld_because}",
+            f"{run.activation.setting.key} is enabled and is not sent to {run.server.name}: "
+            f"{run.withheld_because}",
             "The page of the setting says what to correct; all other settings go on.",
         )
     for setting in settings_not_allowed()[:MOST_WITHHELD]:
         yield bad(
-            f"{setting.key} is enabled and runs nowhere: its pool {setting.pool.name} does not allow {setting.agent}",
+            f"{setting.key} is enabled and runs nowhere: its pool {setting.pool.name} does not allow "
+            f"{setting.agent}",
             "Choose an allowed agent, or allow this one in the pool (Administration → Pools).",
         )
     yield from _missing(now)
@@ -54,15 +58,18 @@ def check(now: datetime) -> Iterator[Finding]:
 def _missing(now: datetime) -> Iterator[Finding]:
     for mark in lost.still_lost(now):
         yield bad(
-            f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored and are "
+            f"{mark.server.name}: records {mark.stored_up_to + 1} to {mark.lost_to} of its spool were stored "
+            f"and are "
             "not in the database any more",
             f"Let its KMA run: it sends again what it still has. {mark.server.name} has more on its page.",
         )
     for mark in lost.passed_over(now):
         first, last = mark.gaps[-1]
         yield bad(
-            f"{mark.server.name}: {mark.never_came} records of its spool never came, the latest {first} to {last}",
-            f"What failed in them is not here. Why that may be: the page of {mark.server.name}, docs/operations.md. "
+            f"{mark.server.name}: {mark.never_came} records of its spool never came, the latest {first} to "
+            f"{last}",
+            f"What failed in them is not here. Why that may be: the page of {mark.server.name}, "
+            f"docs/operations.md. "
             "This is told for a day.",
         )
 
@@ -83,8 +90,10 @@ def _offered(server: Server, now: datetime) -> Iterator[Finding]:
         yield bad(
             f"{server.name} offers sample agents ({_some(samples)}) to settings of {_some(pools)}, a pool "
             "without the demo",
-            "Whoever may edit a setting there may run them. List the agents that the pool allows (Administration → "
-            "Pools), take kma.samples out of KMA_AGENTS of that server (./ma up --no-demo), or take the server out "
+            "Whoever may edit a setting there may run them. List the agents that the pool allows "
+            "(Administration → "
+            "Pools), take kma.samples out of KMA_AGENTS of that server (./ma up --no-demo), or take the "
+            "server out "
             "of the pool.",
         )
 
@@ -98,23 +107,32 @@ def _heard(server: Server, now: datetime) -> Finding:
     if state is ServerState.ALIVE and not server.obeys(now):
         seconds = server.seconds_disobeying(now)
         return bad(
-            f"{server.name} is heard but has not taken the desired state for {seconds:.0f} s: what is enabled or "
+            f"{server.name} is heard but has not taken the desired state for {seconds:.0f} s: what is "
+            f"enabled or "
             "disabled has no effect there",
-            f"./ma logs web says whether its heartbeats fail, ./ma logs kma-{server.name} whether it can write.",
+            f"./ma logs web says whether its heartbeats fail, ./ma logs kma-{server.name} whether it can "
+            f"write.",
         )
     if state is ServerState.ALIVE:
         return good(f"{server.name} is alive")
     if not is_expected(server):
-        return good(f"{server.name} is {state.value}; it is in no pool and has no valid token, so nobody misses it")
+        return good(
+            f"{server.name} is {state.value}; it is in no pool and has no valid token, so nobody misses it"
+        )
     if server.last_seen_at is None and server.refused_version is None:
-        start = f"start a KMA on its host with it: KMA_SERVER={server.name} KMA_TOKEN=… MA_URL={settings.MA_BASE_URL}"
+        start = (
+            f"start a KMA on its host with it: KMA_SERVER={server.name} KMA_TOKEN=… "
+            f"MA_URL={settings.MA_BASE_URL}"
+        )
         return bad(
             f"{server.name} was never seen",
             f"./ma manage create_server {server.name} prints a token; {start} (docs/operations.md). "
             "Or delete the server in the admin.",
         )
     if server.refused_version is not None:
-        return bad(version_problem(server.name, server.refused_version), version_advice(server.refused_version))
+        return bad(
+            version_problem(server.name, server.refused_version), version_advice(server.refused_version)
+        )
     assert server.last_seen_at is not None
     seconds = (now - server.last_seen_at).total_seconds()
     return bad(f"{server.name} is silent for {seconds:.0f} s", f"./ma status; ./ma logs kma-{server.name}")

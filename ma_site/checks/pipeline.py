@@ -17,12 +17,17 @@ def check(now: datetime) -> Iterator[Finding]:
         yield good(found.says)
         return
     if found.says and is_default() and found.loaded is None:
-        yield good(f"{found.says} It is installed after the first start (./ma logs pyspark); nothing waits for it.")
+        yield good(
+            f"{found.says} It is installed after the first start (./ma logs pyspark); nothing waits for it."
+        )
         return
     if found.says:
         yield bad(found.says, "Install it (./ma up does), or leave MA_ARCHIVE_URL empty.")
     if found.damage:
-        yield bad(f"{found.damage.says}; {found.damage.problem[:200]}", "./ma manage archive status; docs/archive.md")
+        yield bad(
+            f"{found.damage.says}; {found.damage.problem[:200]}",
+            "./ma manage archive status; docs/archive.md",
+        )
     if found.failed and found.last is not None:
         says = f"the last run is {found.last.state}: {found.last.problem[:200]}"
         yield bad(says, "./ma manage pipeline status --log")

@@ -22,6 +22,9 @@ def check(now: datetime) -> Iterator[Finding]:
         return
     for setting in LaunchSetting.objects.exclude(provision_state=ProvisionState.READY):
         wanting += 1
-        yield bad(f"{setting.key} is {setting.provision_state}: {setting.provision_problem}", "./ma manage provision")
+        yield bad(
+            f"{setting.key} is {setting.provision_state}: {setting.provision_problem}",
+            "./ma manage provision",
+        )
     if not wanting:
         yield good("found is as wanted")

@@ -16,6 +16,7 @@ def check(now: datetime) -> Iterator[Finding]:
         wrong = f"; it counts {too_low} too few there" if too_low else ""
         yield bad(
             f"the broker could not deliver {messages} messages of {queue}{wrong}",
-            "Each is one dead letter: edit and replay it, or let a JMS (Core) client take it. The counts are right"
+            "Each is one dead letter: edit and replay it, or let a JMS (Core) client take it. The counts are "
+            "right"
             " again after a restart of the broker. docs/broker.md says which messages these are.",
         )

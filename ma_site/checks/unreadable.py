@@ -15,13 +15,16 @@ def check(now: datetime) -> Iterator[Finding]:
         count = int(management().attribute(f"queue.{UNREADABLE}", "MessageCount"))
     except BrokerError as error:
         yield bad(
-            f"the broker does not tell what {UNREADABLE} holds: {error}", "./ma logs artemis; ./ma manage provision"
+            f"the broker does not tell what {UNREADABLE} holds: {error}",
+            "./ma logs artemis; ./ma manage provision",
         )
         return
     if count:
         yield bad(
-            f"{UNREADABLE} holds {count} messages that the broker could not turn into AMQP: no agent got them",
-            "Look at them with a JMS (Core) client; then tell their producer. docs/broker.md says which these are.",
+            f"{UNREADABLE} holds {count} messages that the broker could not turn into AMQP: no agent got "
+            f"them",
+            "Look at them with a JMS (Core) client; then tell their producer. docs/broker.md says which "
+            "these are.",
         )
     else:
         yield good(f"{UNREADABLE} is empty")

@@ -27,11 +27,12 @@ MOST = 16
 
 
 def needs_of(
-    request: HttpRequest, settings: list[SettingRow], dead: list[QueueRow], servers: list[ServerRow], parts: list[Part],
+    request: HttpRequest, settings: list[SettingRow], dead: list[QueueRow], servers: list[ServerRow],
+    parts: list[Part],
     now: datetime,
 ) -> list[Need]:  # fmt: skip
-    """A silent server that somebody counts on stays, however long ago it was heard: only a person can say that it is
-    gone for good, by deleting it."""
+    """A silent server that somebody counts on stays, however long ago it was heard: only a person can say
+    that it is gone for good, by deleting it."""
     found = [
         *_of_parts(parts),
         *of_trips(request, now),
@@ -47,7 +48,12 @@ def _of_parts(parts: list[Part]) -> list[Need]:
     url = link("health")
     return [
         Need(
-            "bad" if part.state == "down" else "warn", "warn", str(part.name), part.says, url, [(_("What to do"), url)]
+            "bad" if part.state == "down" else "warn",
+            "warn",
+            str(part.name),
+            part.says,
+            url,
+            [(_("What to do"), url)],
         )
         for part in parts
         if part.state != "ok"
@@ -79,7 +85,8 @@ def _of_setting(request: HttpRequest, row: SettingRow, now: datetime) -> Need | 
 
 
 def _given_up_alone(row: SettingRow, now: datetime) -> list[str]:
-    """The servers that gave it up, where nothing else is at work; empty where something is, or nobody gave it up."""
+    """The servers that gave it up, where nothing else is at work; empty where something is, or nobody gave it
+    up."""
     newest = newest_by_server(row.runs).values()
     alive = [run for run in newest if run.wanted and run.server.state(now) is ServerState.ALIVE]
     if any(at_work(run, row.setting) for run in alive):
@@ -114,7 +121,9 @@ def _of_servers(rows: list[ServerRow], now: datetime) -> list[Need]:
         elif server.duty != Duty.ACTIVE:
             found.append(_on_other_duty(server, url, now))
         elif server.spool_full:
-            found.append(Need("bad", "warn", server.name, _("its spool is full: it takes no more messages"), url, look))
+            found.append(
+                Need("bad", "warn", server.name, _("its spool is full: it takes no more messages"), url, look)
+            )
         elif server.problems:
             found.append(Need("warn", "warn", server.name, str(server.problems[0]), url, look))
         elif row.skewed:

@@ -79,7 +79,8 @@ def health_page(request: HttpRequest) -> HttpResponseBase:
 
 
 def _overall(parts: list[Part], servers: list[Part]) -> str:
-    """The worst of the parts. A server that is missing degrades the house, others go on: as /healthz/ says."""
+    """The worst of the parts. A server that is missing degrades the house, others go on: as /healthz/
+    says."""
     states = {part.state for part in parts}
     states |= {DEGRADED for server in servers if server.state in (DOWN, DEGRADED)}
     return next((state for state in (DOWN, DEGRADED) if state in states), OK)
@@ -173,7 +174,8 @@ def _process(name: str, now: datetime) -> Part:
     labels = {"beat": _("Clock (beat)"), "feed": _("Feed of dead letters")}
     todos = {
         "beat": _(
-            "Lost servers are not replaced until it runs. Start it: ./ma status, ./ma logs beat, ./ma logs worker."
+            "Lost servers are not replaced until it runs. Start it: ./ma status, ./ma logs beat, ./ma logs "
+            "worker."
         ),
         "feed": _(
             "Dead letters are safe on the broker, but our lists do not show new ones. "
@@ -194,7 +196,9 @@ def _feed_lag() -> Part:
     name = _("Index of dead letters")
     if waiting is None:
         return Part(name, DEGRADED, _("the broker does not tell how far it is"))
-    says = ngettext("%(n)s letter not indexed yet", "%(n)s letters not indexed yet", waiting) % {"n": number(waiting)}
+    says = ngettext("%(n)s letter not indexed yet", "%(n)s letters not indexed yet", waiting) % {
+        "n": number(waiting)
+    }
     if waiting > FEED_BEHIND:
         return Part(
             name,
@@ -228,8 +232,12 @@ def _unreadable() -> list[Part]:
         "%(n)s messages in %(queue)s that the broker could not turn into AMQP",
         waiting,
     )
-    todo = _("No agent got them and no letter shows them. Look with a JMS (Core) client; then tell their producer.")
-    return [Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)]
+    todo = _(
+        "No agent got them and no letter shows them. Look with a JMS (Core) client; then tell their producer."
+    )
+    return [
+        Part(_("Unreadable messages"), DEGRADED, says % {"n": number(waiting), "queue": UNREADABLE}, todo)
+    ]
 
 
 def _undelivered() -> list[Part]:
@@ -247,16 +255,22 @@ def _undelivered() -> list[Part]:
     if wrong:
         told = _("the broker counts too few in: %(queues)s") % {"queues": ", ".join(wrong[:10])}
         says = f"{says}; {told}"
-    todo = _("Each is one dead letter: edit and replay it. The broker's counts are right again after its restart.")
+    todo = _(
+        "Each is one dead letter: edit and replay it. The broker's counts are right again after its restart."
+    )
     return [Part(_("Undeliverable messages"), DEGRADED, says, todo, url=link("dead_letters"))]
 
 
 def _provisioning() -> Part:
-    failed = list(LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True))
+    failed = list(
+        LaunchSetting.objects.filter(provision_state=ProvisionState.FAILED).values_list("key", flat=True)
+    )
     name = _("Settings on the broker")
     if failed:
         says = _("could not be made: %(keys)s") % {"keys": ", ".join(failed[:10])}
-        return Part(name, DEGRADED, says, _("Each setting's page says why."), url=link("settings") + "?state=problem")
+        return Part(
+            name, DEGRADED, says, _("Each setting's page says why."), url=link("settings") + "?state=problem"
+        )
     return Part(name, OK, _("as wanted"), url=link("settings"))
 
 
@@ -267,7 +281,8 @@ def _changed_addresses(now: datetime) -> list[Part]:
         return []
     says = _("not in sync: %(addresses)s") % {"addresses": ", ".join(row.address for row in rows[:10])}
     todo = _(
-        "Somebody changed address settings on the broker. Open the destination to write the wanted values or to "
+        "Somebody changed address settings on the broker. Open the destination to write the wanted values or "
+        "to "
         "adopt the found ones; for an address of the MA itself: ./ma manage provision."
     )
     url = link("agents_destination_changelist")
@@ -276,13 +291,16 @@ def _changed_addresses(now: datetime) -> list[Part]:
 
 def _records(now: datetime) -> list[Part]:
     """The servers with most of the newest ones."""
-    refused = RefusedRecord.objects.filter(code="", received_at__gte=now - timedelta(days=1)).order_by("-received_at")
+    refused = RefusedRecord.objects.filter(code="", received_at__gte=now - timedelta(days=1)).order_by(
+        "-received_at"
+    )
     newest = list(refused.values_list("server__name", flat=True)[: MOST_REFUSED + 1])
     if not newest:
         return [Part(_("Records of servers"), OK, _refused(0))]
     more = "+" if len(newest) > MOST_REFUSED else ""
     todo = _(
-        "Open the server's page: it shows the latest with the reason of each. Usually MA and KMA differ in version."
+        "Open the server's page: it shows the latest with the reason of each. Usually MA and KMA differ in "
+        "version."
     )
     of_servers = Counter(newest[:MOST_REFUSED]).most_common()
     parts = []

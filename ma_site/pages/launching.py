@@ -1,4 +1,5 @@
-"""What launch control has that needs a person: settings off by their breaker, groups whose last pass failed."""
+"""What launch control has that needs a person: settings off by their breaker, groups whose last pass
+failed."""
 
 from datetime import datetime
 
@@ -22,13 +23,20 @@ MOST = 50
 def of_trips(request: HttpRequest, now: datetime) -> list[Need]:
     if not request.user.has_perm(trips.VIEW):
         return []
-    open_trips = BreakerTrip.objects.filter(ended_at=None, setting__enabled=False).select_related("setting", "group")
-    return [_tripped(request, trip, now) for trip in open_trips.prefetch_related("interruptions__server")[:MOST]]
+    open_trips = BreakerTrip.objects.filter(ended_at=None, setting__enabled=False).select_related(
+        "setting", "group"
+    )
+    return [
+        _tripped(request, trip, now) for trip in open_trips.prefetch_related("interruptions__server")[:MOST]
+    ]
 
 
 def _tripped(request: HttpRequest, trip: BreakerTrip, now: datetime) -> Need:
     setting, why_url = trip.setting, link("trip", trip.pk)
-    facts = {"time": coarse(now - setting.state_since), "cause": trip_cause(trip, list(trip.interruptions.all()))}
+    facts = {
+        "time": coarse(now - setting.state_since),
+        "cause": trip_cause(trip, list(trip.interruptions.all())),
+    }
     why = _("off for %(time)s by its breaker: %(cause)s") % facts
     acts: list[tuple[Text, str]] = [(_("Why"), why_url)]
     if trip.group:
@@ -52,7 +60,9 @@ def of_groups(request: HttpRequest, now: datetime) -> list[Need]:
 
 def _failed(failed: GroupActivation, now: datetime) -> Need:
     url = link("group", failed.group.name)
-    why = _("its last pass failed %(time)s ago") % {"time": coarse(now - (failed.ended_at or failed.started_at))}
+    why = _("its last pass failed %(time)s ago") % {
+        "time": coarse(now - (failed.ended_at or failed.started_at))
+    }
     if failed.reason:
         why += f": {in_words(failed.reason)}"
     return Need("warn", "warn", failed.group.name, why, url, [(_("Look"), url)])

@@ -1,4 +1,5 @@
-"""The operations overview, which is the index of the site: is something wrong, since when, how much, what to do."""
+"""The operations overview, which is the index of the site: is something wrong, since when, how much, what to
+do."""
 
 from datetime import timedelta
 from typing import Any
@@ -37,7 +38,11 @@ def overview(request: HttpRequest) -> TemplateResponse:
         return page(request, "ma_site/nothing.html", title=_("Overview"), section="overview")
     now = timezone.now()
     rows, servers = setting_rows(now), server_rows(now)
-    dead = [*queue_rows([row.setting for row in rows]), unknown_row()] if request.user.has_perm(SEE_LETTERS) else []
+    dead = (
+        [*queue_rows([row.setting for row in rows]), unknown_row()]
+        if request.user.has_perm(SEE_LETTERS)
+        else []
+    )
     wanted = needs_of(request, rows, dead, servers, quick_parts(now), now)
     return page(
         request,
@@ -63,7 +68,8 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[str, Any] | None:
-    """The broker's counts added up, our index's where it does not tell (`known` False); None without the right."""
+    """The broker's counts added up, our index's where it does not tell (`known` False); None without the
+    right."""
     if not request.user.has_perm(SEE_LETTERS):
         return None
     queues = [row.queue for row in rows]
@@ -78,7 +84,9 @@ def _dead_total(rows: list[QueueRow], request: HttpRequest, now: Any) -> dict[st
 def _latest(request: HttpRequest) -> FailureProtocol | None:
     if not request.user.has_perm(SEE_PROTOCOLS):
         return None
-    return FailureProtocol.objects.order_by("-occurred_at", "-id").only("occurred_at", "exception_type").first()
+    return (
+        FailureProtocol.objects.order_by("-occurred_at", "-id").only("occurred_at", "exception_type").first()
+    )
 
 
 GROUPS = ("on", "off", "problem")
@@ -92,7 +100,11 @@ def setting_list(request: HttpRequest) -> HttpResponseBase:
     chosen = request.GET.get("state", "")
     chosen = chosen if chosen in GROUPS else ""
     every = setting_rows(timezone.now())
-    labels = {"on": _("on and well"), "off": pgettext("of several settings", "off"), "problem": _("with a problem")}
+    labels = {
+        "on": _("on and well"),
+        "off": pgettext("of several settings", "off"),
+        "problem": _("with a problem"),
+    }
     tabs = [(group, labels[group], _count(every, group), group == chosen) for group in GROUPS]
     wanted = [row for row in every if not chosen or row.is_in(chosen)]
     listed = Paginator(wanted, SHOWN).get_page(request.GET.get("page"))

@@ -13,7 +13,8 @@ OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`since` is when it was last known to be well, or since when it is not; `todo` what a person does about it."""
+    """`since` is when it was last known to be well, or since when it is not; `todo` what a person does about
+    it."""
 
     name: Text
     state: str

@@ -13,14 +13,18 @@ from ma_site.pages.part import DEGRADED, OK, UNUSED, Part
 def archive_parts() -> list[Part]:
     """Nothing while all of it can be read: an operator need not know of it."""
     found = damage()
-    return [] if found is None else [Part(_("Archive"), DEGRADED, found.says, found.todo, url=link("insights"))]
+    return (
+        [] if found is None else [Part(_("Archive"), DEGRADED, found.says, found.todo, url=link("insights"))]
+    )
 
 
 def pipeline_part(now: datetime) -> Part:
     name, url, found = _("Data pipeline"), link("insights"), standing(now)
     if found.off:
         return Part(name, UNUSED, _("switched off"), url=url)
-    todo = _("Its page says why. Nothing is lost: what is not archived yet is kept, and the next run does it all.")
+    todo = _(
+        "Its page says why. Nothing is lost: what is not archived yet is kept, and the next run does it all."
+    )
     since = found.loaded.ended_at if found.loaded else None
     if found.says:
         return Part(name, DEGRADED, found.says, todo, since, url)

@@ -1,4 +1,5 @@
-"""Registers every page and form of the site, once. The addresses need them; processes without addresses do not."""
+"""Registers every page and form of the site, once. The addresses need them; processes without addresses do
+not."""
 
 from django.contrib import admin
 

@@ -85,17 +85,23 @@ class SettingRow:
 
 
 def setting_rows(now: datetime) -> list[SettingRow]:
-    """Everything that is not of the broker comes from rows; its figures from `figures_for`, as old as they are."""
+    """Everything that is not of the broker comes from rows; its figures from `figures_for`, as old as they
+    are."""
     settings = list(_settings())
     keys = [setting.pk for setting in settings]
     runs, facts, figures = open_runs(keys), facts_of(keys), figures_for(settings)
     return [
-        _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now) for setting in settings
+        _row(setting, runs.get(setting.pk, []), facts[setting.pk], figures[setting.key], now)
+        for setting in settings
     ]
 
 
 def _settings() -> QuerySet[LaunchSetting]:
-    failed = FailureProtocol.objects.filter(setting=OuterRef("pk")).order_by("-occurred_at").values("occurred_at")[:1]
+    failed = (
+        FailureProtocol.objects.filter(setting=OuterRef("pk"))
+        .order_by("-occurred_at")
+        .values("occurred_at")[:1]
+    )
     queue = Concat(Value(DEAD_LETTER_PREFIX), OuterRef("key"))
     dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD).order_by("pk")
     return LaunchSetting.objects.select_related("pool", "destination", "disabled_by").annotate(
@@ -103,8 +109,12 @@ def _settings() -> QuerySet[LaunchSetting]:
     )
 
 
-def _row(setting: LaunchSetting, runs: list[OpenRun], facts: Facts, figures: Figures, now: datetime) -> SettingRow:
-    dotted = [(_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED]
+def _row(
+    setting: LaunchSetting, runs: list[OpenRun], facts: Facts, figures: Figures, now: datetime
+) -> SettingRow:
+    dotted = [
+        (_tone(run, setting, now), run) for run in runs if run.wanted or run.state == RunPhase.INTERRUPTED
+    ]
     # Of many servers those that need a look come first.
     if len(dotted) > MOST_DOTS:
         dotted.sort(key=lambda pair: TONES.index(pair[0]))

@@ -1,4 +1,5 @@
-"""Texts of the admin that Russian needs in other words: a name in them has no other case than the nominative."""
+"""Texts of the admin that Russian needs in other words: a name in them has no other case than the
+nominative."""
 
 from django.utils.translation import gettext_noop as _
 

@@ -15,15 +15,17 @@ BYTES_PER_FILE = 128 * 1024 * 1024
 
 
 def compact_day(session: SparkSession, block: Block, archive: Archive) -> Manifest:
-    """`block["replaces"]`: the numbers of the blocks that become this one. Raises ArchiveError where one of them is
-    not whole: then they stay as they are. Readers see the old ones, then the new one."""
+    """`block["replaces"]`: the numbers of the blocks that become this one. Raises ArchiveError where one of
+    them is not whole: then they stay as they are. Readers see the old ones, then the new one."""
     if there := manifests.read_one(archive.files, block["kind"], block["number"]):
         return there
     kind = KINDS[block["kind"]]
     current = archive.manifests(kind.name)
     parts = [current[number] for number in block["replaces"] if number in current]
     if len(parts) < len(block["replaces"]):
-        raise ArchiveError(f"block {block['number']} of {kind.name}: some of {block['replaces']} are not there")
+        raise ArchiveError(
+            f"block {block['number']} of {kind.name}: some of {block['replaces']} are not there"
+        )
     if broken := [found["path"] for each in parts for found in inspect(archive, each)]:
         raise ArchiveError(f"block {block['number']} of {kind.name}: {broken[0]} is not whole")
     paths = [archive.files.url(each.path(file)) for each in parts for file in each.files]

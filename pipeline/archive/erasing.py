@@ -1,15 +1,16 @@
-"""Takes out of the archive what it holds of certain messages: blocks that hold such rows are written anew, with the
-rows and without what was personal in them, as the MA's database keeps them too.
+"""Takes out of the archive what it holds of certain messages: blocks that hold such rows are written anew,
+with the rows and without what was personal in them, as the MA's database keeps them too.
 
-python -m pipeline.archive.erasing ARCHIVE MASTER. What is wanted comes on standard input, never by a file, an argument
-or a variable: first {"message_key", "name", "value", "setting", "cases": [[setting key, message key]], "key"}, all
-texts; the answer is {"found": [{"kind", "block", "rows"}], "unreadable": [{"kind", "block", "path", "why"}],
-"quarantined": [{"kind", "block", "path"}]}. Then {"blocks": [a block with "replaces" for each], "discard": [paths of
-"quarantined"]}, and the answer is {"written": [manifest], "failed": [{"kind", "number", "problem"}]}; what jobs derived
-goes too, where there are blocks. An empty line instead: only that was to be known. Answers begin with ANSWER.
+python -m pipeline.archive.erasing ARCHIVE MASTER. What is wanted comes on standard input, never by a file, an
+argument or a variable: first {"message_key", "name", "value", "setting", "cases": [[setting key, message
+key]], "key"}, all texts; the answer is {"found": [{"kind", "block", "rows"}], "unreadable": [{"kind",
+"block", "path", "why"}], "quarantined": [{"kind", "block", "path"}]}. Then {"blocks": [a block with
+"replaces" for each], "discard": [paths of "quarantined"]}, and the answer is {"written": [manifest],
+"failed": [{"kind", "number", "problem"}]}; what jobs derived goes too, where there are blocks. An empty line
+instead: only that was to be known. Answers begin with ANSWER.
 
-Files that cannot be read are left out, and told: `unreadable` are those of blocks that are there, `quarantined` those
-that were moved aside, now or before.
+Files that cannot be read are left out, and told: `unreadable` are those of blocks that are there,
+`quarantined` those that were moved aside, now or before.
 """
 
 import hmac
@@ -37,7 +38,13 @@ from pipeline.session import build
 ANSWER = "ANSWER "
 # {kind: what its rows keep instead}, besides the key.
 GONE: Mapping[str, Mapping[str, str | None]] = {
-    "protocols": {"exception_text": "", "traceback": "", "properties": "{}", "body_digest": "", "traceparent": ""},
+    "protocols": {
+        "exception_text": "",
+        "traceback": "",
+        "properties": "{}",
+        "body_digest": "",
+        "traceparent": "",
+    },
     "recovered": {},
     "letters": {"properties": "[]", "body": None},
     "replays": {},
@@ -47,19 +54,23 @@ Case = tuple[str, str]
 
 
 def find(archive: Archive, wanted: Wanted) -> tuple[list[dict[str, Any]], set[Case]]:
-    """Blocks that hold such rows, and the cases: those that are wanted, and those of messages with the property. As
-    many are in memory as messages are to be erased."""
+    """Blocks that hold such rows, and the cases: those that are wanted, and those of messages with the
+    property. As many are in memory as messages are to be erased."""
     for kind in GONE:
         inspect_all(archive, kind)
     cases = {(setting, key) for setting, key in wanted["cases"]} | _cases(archive, wanted)
     found = []
     for kind in GONE:
         counted = guarded(archive, partial(_counted, archive, kind, wanted, cases))
-        found += [{"kind": kind, "block": archive.block_of(row["path"]), "rows": row["found"]} for row in counted]
+        found += [
+            {"kind": kind, "block": archive.block_of(row["path"]), "rows": row["found"]} for row in counted
+        ]
     return _by_block(found), cases
 
 
-def rewrite(session: SparkSession, archive: Archive, block: Block, wanted: Wanted, cases: set[Case]) -> Manifest:
+def rewrite(
+    session: SparkSession, archive: Archive, block: Block, wanted: Wanted, cases: set[Case]
+) -> Manifest:
     """The block that `block["replaces"]` names first, written anew. Raises ArchiveError."""
     if there := manifests.read_one(archive.files, block["kind"], block["number"]):
         return there
@@ -131,7 +142,9 @@ def _has(kind: str, wanted: Wanted) -> Column | None:
         return F.coalesce(F.try_element_at(values, F.lit(wanted["name"])) == wanted["value"], F.lit(False))
     if kind == "letters":
         items = F.from_json("properties", PROPERTIES)
-        same = F.exists(items, lambda each: (each["name"] == wanted["name"]) & (each["value"] == wanted["value"]))
+        same = F.exists(
+            items, lambda each: (each["name"] == wanted["name"]) & (each["value"] == wanted["value"])
+        )
         return F.coalesce(same, F.lit(False))
     return None
 
@@ -141,7 +154,10 @@ def _of_setting(wanted: Wanted) -> Column:
 
 
 def _matches(kind: str, wanted: Wanted, cases: Iterable[Case]) -> Column:
-    keys = [F.struct(F.lit(setting).alias("setting_key"), F.lit(key).alias("message_key")) for setting, key in cases]
+    keys = [
+        F.struct(F.lit(setting).alias("setting_key"), F.lit(key).alias("message_key"))
+        for setting, key in cases
+    ]
     of_case = F.struct("setting_key", "message_key").isin(*keys) if keys else F.lit(False)
     has = _has(kind, wanted)
     return of_case if has is None else of_case | (has & _of_setting(wanted))
@@ -182,7 +198,8 @@ def main(url: str, master: str) -> None:
         asked = json.loads(line)
         done = _rewrite_all(session, archive, asked["blocks"], wanted, cases)
         if asked["blocks"]:
-            # What jobs summed up of values of properties: the MA lets them sum up anew before it asks for this.
+            # What jobs summed up of values of properties: the MA lets them sum up anew before it asks for
+            # this.
             archive.files.delete("derived")
         discard(archive, asked["discard"])
         _answer(**done)
@@ -205,7 +222,8 @@ def _rewrite_all(
 
 
 def forget_replaced(archive: Archive, replaced: Iterable[tuple[str, int]]) -> None:
-    """At once: what was erased must be nowhere. A job that reads them at this moment fails, and is done again."""
+    """At once: what was erased must be nowhere. A job that reads them at this moment fails, and is done
+    again."""
     for kind, number in replaced:
         if old := manifests.read_one(archive.files, kind, number):
             archive.files.delete(old.folder)

@@ -1,4 +1,5 @@
-"""Folders and files of a location, through Hadoop's FileSystem: a local folder, HDFS, S3A, whatever is configured."""
+"""Folders and files of a location, through Hadoop's FileSystem: a local folder, HDFS, S3A, whatever is
+configured."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ class Entry:
 
 
 class Files:
-    """Paths are relative to `url`, which may be a plain path of this machine. Raises ArchiveError where the location
-    does not answer."""
+    """Paths are relative to `url`, which may be a plain path of this machine. Raises ArchiveError where the
+    location does not answer."""
 
     def __init__(self, session: SparkSession, url: str) -> None:
         self._session = session
@@ -85,7 +86,8 @@ class Files:
         return str(self._asked(path, act))
 
     def write_new(self, path: str, text: str) -> bool:
-        """Aside, then renamed: readers see all of it or nothing. False: it was there already and stays as it is."""
+        """Aside, then renamed: readers see all of it or nothing. False: it was there already and stays as it
+        is."""
         if self.exists(path):
             return False
         folder, _, name = path.rpartition("/")

@@ -1,5 +1,5 @@
-"""Manifests say which files are there. One is written once, by renaming it into its place, and never changed: another
-one replaces it, by its number."""
+"""Manifests say which files are there. One is written once, by renaming it into its place, and never changed:
+another one replaces it, by its number."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,8 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """`occurred_min`, `occurred_max`: both belong to it (ISO, UTC); None where no row says when it occurred."""
+    """`occurred_min`, `occurred_max`: both belong to it (ISO, UTC); None where no row says when it
+    occurred."""
 
     name: str
     rows: int
@@ -29,9 +30,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`folder` is relative to the archive. `first` and `last`: the half-open range of receipt that was read, within
-    `day`. `checksum`: of whole rows, `keys`: of what names them. `late_of`: the block of which this one holds what was
-    committed after it. `replaces`: numbers of this kind that are read no longer, with those that they replaced."""
+    """`folder` is relative to the archive. `first` and `last`: the half-open range of receipt that was read,
+    within `day`. `checksum`: of whole rows, `keys`: of what names them. `late_of`: the block of which this
+    one holds what was committed after it. `replaces`: numbers of this kind that are read no longer, with
+    those that they replaced."""
 
     kind: str
     block: int

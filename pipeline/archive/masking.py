@@ -1,5 +1,6 @@
-"""Properties of dead letters without the values that settings mask, by the rule of the console: whatever the setting of
-a letter masks and the one in whose queue it lies; of settings that are gone, whatever any setting masks."""
+"""Properties of dead letters without the values that settings mask, by the rule of the console: whatever the
+setting of a letter masks and the one in whose queue it lies; of settings that are gone, whatever any setting
+masks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,11 +14,15 @@ PROPERTIES = "array<struct<name: string, type: string, value: string>>"
 
 
 def masked(letters: DataFrame, masks: Mapping[str, Sequence[str]]) -> DataFrame:
-    """`masks`: {setting key: names} of every setting that exists. A body of which something is masked is left out."""
+    """`masks`: {setting key: names} of every setting that exists. A body of which something is masked is left
+    out."""
     names = _names(masks)
     told = F.transform(F.from_json("properties", PROPERTIES), lambda each: _told(each, names))
     return letters.withColumns(
-        {"properties": F.to_json(told), "body": F.when(F.size(names) == 0, F.col("body")).otherwise(F.lit(None))}
+        {
+            "properties": F.to_json(told),
+            "body": F.when(F.size(names) == 0, F.col("body")).otherwise(F.lit(None)),
+        }
     )
 
 
@@ -37,7 +42,9 @@ def _names(masks: Mapping[str, Sequence[str]]) -> Column:
         return every
     lists = F.map_from_arrays(_texts(list(masks)), F.array(*(_texts(names) for names in masks.values())))
     said = F.try_element_at(lists, F.col("setting_key"))
-    lies = F.try_element_at(lists, F.regexp_replace("queue", f"^{DEAD_LETTER_PREFIX.replace('.', '[.]')}", ""))
+    lies = F.try_element_at(
+        lists, F.regexp_replace("queue", f"^{DEAD_LETTER_PREFIX.replace('.', '[.]')}", "")
+    )
     nothing = _texts([])
     both = F.concat(F.coalesce(said, nothing), F.coalesce(lies, nothing))
     return F.when(said.isNull() & lies.isNull(), every).otherwise(both)

@@ -17,17 +17,20 @@ Found = dict[str, object]
 
 # So many files of one job are moved aside; with more of them something else is wrong.
 MOST = 20
-NAMED = re.compile(r"[\w+.-]+:/[^\s'\"]*?/data/([a-z_]+)/day=[0-9-]+/block-(\d+)-[0-9a-f]+/[^\s'\"/]+\.parquet")
+NAMED = re.compile(
+    r"[\w+.-]+:/[^\s'\"]*?/data/([a-z_]+)/day=[0-9-]+/block-(\d+)-[0-9a-f]+/[^\s'\"/]+\.parquet"
+)
 # What Parquet and Spark say of the content of a file. A disk or a host that is away is no fault of the file.
 OF_THE_FILE = re.compile(
-    r"not a Parquet file|FAILED_READ_FILE|ParquetDecodingException|Could not read footer|CANNOT_READ_FILE_FOOTER|"
+    r"not a Parquet file|FAILED_READ_FILE|ParquetDecodingException|Could not read "
+    r"footer|CANNOT_READ_FILE_FOOTER|"
     r"CORRUPT|FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|EOFException|PARQUET_COLUMN_DATA_TYPE_MISMATCH|ParquetCryptoRuntime"
 )
 
 
 def guarded(archive: Archive, act: Callable[[], T]) -> T:
-    """What `act` answers. Where it fails by a file that cannot be read, the file is moved aside and it is done again
-    without it; `archive.quarantined` tells. Anything else is raised as it is."""
+    """What `act` answers. Where it fails by a file that cannot be read, the file is moved aside and it is
+    done again without it; `archive.quarantined` tells. Anything else is raised as it is."""
     for _ in range(MOST):
         try:
             return act()
@@ -52,8 +55,8 @@ def quarantine_named(archive: Archive, error: Exception) -> list[Found]:
 
 
 def inspect(archive: Archive, manifest: Manifest) -> list[Found]:
-    """Files of a block that are not there or not of their size: cheap, and without reading them. What is of another
-    size is moved aside."""
+    """Files of a block that are not there or not of their size: cheap, and without reading them. What is of
+    another size is moved aside."""
     sizes = {each.name: each.bytes for each in archive.files.list(manifest.folder)}
     wrong = []
     for file in manifest.files:

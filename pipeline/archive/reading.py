@@ -19,9 +19,9 @@ ARCHIVED_AT = "archived_at"
 
 
 class Archive:
-    """Manifests are read once per kind and kept: what is committed while a job runs is not in it. `forget` reads them
-    anew, `note` adds one that was committed by this program, of which several threads may write. `quarantined`: files
-    that cannot be read and were moved aside, as a report tells of them."""
+    """Manifests are read once per kind and kept: what is committed while a job runs is not in it. `forget`
+    reads them anew, `note` adds one that was committed by this program, of which several threads may write.
+    `quarantined`: files that cannot be read and were moved aside, as a report tells of them."""
 
     def __init__(self, session: SparkSession, url: str) -> None:
         self.session, self.files = session, Files(session, url)
@@ -55,9 +55,9 @@ class Archive:
         blocks: Collection[int] | None = None,
         occurred: tuple[datetime, datetime] | None = None,
     ) -> DataFrame:
-        """In the schema of the kind, also where there is nothing. `blocks`: of these only, or of what replaced them;
-        `occurred`: half-open, aware; files that cannot hold such rows are left out. Of rows that may change: the newest
-        that is read, one per key."""
+        """In the schema of the kind, also where there is nothing. `blocks`: of these only, or of what
+        replaced them; `occurred`: half-open, aware; files that cannot hold such rows are left out. Of rows
+        that may change: the newest that is read, one per key."""
         chosen, schema = self._chosen(kind, blocks), KINDS[kind]
         paths = [path for each in chosen for path in self._paths(each, occurred)]
         found = self.read(schema, paths)
@@ -79,7 +79,9 @@ class Archive:
         if blocks is None:
             return list(current.values())
         wanted = set(blocks)
-        return [each for number, each in current.items() if number in wanted or wanted.intersection(each.replaces)]
+        return [
+            each for number, each in current.items() if number in wanted or wanted.intersection(each.replaces)
+        ]
 
     def _paths(self, manifest: Manifest, occurred: tuple[datetime, datetime] | None) -> Iterable[str]:
         gone = {each["path"] for each in self.quarantined}

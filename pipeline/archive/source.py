@@ -1,8 +1,8 @@
 """The MA's database, read over JDBC and never written to.
 
-Which statement gives the rows of a kind comes with the plan: tables and their joins are the MA's. A statement answers
-the columns of the kind by their names; `{first}` and `{last}` in it stand for the range of the block, where it has to
-know it; else the range is asked of the column by which the kind is received.
+Which statement gives the rows of a kind comes with the plan: tables and their joins are the MA's. A statement
+answers the columns of the kind by their names; `{first}` and `{last}` in it stand for the range of the block,
+where it has to know it; else the range is asked of the column by which the kind is received.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,8 +36,8 @@ class Source:
 
     @classmethod
     def of_plan(cls, plan: Mapping[str, Any], environ: Mapping[str, str]) -> "Source":
-        """`plan`: {"kind", "url_env", "user_env", "password_env", "statements", "masks"}; secrets are in variables
-        that it names."""
+        """`plan`: {"kind", "url_env", "user_env", "password_env", "statements", "masks"}; secrets are in
+        variables that it names."""
         return cls(
             kind=plan["kind"],
             url=environ[plan["url_env"]],
@@ -48,7 +48,8 @@ class Source:
         )
 
     def rows(self, session: SparkSession, block: Mapping[str, Any]) -> DataFrame:
-        """Those of the block in the schema of their kind. Lazily: what the database says comes as Spark's error."""
+        """Those of the block in the schema of their kind. Lazily: what the database says comes as Spark's
+        error."""
         kind = KINDS[block["kind"]]
         statement, ranged = self.statements[kind.name], "{first}" not in self.statements[kind.name]
         first, last = self._literal(block["first"]), self._literal(block["last"])
@@ -61,7 +62,10 @@ class Source:
         read = session.read.jdbc(self.url, f"({statement}) rows_of_block", predicates=predicates,
                                  properties=self._properties(kind))  # fmt: skip
         rows = read.selectExpr(
-            *(f"CAST(`{each.name}` AS {each.dataType.simpleString()}) AS `{each.name}`" for each in kind.schema)
+            *(
+                f"CAST(`{each.name}` AS {each.dataType.simpleString()}) AS `{each.name}`"
+                for each in kind.schema
+            )
         )
         return masked(rows, self.masks) if kind.name == LETTERS.name else rows
 
@@ -76,7 +80,11 @@ class Source:
         types = ", ".join(f"{each.name} {self._type(each.dataType)}" for each in kind.schema)
         found = {"driver": DRIVERS[self.kind], "fetchsize": str(FETCHED), "customSchema": types}
         if self.kind == "postgresql":
-            found |= {"user": self.user, "password": self.password, "sessionInitStatement": POSTGRESQL_SESSION}
+            found |= {
+                "user": self.user,
+                "password": self.password,
+                "sessionInitStatement": POSTGRESQL_SESSION,
+            }
         return found
 
     def _type(self, wanted: DataType) -> str:

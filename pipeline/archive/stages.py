@@ -1,4 +1,5 @@
-"""The archive's part of a run: every planned block is written and looked at; one that fails takes no other one down."""
+"""The archive's part of a run: every planned block is written and looked at; one that fails takes no other
+one down."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,9 +38,9 @@ def archive_stage(
     session: SparkSession, blocks: Sequence[Block], verify: Sequence[Block], source: Source, archive: Archive,
     tell: Callable[[int, int], object] = lambda done, of: None,
 ) -> Archived:  # fmt: skip
-    """`blocks` are written, then verified; `verify`: are verified only. A block with "compacts": true is made of those
-    that it replaces. `tell(done, of)` after each. Some at once, for most of a small block is waiting: those that look
-    at no other one, then the others one by one."""
+    """`blocks` are written, then verified; `verify`: are verified only. A block with "compacts": true is made
+    of those that it replaces. `tell(done, of)` after each. Some at once, for most of a small block is
+    waiting: those that look at no other one, then the others one by one."""
     began, result, done = monotonic(), Archived(), count(1)
     sweep(archive)
 

@@ -11,7 +11,8 @@ GRACE = timedelta(hours=24)
 
 
 def sweep(archive: Archive, *, now: datetime | None = None, grace: timedelta = GRACE) -> list[str]:
-    """What went. Of what is replaced the data first, then its manifest: killed in between, the next one goes on."""
+    """What went. Of what is replaced the data first, then its manifest: killed in between, the next one goes
+    on."""
     before = iso((now or datetime.now(UTC)) - grace)
     gone: list[str] = []
     for kind in KINDS:

@@ -1,4 +1,5 @@
-"""Whether a block holds what the database holds of its range, and whether its files are as they were written."""
+"""Whether a block holds what the database holds of its range, and whether its files are as they were
+written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,8 +24,9 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """`missing`: rows of the database that are in no block of the range. `extra`: rows here that the database does not
-    have; of a block from which retention may have deleted they are no fault. `examples`: keys of some of both."""
+    """`missing`: rows of the database that are in no block of the range. `extra`: rows here that the database
+    does not have; of a block from which retention may have deleted they are no fault. `examples`: keys of
+    some of both."""
 
     kind: str
     number: int
@@ -38,8 +40,8 @@ class Verified:
 def verify_block(
     session: SparkSession, block: Block, source: Source, archive: Archive, *, deep: bool = False
 ) -> Verified:
-    """`block` as it was planned; "verified": true where rows may have been deleted from the database since. `deep`:
-    reads the files too. Raises ArchiveError where the database or the location does not answer."""
+    """`block` as it was planned; "verified": true where rows may have been deleted from the database since.
+    `deep`: reads the files too. Raises ArchiveError where the database or the location does not answer."""
     kind, number = KINDS[block["kind"]], block["number"]
     current = archive.manifests(kind.name)
     mine = current.get(number) or next((each for each in current.values() if number in each.replaces), None)
@@ -98,7 +100,8 @@ def _reread(archive: Archive, kind: Kind, manifest: Manifest) -> list[str]:
     if (found["rows"], checksum) == (manifest.rows, manifest.checksum):
         return []
     return [
-        f"{found['rows']} rows with checksum {checksum}, the manifest says {manifest.rows} with {manifest.checksum}"
+        f"{found['rows']} rows with checksum {checksum}, the manifest says {manifest.rows} with "
+        f"{manifest.checksum}"
     ]
 
 

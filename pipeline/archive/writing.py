@@ -1,8 +1,8 @@
 """One block from the database into the archive.
 
-Written under a name of its own, looked at again as it lies there, then committed by its manifest. Killed before that,
-nothing of it is there for readers, and the next attempt begins anew; killed after it, the next attempt finds the
-manifest and has nothing to do.
+Written under a name of its own, looked at again as it lies there, then committed by its manifest. Killed
+before that, nothing of it is there for readers, and the next attempt begins anew; killed after it, the next
+attempt finds the manifest and has nothing to do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,11 @@ ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'+00:00'"
 
 
 def archive_block(session: SparkSession, block: Block, source: Source, archive: Archive) -> Manifest:
-    """Its manifest; one that was written before stays as it is. Raises ArchiveError: then nothing of it is there.
+    """Its manifest; one that was written before stays as it is. Raises ArchiveError: then nothing of it is
+    there.
 
-    `block`: {"kind", "number", "day", "first", "last", "splits", "late_of", "replaces"}, instants in ISO, UTC."""
+    `block`: {"kind", "number", "day", "first", "last", "splits", "late_of", "replaces"}, instants in ISO,
+    UTC."""
     if there := manifests.read_one(archive.files, block["kind"], block["number"]):
         return there
     kind = KINDS[block["kind"]]
@@ -46,7 +48,9 @@ def archive_block(session: SparkSession, block: Block, source: Source, archive: 
     return write(session, block, rows, archive)
 
 
-def write(session: SparkSession, block: Block, rows: DataFrame, archive: Archive, parts: int | None = None) -> Manifest:
+def write(
+    session: SparkSession, block: Block, rows: DataFrame, archive: Archive, parts: int | None = None
+) -> Manifest:
     """`rows` in the schema of their kind. `parts`: into so many files at most."""
     kind, now = KINDS[block["kind"]], datetime.now(UTC)
     folder = f"data/{kind.name}/day={block['day']}/block-{block['number']:06d}-{uuid4().hex[:8]}"
@@ -85,7 +89,8 @@ def _manifest(
     session: SparkSession, block: Block, kind: Kind, folder: str, seen: Mapping[str, Any], archive: Archive,
     now: datetime,
 ) -> Manifest:  # fmt: skip
-    """From the files as they lie there. Raises ArchiveError where they hold something else than what was read."""
+    """From the files as they lie there. Raises ArchiveError where they hold something else than what was
+    read."""
     sizes = {each.name: each.bytes for each in archive.files.list(folder) if each.name.endswith(".parquet")}
     staged = archive.read(kind, [archive.files.url(f"{folder}/{name}") for name in sorted(sizes)])
     found = _looked_at(staged, kind)
@@ -94,13 +99,18 @@ def _manifest(
     if (total, checksum) != (seen["rows"], told(seen["row_xor"], seen["row_sum"])):
         raise ArchiveError(f"{seen['rows']} rows were read and {total} lie there, or others than those")
     files = [
-        File(row["name"], row["rows"], sizes[row["name"]], row["occurred_min"], row["occurred_max"]) for row in found
+        File(row["name"], row["rows"], sizes[row["name"]], row["occurred_min"], row["occurred_max"])
+        for row in found
     ]
     return Manifest(
-        kind=kind.name, block=block["number"], day=block["day"], folder=folder, files=tuple(files), rows=total,
-        checksum=checksum, keys=told(_xor(found, "key"), sum(row["key_sum"] for row in found)), first=block["first"],
-        last=block["last"], occurred_min=min((each.occurred_min for each in files if each.occurred_min), default=None),
-        occurred_max=max((each.occurred_max for each in files if each.occurred_max), default=None), schema=VERSION,
+        kind=kind.name, block=block["number"], day=block["day"], folder=folder, files=tuple(files),
+        rows=total,
+        checksum=checksum, keys=told(_xor(found, "key"), sum(row["key_sum"] for row in found)),
+        first=block["first"],
+        last=block["last"], occurred_min=min((each.occurred_min for each in files if each.occurred_min),
+        default=None),
+        occurred_max=max((each.occurred_max for each in files if each.occurred_max), default=None),
+        schema=VERSION,
         archived_at=iso(now), late_of=block.get("late_of"), replaces=_replaced(block, archive),
     )  # fmt: skip
 
@@ -131,7 +141,8 @@ def _xor(rows: Sequence[Row], prefix: str) -> int:
 
 
 def _replaced(block: Block, archive: Archive) -> tuple[int, ...]:
-    """With what those replaced: one that comes back when the one that replaced it is swept away would be twice."""
+    """With what those replaced: one that comes back when the one that replaced it is swept away would be
+    twice."""
     named = set(block.get("replaces") or ())
     every = manifests.read_all(archive.files, block["kind"]) if named else {}
     return tuple(sorted(named.union(*(every[number].replaces for number in named if number in every))))

@@ -1,1 +1,2 @@
-"""What the archive tells: each job is a list of functions DataFrame → DataFrame. No session, no reading, no writing."""
+"""What the archive tells: each job is a list of functions DataFrame → DataFrame. No session, no reading, no
+writing."""

@@ -27,8 +27,8 @@ def handled(runs: DataFrame) -> DataFrame:
 
 
 def repaired(trips: DataFrame, recovered: DataFrame) -> DataFrame:
-    """Per activation its first trip; `repaired_at`: when, after it was enabled again, a message of the setting that had
-    failed was handled well for the first time, within REPAIR_DAYS."""
+    """Per activation its first trip; `repaired_at`: when, after it was enabled again, a message of the
+    setting that had failed was handled well for the first time, within REPAIR_DAYS."""
     first = (
         trips.where(F.col("activation").isNotNull())
         .groupBy("activation")
@@ -61,7 +61,8 @@ def activation_health(
         seconds(F.col("ended_at"), F.col("started_at")).alias("duration_seconds"),
         F.when(ends > 0, F.col("failures") * 1000.0 / ends).alias("failures_per_1000"),
         F.when(
-            F.col("tripped_at") >= F.col("first_failure_at"), seconds(F.col("tripped_at"), F.col("first_failure_at"))
+            F.col("tripped_at") >= F.col("first_failure_at"),
+            seconds(F.col("tripped_at"), F.col("first_failure_at")),
         ).alias("seconds_to_trip"),
         seconds(F.col("repaired_at"), F.col("tripped_at")).alias("seconds_to_repair"),
         F.when(F.col("failures") > 0, F.col("temporary") / F.col("failures")).alias("temporary_share"),

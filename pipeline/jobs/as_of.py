@@ -1,4 +1,5 @@
-"""What came next, or last, of another stream: one sort of both together, never a join over a range of time."""
+"""What came next, or last, of another stream: one sort of both together, never a join over a range of
+time."""
 
 from collections.abc import Sequence
 
@@ -7,8 +8,8 @@ from pyspark.sql import functions as F
 
 
 def with_next(asked: DataFrame, events: DataFrame, by: Sequence[str], at: str, name: str) -> DataFrame:
-    """`asked` with the column `name`: the first instant of `events` (columns `by` and `event_at`) after `at`, with the
-    same `by`; null where there is none. Rows of `asked` without an instant stay, with null."""
+    """`asked` with the column `name`: the first instant of `events` (columns `by` and `event_at`) after `at`,
+    with the same `by`; null where there is none. Rows of `asked` without an instant stay, with null."""
     return _with(asked, events, by, at, name, next_one=True)
 
 
@@ -17,8 +18,11 @@ def with_last(asked: DataFrame, events: DataFrame, by: Sequence[str], at: str, n
     return _with(asked, events, by, at, name, next_one=False)
 
 
-def _with(asked: DataFrame, events: DataFrame, by: Sequence[str], at: str, name: str, *, next_one: bool) -> DataFrame:
-    # `_turn` at one instant: an event at `at` itself is before it for the next, and not after it for the last.
+def _with(
+    asked: DataFrame, events: DataFrame, by: Sequence[str], at: str, name: str, *, next_one: bool
+) -> DataFrame:
+    # `_turn` at one instant: an event at `at` itself is before it for the next, and not after it for the
+    # last.
     questions = asked.select(
         *by, F.col(at).alias("_at"), F.lit(1).alias("_turn"), F.struct(*asked.columns).alias("_row")
     )
@@ -31,8 +35,11 @@ def _with(asked: DataFrame, events: DataFrame, by: Sequence[str], at: str, name:
     order = Window.partitionBy(*by).orderBy("_at", "_turn")
     event: Column = F.when(F.col("_row").isNull(), F.col("_at"))
     if next_one:
-        # The rows after this one in reverse order are those before it: a running frame, not one that is read anew.
+        # The rows after this one in reverse order are those before it: a running frame, not one that is read
+        # anew.
         order = Window.partitionBy(*by).orderBy(F.desc("_at"), F.desc("_turn"))
-    found = F.last(event, ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    found = F.last(event, ignorenulls=True).over(
+        order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     both = questions.unionByName(answers).withColumn(name, F.when(F.col("_at").isNotNull(), found))
     return both.where(F.col("_row").isNotNull()).select("_row.*", name)

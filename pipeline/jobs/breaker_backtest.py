@@ -1,4 +1,5 @@
-"""What every limit M would have done to the activations that have ended, and which one their setting might have."""
+"""What every limit M would have done to the activations that have ended, and which one their setting might
+have."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +17,8 @@ LOOKED_AT = 0  # as M: the activation was looked at
 
 
 def lives(activations: DataFrame, runs: DataFrame, settings: DataFrame) -> DataFrame:
-    """Ended activations with `needed` servers for a trip of the mode many, and whether each message counts `once`."""
+    """Ended activations with `needed` servers for a trip of the mode many, and whether each message counts
+    `once`."""
     servers = runs.groupBy("activation").agg(F.count_distinct("server").alias("servers"))
     said = F.get_json_object("launched_with", "$.count_once") == "true"
     now = settings.select(F.col("key").alias("setting_key"), "count_once")
@@ -36,10 +38,11 @@ def lives(activations: DataFrame, runs: DataFrame, settings: DataFrame) -> DataF
 
 
 def trips_of_runs(protocols: DataFrame, lives: DataFrame, *, some_once: bool) -> DataFrame:
-    """See `first_trips`; activation and server are told by 64 bits of them (`_short`). `protocols` must hold all of
-    `lives`. `some_once`: whether messages count once in any."""
+    """See `first_trips`; activation and server are told by 64 bits of them (`_short`). `protocols` must hold
+    all of `lives`. `some_once`: whether messages count once in any."""
     narrow = protocols.select(
-        _short("activation"), _short("server"), "epoch", "occurred_at", "number", _short("exception_type"), "temporary",
+        _short("activation"), _short("server"), "epoch", "occurred_at", "number", _short("exception_type"),
+        "temporary",
         "counted", "successes_before",
         *(("message_key", "message_key_weak", "attempt") if some_once else ()),
     )  # fmt: skip
@@ -59,8 +62,9 @@ def _short(name: str) -> Column:
 
 
 def steps(trips: DataFrame, lives: DataFrame, recovered: DataFrame) -> DataFrame:
-    """Per activation, M and mode where it would have been switched off. any: the first server that gives it up does so;
-    many: the second one, or the only one there was. `recovered` must hold what happened up to FALSE_MINUTES later."""
+    """Per activation, M and mode where it would have been switched off. any: the first server that gives it
+    up does so; many: the second one, or the only one there was. `recovered` must hold what happened up to
+    FALSE_MINUTES later."""
     successes = recovered.select(_short("activation"), F.col("occurred_at").alias("event_at"))
     answered = with_next(trips, successes, ["activation"], "at", "recovered_at")
     false = F.least("again_at", "recovered_at") <= F.col("at") + F.expr(f"INTERVAL {FALSE_MINUTES} MINUTES")
@@ -68,7 +72,11 @@ def steps(trips: DataFrame, lives: DataFrame, recovered: DataFrame) -> DataFrame
         answered.withColumn("false_trip", F.coalesce(false, F.lit(False)))
         .withColumn("m", F.explode(F.sequence("from_m", "to_m")))
         .groupBy("activation", "m")
-        .agg(F.sort_array(F.collect_list(F.struct("after", "server", "at", "false_trip")), asc=False).alias("given_up"))
+        .agg(
+            F.sort_array(F.collect_list(F.struct("after", "server", "at", "false_trip")), asc=False).alias(
+                "given_up"
+            )
+        )
         .withColumnRenamed("activation", "_life")
         .join(lives.withColumn("_life", _short("activation")), "_life")
     )
@@ -111,7 +119,8 @@ def totals(steps: DataFrame) -> DataFrame:
 def taken_back(totals: DataFrame) -> DataFrame:
     """What cancels them: their activations were looked at again."""
     return totals.select(
-        "setting_key", "m", "mode", *((-F.col(name)).alias(name) for name in ("trips", "saved", "false_trips")),
+        "setting_key", "m", "mode", *((-F.col(name)).alias(name) for name in ("trips", "saved",
+        "false_trips")),
         F.lit(None).cast("timestamp").alias("first_at"), F.lit(None).cast("timestamp").alias("last_at"),
     )  # fmt: skip
 

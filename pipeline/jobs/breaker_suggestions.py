@@ -13,10 +13,13 @@ FALSE_SHARE = 0.1
 
 
 def breaker_suggestions(backtest: DataFrame, settings: DataFrame) -> DataFrame:
-    """The smallest M of which at most a tenth of the trips were false; what there is where no M had enough trips, or
-    none was good enough. `why`: too_little · as_it_is · earlier_saves (a smaller M) · later_avoids_false (a larger)."""
+    """The smallest M of which at most a tenth of the trips were false; what there is where no M had enough
+    trips, or none was good enough. `why`: too_little · as_it_is · earlier_saves (a smaller M) ·
+    later_avoids_false (a larger)."""
     of_mode = settings.select(
-        F.col("key").alias("setting_key"), F.col("breaker_m").alias("m_now"), F.lower("server_mode").alias("mode")
+        F.col("key").alias("setting_key"),
+        F.col("breaker_m").alias("m_now"),
+        F.lower("server_mode").alias("mode"),
     ).join(backtest, ["setting_key", "mode"], "left")
     enough = F.col("trips") >= ENOUGH_TRIPS
     good = enough & (F.col("false_trips") <= FALSE_SHARE * F.col("trips"))
@@ -35,5 +38,7 @@ def breaker_suggestions(backtest: DataFrame, settings: DataFrame) -> DataFrame:
         .otherwise("later_avoids_false")
     )
     evidence = F.to_json(F.struct(F.coalesce("runs", F.lit(0)).alias("runs"), "now", "suggested"))
-    told = chosen.select("setting_key", "m_now", m.alias("m_suggested"), why.alias("why"), evidence.alias("evidence"))
+    told = chosen.select(
+        "setting_key", "m_now", m.alias("m_suggested"), why.alias("why"), evidence.alias("evidence")
+    )
     return shaped(told, BREAKER_SUGGESTIONS)

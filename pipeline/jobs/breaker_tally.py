@@ -1,8 +1,9 @@
-"""The breaker's counts along each run, and where each limit would have tripped: contract/breaker.py as windows.
+"""The breaker's counts along each run, and where each limit would have tripped: contract/breaker.py as
+windows.
 
-A run is an activation on one server with one epoch, in the order in which its failures occurred, and begins with no
-counts. Between two failures that count, something was handled well when one of the rows after the first, up to the
-second, says so (`successes_before`): that is what failures.tally makes of them, one by one.
+A run is an activation on one server with one epoch, in the order in which its failures occurred, and begins
+with no counts. Between two failures that count, something was handled well when one of the rows after the
+first, up to the second, says so (`successes_before`): that is what failures.tally makes of them, one by one.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -13,11 +14,14 @@ RUN = ("activation", "server", "epoch")
 
 
 def effects(protocols: DataFrame) -> DataFrame:
-    """Rows of a run that the breaker looks at. `kind`: the type of one that counts, else null. `resets`: something was
-    handled well before. `after`: failed deliveries of the activation, on whichever server, that came later."""
+    """Rows of a run that the breaker looks at. `kind`: the type of one that counts, else null. `resets`:
+    something was handled well before. `after`: failed deliveries of the activation, on whichever server, that
+    came later."""
     counts = F.col("counted") & ~F.col("temporary")
     # By the activation alone, which is enough for the windows over its runs: no other shuffle.
-    rest_first = Window.partitionBy("activation").orderBy(F.desc("occurred_at"), F.desc("number"), F.desc("server"))
+    rest_first = Window.partitionBy("activation").orderBy(
+        F.desc("occurred_at"), F.desc("number"), F.desc("server")
+    )
     return protocols.select(
         *RUN,
         "occurred_at",
@@ -30,23 +34,25 @@ def effects(protocols: DataFrame) -> DataFrame:
 
 
 def without_repeats(effects: DataFrame) -> DataFrame:
-    """Where each message counts once: without the failures of a message that counted before in the same row of
-    failures. Equal messages share a weak key, whose first attempts are never repetitions."""
+    """Where each message counts once: without the failures of a message that counted before in the same row
+    of failures. Equal messages share a weak key, whose first attempts are never repetitions."""
     row = F.sum(F.col("resets").cast("int")).over(_so_far())
     key = F.when(F.col("kind").isNotNull() & (F.col("message_key") != ""), F.col("message_key"))
     placed = effects.withColumn("_row", row).withColumn("_key", key)
     order = Window.partitionBy(*RUN, "_row", "_key").orderBy("occurred_at", "number")
     may_repeat = ~(F.col("message_key_weak") & (F.col("attempt") <= 1))
     repeated = F.col("_key").isNotNull() & may_repeat & (F.row_number().over(order) > 1)
-    return placed.withColumn("_repeated", repeated).where(~F.col("_repeated")).drop("_row", "_key", "_repeated")
+    return (
+        placed.withColumn("_repeated", repeated).where(~F.col("_repeated")).drop("_row", "_key", "_repeated")
+    )
 
 
 def first_trips(effects: DataFrame) -> DataFrame:
-    """The failures at which a run would have tripped for the first time with the limits `from_m` to `to_m`. `again_at`:
-    the next one before which something had been handled well.
+    """The failures at which a run would have tripped for the first time with the limits `from_m` to `to_m`.
+    `again_at`: the next one before which something had been handled well.
 
-    With `any` failures in a row, `same` of them of one type, every M up to max(any, 3 * same + 2) trips: N is M / 3
-    rounded down. So a limit trips first where that reaches it first.
+    With `any` failures in a row, `same` of them of one type, every M up to max(any, 3 * same + 2) trips: N is
+    M / 3 rounded down. So a limit trips first where that reaches it first.
     """
     told = effects.select(
         "*",
@@ -85,7 +91,9 @@ def _so_far() -> WindowSpec:
 
 
 def _before() -> WindowSpec:
-    return Window.partitionBy(*RUN).orderBy("occurred_at", "number").rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        Window.partitionBy(*RUN).orderBy("occurred_at", "number").rowsBetween(Window.unboundedPreceding, -1)
+    )
 
 
 def _since(begun_with: Column) -> Column:

@@ -22,9 +22,9 @@ def day_counts(protocols: DataFrame, zone: str) -> DataFrame:
 def failure_days(counts: DataFrame, first: date | None, today: date) -> DataFrame:
     """From `first` on (None: all). `counts`: every day that was ever counted.
 
-    new: never before · same: also the day before · returned: before, but not the day before · gone: the day before,
-    and not on this day, which must be over: before `today`. `rank`: place in the day's list over all settings, by
-    count; of one that is gone its place the day before.
+    new: never before · same: also the day before · returned: before, but not the day before · gone: the day
+    before, and not on this day, which must be over: before `today`. `rank`: place in the day's list over all
+    settings, by count; of one that is gone its place the day before.
     """
     recent = counts
     if first is not None:
@@ -32,7 +32,9 @@ def failure_days(counts: DataFrame, first: date | None, today: date) -> DataFram
         recent = counts.where(F.col("day") >= F.lit(first - timedelta(days=1)))
     name = Window.partitionBy(*NAME).orderBy("day")
     placed = (
-        recent.withColumn("rank", F.row_number().over(Window.partitionBy("day").orderBy(F.desc("count"), *NAME)))
+        recent.withColumn(
+            "rank", F.row_number().over(Window.partitionBy("day").orderBy(F.desc("count"), *NAME))
+        )
         .withColumn("_before", F.lag("day").over(name))
         .withColumn("_after", F.lead("day").over(name))
     )

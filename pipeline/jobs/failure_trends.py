@@ -22,8 +22,8 @@ def of_hours(protocols: DataFrame, hours: DataFrame) -> DataFrame:
 
 
 def counted(protocols: DataFrame, period: Column, names: Sequence[str]) -> DataFrame:
-    """Columns `period`, `names`, count, temporary, first_at, last_at and messages: how many of them; a standalone run
-    has none. Shuffled are 64 bits of the names and of the keys of messages in their place."""
+    """Columns `period`, `names`, count, temporary, first_at, last_at and messages: how many of them; a
+    standalone run has none. Shuffled are 64 bits of the names and of the keys of messages in their place."""
     name, at = F.xxhash64(*names), moment()
     message = F.when(F.col("message_key") != "", F.xxhash64("message_key"))
     narrow = protocols.select(

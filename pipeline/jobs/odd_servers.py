@@ -16,15 +16,17 @@ TIMES_WORSE = 2.0
 
 
 def odd_servers(runs: DataFrame) -> DataFrame:
-    """`low`, `high`: Wilson's score interval of the server's rate of failures. It is odd when that lies wholly above
-    the same interval of its peers together, and its rate is twice theirs or more.
+    """`low`, `high`: Wilson's score interval of the server's rate of failures. It is odd when that lies
+    wholly above the same interval of its peers together, and its rate is twice theirs or more.
 
-    E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, Journal of the American
-    Statistical Association 22 (1927), 209-212. It holds for rates near 0, where the usual normal interval does not.
-    Two intervals that do not meet are a stricter test than one of the difference of both rates.
+    E. B. Wilson, Probable Inference, the Law of Succession, and Statistical Inference, Journal of the
+    American Statistical Association 22 (1927), 209-212. It holds for rates near 0, where the usual normal
+    interval does not. Two intervals that do not meet are a stricter test than one of the difference of both
+    rates.
     """
     each = runs.groupBy("setting_key", "server").agg(
-        F.coalesce(F.sum("handled"), F.lit(0)).alias("handled"), F.coalesce(F.sum("failed"), F.lit(0)).alias("failures")
+        F.coalesce(F.sum("handled"), F.lit(0)).alias("handled"),
+        F.coalesce(F.sum("failed"), F.lit(0)).alias("failures"),
     )
     attempts = F.col("handled") + F.col("failures")
     setting = Window.partitionBy("setting_key")

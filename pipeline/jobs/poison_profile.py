@@ -6,7 +6,8 @@ from pyspark.sql import functions as F
 from pipeline.jobs.shapes import shaped
 from pipeline.results import POISON_COUNTS, POISON_PROFILE
 
-# Of one property of a setting, kept by each run: the most frequent ones. Ids, different in each message, are none.
+# Of one property of a setting, kept by each run: the most frequent ones. Ids, different in each message, are
+# none.
 MOST_VALUES = 200
 MOST_TEXT = 60  # characters of a value
 LONGEST_VALUE = 300  # of it is looked at
@@ -35,16 +36,19 @@ def endings(letters: DataFrame, recovered: DataFrame) -> DataFrame:
 
 
 def described(endings: DataFrame, protocols: DataFrame, *, held: bool = False) -> DataFrame:
-    """With `properties` and `body_size` as the latest protocol of the message has them: of both kinds from the same
-    source, so that no difference of the sources separates them. A message without a protocol is left out. Messages are
-    told by 64 bits of their keys. `held`: every task holds all endings, so that few protocols are shuffled."""
+    """With `properties` and `body_size` as the latest protocol of the message has them: of both kinds from
+    the same source, so that no difference of the sources separates them. A message without a protocol is left
+    out. Messages are told by 64 bits of their keys. `held`: every task holds all endings, so that few
+    protocols are shuffled."""
     message = F.xxhash64(*_MESSAGE).alias("_message")
     ended = endings.select(message, "setting_key", "dead", "recovered")
     told = protocols.where(F.col("message_key") != "").select(
         message, F.struct("occurred_at", "number", "properties", SIZE).alias("told")
     )
     joined = told.join(F.broadcast(ended) if held else ended, "_message").groupBy("_message")
-    latest = joined.agg(F.max("told").alias("told"), *(F.first(name).alias(name) for name in ended.columns[1:]))
+    latest = joined.agg(
+        F.max("told").alias("told"), *(F.first(name).alias(name) for name in ended.columns[1:])
+    )
     return latest.select("setting_key", "dead", "recovered", "told.properties", f"told.{SIZE}")
 
 
@@ -52,7 +56,9 @@ def poison_counts(described: DataFrame) -> DataFrame:
     """Endings by property and value; every setting's all as property ALL."""
     read = F.from_json("properties", "map<string,string>")
     sized = F.create_map(F.lit(SIZE), F.col(SIZE).cast("string"))
-    pairs = F.concat(F.map_entries(sized), F.coalesce(F.map_entries(read), F.array()), F.array(_pair(ALL, "")))
+    pairs = F.concat(
+        F.map_entries(sized), F.coalesce(F.map_entries(read), F.array()), F.array(_pair(ALL, ""))
+    )
     marks = described.select("setting_key", "dead", "recovered", F.explode(pairs).alias("pair"))
     known = marks.where(F.col("pair.value").isNotNull() & (F.length("pair.key") <= LONGEST_NAME))
     # By value before its bucket is told: most endings have a value that others have too.
@@ -87,9 +93,10 @@ def value_bucket(value: Column) -> Column:
 
 
 def poison_profile(counts: DataFrame) -> DataFrame:
-    """`support`: the part of the setting's endings that have it. `lift`: how many times as often as the setting's
-    others on the whole they are dead. (R. Agrawal and others, Mining Association Rules, SIGMOD 1993, for the support
-    and confidence of a rule; S. Brin and others, Dynamic Itemset Counting, SIGMOD 1997, for the lift.)"""
+    """`support`: the part of the setting's endings that have it. `lift`: how many times as often as the
+    setting's others on the whole they are dead. (R. Agrawal and others, Mining Association Rules, SIGMOD
+    1993, for the support and confidence of a rule; S. Brin and others, Dynamic Itemset Counting, SIGMOD 1997,
+    for the lift.)"""
     summed = _summed(counts, "value_bucket")
     everything = summed.where(F.col("property") == ALL).select(
         "setting_key", F.col("dead").alias("all_dead"), (F.col("dead") + F.col("recovered")).alias("all")
@@ -102,6 +109,8 @@ def poison_profile(counts: DataFrame) -> DataFrame:
         .withColumn("lift", (F.col("dead") / endings) / (F.col("all_dead") / F.col("all")))
         .where((F.col("dead") >= ENOUGH_DEAD) & (F.col("lift") >= LEAST_LIFT))
     )
-    strongest = Window.partitionBy("setting_key").orderBy(F.desc("lift"), F.desc("dead"), "property", "value_bucket")
+    strongest = Window.partitionBy("setting_key").orderBy(
+        F.desc("lift"), F.desc("dead"), "property", "value_bucket"
+    )
     most = marks.withColumn("place", F.row_number().over(strongest)).where(F.col("place") <= MOST_MARKS)
     return shaped(most, POISON_PROFILE)

@@ -1,4 +1,5 @@
-"""What became of letters that were given back, by their age and by the time since the setting was repaired."""
+"""What became of letters that were given back, by their age and by the time since the setting was
+repaired."""
 
 from collections.abc import Sequence
 
@@ -17,10 +18,11 @@ GOES_BACK = ("give_back", "redirect", "edit")
 
 
 def replay_success(replays: DataFrame, trips: DataFrame) -> DataFrame:
-    """`since_fix_bucket`: since a person last enabled the setting again after a trip, which is the only word of a fix
-    that the MA has; unknown where none did before."""
+    """`since_fix_bucket`: since a person last enabled the setting again after a trip, which is the only word
+    of a fix that the MA has; unknown where none did before."""
     given = replays.where(F.col("action").isin(*GOES_BACK) & F.col("given_back_at").isNotNull()).select(
-        F.coalesce(F.when(F.col("target_key") != "", F.col("target_key")), F.col("setting_key")).alias("setting_key"),
+        F.coalesce(F.when(F.col("target_key") != "", F.col("target_key")),
+        F.col("setting_key")).alias("setting_key"),
         "fingerprint", "died_at", "given_back_at", "outcome",
     )  # fmt: skip
     enabled = trips.where(F.col("enabled_again_at").isNotNull()).select(
@@ -34,7 +36,12 @@ def replay_success(replays: DataFrame, trips: DataFrame) -> DataFrame:
         F.when(F.col("fixed_at").isNull(), "unknown")
         .otherwise(_bucket(seconds(F.col("given_back_at"), F.col("fixed_at")), FIXES))
         .alias("since_fix_bucket"),
-    ).agg(*(F.count_if(F.col("outcome") == name).alias(name) for name in ("handled", "failed_again", "dead_again")))
+    ).agg(
+        *(
+            F.count_if(F.col("outcome") == name).alias(name)
+            for name in ("handled", "failed_again", "dead_again")
+        )
+    )
     return shaped(grouped, REPLAY_SUCCESS)
 
 

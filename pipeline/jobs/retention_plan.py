@@ -1,8 +1,9 @@
-"""What retention is going to delete in the next days, and how large archive and database are by then: a projection.
+"""What retention is going to delete in the next days, and how large archive and database are by then: a
+projection.
 
-By days, not by rows, and taken that each setting goes on as in the last weeks: as many failures a day as in the last
-GROWTH_DAYS, and, where an activation of it finished in the last ACTIVE_DAYS, one that finishes each day as the last
-one did. failures.retention.rule has the rule itself.
+By days, not by rows, and taken that each setting goes on as in the last weeks: as many failures a day as in
+the last GROWTH_DAYS, and, where an activation of it finished in the last ACTIVE_DAYS, one that finishes each
+day as the last one did. failures.retention.rule has the rule itself.
 """
 
 from dataclasses import dataclass
@@ -23,8 +24,8 @@ WHOLE = ""  # as setting: the row of the whole day, the only one with sizes
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`silent_days`: C, None: off. `last_run_at`: when retention ran last, None: never, as far as is known. The sizes
-    are of now; 0: not known."""
+    """`silent_days`: C, None: off. `last_run_at`: when retention ran last, None: never, as far as is known.
+    The sizes are of now; 0: not known."""
 
     now: datetime
     zone: str = "UTC"
@@ -35,8 +36,8 @@ class Facts:
 
 
 def last_finished(activations: DataFrame, zone: str) -> DataFrame:
-    """Per setting: of the one that started last of those that have ended `started`, `ended` (days) and `well`; and
-    `silent_since`, the day of the last end."""
+    """Per setting: of the one that started last of those that have ended `started`, `ended` (days) and
+    `well`; and `silent_since`, the day of the last end."""
     return (
         activations.where(F.col("ended_at").isNotNull())
         .groupBy("setting_key")
@@ -52,8 +53,8 @@ def last_finished(activations: DataFrame, zone: str) -> DataFrame:
 
 
 def bounds(settings: DataFrame, last: DataFrame, facts: Facts) -> DataFrame:
-    """Per setting and day from the one before today to DAYS later: `bound`, before which everything is gone by the end
-    of the day; null: nothing goes. The first one is what retention did when it ran last."""
+    """Per setting and day from the one before today to DAYS later: `bound`, before which everything is gone
+    by the end of the day; null: nothing goes. The first one is what retention did when it ran last."""
     today = _today(facts)
     ran = F.coalesce(day_of(F.lit(facts.last_run_at).cast("timestamp"), facts.zone), today)
     placed = (
@@ -65,11 +66,15 @@ def bounds(settings: DataFrame, last: DataFrame, facts: Facts) -> DataFrame:
     active = F.col("ended") >= F.date_sub(today, ACTIVE_DAYS)
     well = F.when(active, F.col("on")).otherwise(F.col("ended"))
     error = F.date_sub(F.when(active, F.col("on")).otherwise(F.col("started")), F.col("n_days"))
-    rule = F.when(F.col("known") & F.col("well"), well).when(F.col("known") & F.col("ended").isNotNull(), error)
+    rule = F.when(F.col("known") & F.col("well"), well).when(
+        F.col("known") & F.col("ended").isNotNull(), error
+    )
     silent = F.lit(None).cast("date")
     if facts.silent_days is not None:
         since = F.date_sub("on", facts.silent_days)
-        silent = F.when(~F.col("known") | F.col("silent_since").isNull() | (F.col("silent_since") < since), since)
+        silent = F.when(
+            ~F.col("known") | F.col("silent_since").isNull() | (F.col("silent_since") < since), since
+        )
     never = (F.col("step") < 0) & F.lit(facts.last_run_at is None)
     bound = F.when(~never, F.greatest(rule, silent))
     held = F.max(bound).over(Window.partitionBy("setting_key").orderBy("day"))
@@ -81,8 +86,8 @@ def _today(facts: Facts) -> Column:
 
 
 def gone(bounds: DataFrame, counts: DataFrame, facts: Facts) -> DataFrame:
-    """`bounds` with `gone`: rows of the setting before the bound; `total`: all that there were by the end of the day;
-    `growth`: rows a day."""
+    """`bounds` with `gone`: rows of the setting before the bound; `total`: all that there were by the end of
+    the day; `growth`: rows a day."""
     today = _today(facts)
     days = counts.where(F.col("day") < today).groupBy("setting_key", "day").agg(F.sum("count").alias("rows"))
     lately = F.when(F.col("day") >= F.date_sub(today, GROWTH_DAYS), F.col("rows")).otherwise(0)
@@ -90,16 +95,21 @@ def gone(bounds: DataFrame, counts: DataFrame, facts: Facts) -> DataFrame:
         F.sum("rows").alias("kept_ever"), (F.sum(lately) / F.lit(float(GROWTH_DAYS))).alias("growth")
     )
     nothing = F.lit(None)
-    both = bounds.select("setting_key", "bound", "day", "step", F.lit(None).cast("long").alias("rows")).unionByName(
+    both = bounds.select("setting_key", "bound", "day", "step",
+        F.lit(None).cast("long").alias("rows")).unionByName(
         days.select(
             "setting_key", F.col("day").alias("bound"), nothing.cast("date").alias("day"),
             nothing.cast("int").alias("step"), "rows",
         )
     )  # fmt: skip
     # A bound stands before the rows of its own day, which stay.
-    order = Window.partitionBy("setting_key").orderBy(F.col("bound").asc_nulls_first(), F.col("step").isNull())
+    order = Window.partitionBy("setting_key").orderBy(
+        F.col("bound").asc_nulls_first(), F.col("step").isNull()
+    )
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    past = both.withColumn("past", F.coalesce(F.sum("rows").over(so_far), F.lit(0))).where(F.col("step").isNotNull())
+    past = both.withColumn("past", F.coalesce(F.sum("rows").over(so_far), F.lit(0))).where(
+        F.col("step").isNotNull()
+    )
     ahead = F.greatest(F.lit(0), F.datediff("bound", today))
     return past.join(settings, "setting_key", "left").fillna(0, ["kept_ever", "growth"]).select(
         "setting_key", "day", "step",
@@ -109,18 +119,20 @@ def gone(bounds: DataFrame, counts: DataFrame, facts: Facts) -> DataFrame:
 
 
 def projected(counts: DataFrame, activations: DataFrame, settings: DataFrame, facts: Facts) -> DataFrame:
-    """See `gone`. `counts`: every day that was ever counted. A setting that is gone has no activation to go by: only
-    its age counts."""
+    """See `gone`. `counts`: every day that was ever counted. A setting that is gone has no activation to go
+    by: only its age counts."""
     known = settings.select(F.col("key").alias("setting_key"), "n_days", F.lit(True).alias("known"))
     keys = counts.select("setting_key").distinct().join(known, "setting_key", "left").fillna(False, ["known"])
     return gone(bounds(keys, last_finished(activations, facts.zone), facts), counts, facts)
 
 
 def retention_plan(of_settings: DataFrame, facts: Facts) -> DataFrame:
-    """`of_settings`: as `projected` says, small and read several times. Bytes are rows times the mean size of one; what
-    a database gives up it uses again."""
+    """`of_settings`: as `projected` says, small and read several times. Bytes are rows times the mean size of
+    one; what a database gives up it uses again."""
     day_before = Window.partitionBy("setting_key").orderBy("step")
-    going = of_settings.withColumn("going", F.col("gone") - F.lag("gone").over(day_before)).where(F.col("step") >= 0)
+    going = of_settings.withColumn("going", F.col("gone") - F.lag("gone").over(day_before)).where(
+        F.col("step") >= 0
+    )
     start = of_settings.where(F.col("step") < 0).agg(
         F.sum(F.col("total") - F.col("gone")).alias("rows_now"), F.sum("total").alias("archived")
     )
@@ -132,7 +144,8 @@ def retention_plan(of_settings: DataFrame, facts: Facts) -> DataFrame:
     each = going.groupBy("day", "setting_key").agg(F.sum("going").alias("rows"))
     per_row = F.try_divide(F.lit(float(facts.database_bytes)), "rows_now")
     in_archive = F.try_divide(F.lit(float(facts.archive_bytes)), "archived")
-    days = each.groupBy("day").agg(F.sum("rows").alias("rows")).join(whole, "day").crossJoin(F.broadcast(start)).select(
+    days = each.groupBy("day").agg(F.sum("rows").alias("rows")).join(whole,
+        "day").crossJoin(F.broadcast(start)).select(
         "day", F.lit(WHOLE).alias("setting_key"), F.round("rows").alias("rows_going"),
         F.round(F.coalesce(F.col("rows") * per_row, F.lit(0))).alias("bytes_going"),
         F.round(in_archive * F.col("total")).alias("archive_bytes"),

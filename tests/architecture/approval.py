@@ -13,4 +13,6 @@ def assert_approved(name: str, received: str) -> None:
     if os.environ.get("MA_TEST_APPROVE") == "1":
         file.write_text(received, encoding="utf-8")
     approved = file.read_text(encoding="utf-8") if file.exists() else ""
-    assert received == approved, f"the surface changed; if it was meant: MA_TEST_APPROVE=1 ./ma test {FOLDER.parent}"
+    assert received == approved, (
+        f"the surface changed; if it was meant: MA_TEST_APPROVE=1 ./ma test {FOLDER.parent}"
+    )

@@ -13,8 +13,9 @@ from pathlib import Path
 import grimp
 from grimp import ImportGraph
 
-SHORT = 60
-# Of ruff: complexity, arguments, private access, blind excepts, names, models, instants without a zone, paths.
+SHORT, LONG = 60, 350
+# Of ruff: complexity, arguments, private access, blind excepts, names, models, instants without a zone,
+# paths.
 RULES = ("C901", "PLR0913", "SLF001", "BLE", "N", "DJ", "DTZ", "PTH")
 
 
@@ -25,7 +26,9 @@ class Sources:
         self.root, self.packages = root, packages
         found = (path for package in packages for path in sorted((root / package).rglob("*.py")))
         self.texts = {
-            path.relative_to(root): path.read_text("utf-8") for path in found if "migrations" not in path.parts
+            path.relative_to(root): path.read_text("utf-8")
+            for path in found
+            if "migrations" not in path.parts
         }
         self.trees = {path: ast.parse(text) for path, text in self.texts.items()}
 
@@ -58,6 +61,7 @@ def figures(sources: Sources, tests: Path) -> dict[str, int]:
         "lines": sum(sources.lines.values()),
         "files": len(sources.modules),
         f"modules under {SHORT} lines": sum(sources.lines[path] < SHORT for path in sources.modules),
+        f"modules above {LONG} lines": sum(sources.lines[path] > LONG for path in sources.modules),
         "modules of the fullest folder": max(Counter(path.parent for path in sources.modules).values()),
         "function, median": round(statistics.median(sources.functions)),
         "function, 95 of 100": sources.functions[len(sources.functions) * 95 // 100],
@@ -66,7 +70,9 @@ def figures(sources: Sources, tests: Path) -> dict[str, int]:
         "import circles": sum(len(part) > 1 for part in parts),
         "folders that import both ways": len(both_ways(imports, sources)),
         "collections that modules fill later": sum(map(empty_collections, sources.trees.values())),
-        "questions for the vendor of the database": sum(text.count(".vendor") for text in sources.texts.values()),
+        "questions for the vendor of the database": sum(
+            text.count(".vendor") for text in sources.texts.values()
+        ),
         "public names that an app defines twice": len(names_defined_twice(sources)),
         "lines of tests": sum(len(path.read_text("utf-8").splitlines()) for path in tests.rglob("*.py")),
     } | {f"ruff {rule}": count for rule, count in complaints(sources).items()}
@@ -76,7 +82,9 @@ def import_map(graph: ImportGraph) -> dict[str, set[str]]:
     """Without a package's import by what lies in it: Python makes that one by itself."""
     return {
         module: {
-            found for found in graph.find_modules_directly_imported_by(module) if not module.startswith(f"{found}.")
+            found
+            for found in graph.find_modules_directly_imported_by(module)
+            if not module.startswith(f"{found}.")
         }
         for module in graph.modules
     }
@@ -106,7 +114,8 @@ def components(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def depths(imports: Mapping[str, Iterable[str]], parts: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Of each module the modules on the longest way down from it, itself among them; a circle counts whole."""
+    """Of each module the modules on the longest way down from it, itself among them; a circle counts
+    whole."""
     deep = dict[str, int]()
     for part in parts:
         below = [deep[imported] for module in part for imported in imports[module] if imported not in part]
@@ -116,7 +125,9 @@ def depths(imports: Mapping[str, Iterable[str]], parts: Sequence[Sequence[str]])
 
 def both_ways(imports: Mapping[str, Iterable[str]], sources: Sources) -> set[tuple[Path, Path]]:
     """Pairs of folders, neither of which lies in the other one."""
-    folders = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path.parent for path in sources.texts}
+    folders = {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): path.parent for path in sources.texts
+    }
     edges = {
         (folders[module], folders[imported])
         for module, some in imports.items()

@@ -24,7 +24,14 @@ def test_no_figure_of_the_house_gets_worse() -> None:
     assert {name: figure for name, figure in found.items() if figure > approved.get(name, 0)} == {}
 
 
-IMPORTS: dict[str, set[str]] = {"top": {"a"}, "a": {"b"}, "b": {"c"}, "c": {"a", "low"}, "low": set(), "alone": set()}
+IMPORTS: dict[str, set[str]] = {
+    "top": {"a"},
+    "a": {"b"},
+    "b": {"c"},
+    "c": {"a", "low"},
+    "low": set(),
+    "alone": set(),
+}
 
 
 def test_a_circle_is_one_part_and_counts_whole_in_a_chain() -> None:
@@ -37,7 +44,10 @@ def test_folders_that_import_each_other_are_found(tmp_path: Path) -> None:
     for name in ("one", "two", "one/inner"):
         (tmp_path / "app" / name).mkdir(parents=True)
         (tmp_path / "app" / name / "module.py").write_text("")
-    imports = {"app.one.module": {"app.two.module", "app.one.inner.module"}, "app.two.module": {"app.one.module"}}
+    imports = {
+        "app.one.module": {"app.two.module", "app.one.inner.module"},
+        "app.two.module": {"app.one.module"},
+    }
     imports |= {"app.one.inner.module": {"app.one.module"}}
     assert both_ways(imports, Sources(tmp_path, ["app"])) == {(Path("app/one"), Path("app/two"))}
 

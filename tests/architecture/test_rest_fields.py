@@ -12,7 +12,10 @@ from drf_spectacular.generators import SchemaGenerator
 from tests.architecture.test_surface import ROOT
 
 FILE = ROOT / "docs" / "rest.md"
-BEGIN, END = "<!-- fields: written by tests/architecture/test_rest_fields.py -->\n\n", "\n<!-- end of fields -->\n"
+BEGIN, END = (
+    "<!-- fields: written by tests/architecture/test_rest_fields.py -->\n\n",
+    "\n<!-- end of fields -->\n",
+)
 # A page of a list, whose fields are those of every list.
 LISTS = re.compile(r"^Paginated.*List$")
 
@@ -50,7 +53,8 @@ def line(name: str, body: dict[str, list[str]]) -> str:
 
 
 def test_no_two_parts_of_the_description_share_a_name(db: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of two bodies with one name the description has one, and clients made from it lose fields of the other."""
+    """Of two bodies with one name the description has one, and clients made from it lose fields of the
+    other."""
     reset_generator_stats()  # what was said before is not said again
     SchemaGenerator().get_schema(request=None, public=True)
     assert capsys.readouterr().err == ""

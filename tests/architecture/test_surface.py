@@ -1,4 +1,5 @@
-"""What others rely on: routes, wire records, environment, tasks. A change shows as a diff of an approved file."""
+"""What others rely on: routes, wire records, environment, tasks. A change shows as a diff of an approved
+file."""
 
 import dataclasses
 import re
@@ -95,5 +96,7 @@ def test_the_environment_is_as_approved() -> None:
 def test_the_tasks_are_as_approved() -> None:
     current_app.loader.import_default_modules()
     ours = sorted(name for name in current_app.tasks if not name.startswith("celery."))
-    schedule = [f"beat: {entry['task']} {entry['schedule']}" for entry in settings.CELERY_BEAT_SCHEDULE.values()]
+    schedule = [
+        f"beat: {entry['task']} {entry['schedule']}" for entry in settings.CELERY_BEAT_SCHEDULE.values()
+    ]
     assert_approved("tasks.txt", "\n".join([f"queue {settings.CELERY_TASK_DEFAULT_QUEUE}", *ours, *schedule]))

@@ -75,7 +75,9 @@ class Owner:
         self.events.put(("lost", (reason, permanent)))
 
     def delivered(self, delivery: Delivery) -> None:
-        self.events.put(("delivered", Got(delivery.tag, decode(from_core(delivery.encoded)), time.monotonic())))
+        self.events.put(
+            ("delivered", Got(delivery.tag, decode(from_core(delivery.encoded)), time.monotonic()))
+        )
 
     def settled(self, tag: int, problem: str | None) -> None:
         self.events.put(("settled", (tag, problem)))
@@ -131,7 +133,9 @@ class House(ABC):
     ) -> Setting:
         key = f"t{next(numbers)}-{uuid4().hex[:8]}"
         made = Setting(key, address or f"test.{key}")
-        policy = RedeliveryPolicy(max_attempts=attempts, delay=delay, multiplier=multiplier, max_delay=100_000)
+        policy = RedeliveryPolicy(
+            max_attempts=attempts, delay=delay, multiplier=multiplier, max_delay=100_000
+        )
         apply(self.management, setting_topology(key, made.address, policy, exclusive, DLA))
         return made
 

@@ -44,13 +44,18 @@ SCALARS = (
 NESTED = (
     Typed("list", ()),
     Typed("list", SCALARS),
-    Typed("map", ((Typed("string", "a"), Typed("list", (Typed("int", 1),))), (Typed("ulong", 1), Typed("null", None)))),
+    Typed(
+        "map",
+        ((Typed("string", "a"), Typed("list", (Typed("int", 1),))), (Typed("ulong", 1), Typed("null", None))),
+    ),
     Typed("array", (Typed("int", 1), Typed("int", 2))),
     Typed("array", (Typed("string", "a"), Typed("string", "b" * 300))),
     Typed("array", (Typed("boolean", True), Typed("boolean", False))),
     Typed("array", (Typed("list", (Typed("int", 1),)), Typed("list", ()))),
     Typed("array", (Typed("described", (Typed("symbol", "d"), Typed("byte", 1))),)),
-    Typed("described", (Typed("symbol", "x:y"), Typed("map", ((Typed("symbol", "k"), Typed("double", 2.5)),)))),
+    Typed(
+        "described", (Typed("symbol", "x:y"), Typed("map", ((Typed("symbol", "k"), Typed("double", 2.5)),)))
+    ),
     Typed("described", (Typed("ulong", 4711), Typed("string", "described"))),
 )
 VALUES = SCALARS + NESTED

@@ -1,4 +1,5 @@
-"""A browser for looking at pages: Debian's chromium through its chromedriver, by plain W3C WebDriver calls."""
+"""A browser for looking at pages: Debian's chromium through its chromedriver, by plain W3C WebDriver
+calls."""
 
 import base64
 import contextlib
@@ -34,11 +35,15 @@ class MissingBrowser(Exception):
 class Browser:
     """One headless window, signed in by nobody; close it."""
 
-    def __init__(self, *, width: int = 1400, height: int = 1000, dark: bool = False, scripts: bool = True) -> None:
+    def __init__(
+        self, *, width: int = 1400, height: int = 1000, dark: bool = False, scripts: bool = True
+    ) -> None:
         chromium = shutil.which("chromium") or shutil.which("chromium-browser")
         chromedriver = shutil.which("chromedriver")
         if not chromium or not chromedriver:
-            raise MissingBrowser("install chromium and chromium-driver (apt-get install chromium chromium-driver)")
+            raise MissingBrowser(
+                "install chromium and chromium-driver (apt-get install chromium chromium-driver)"
+            )
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -52,13 +57,18 @@ class Browser:
         self._wait_for_program()
         arguments = [
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--no-first-run",
             f"--window-size={width},{height}", f"--user-data-dir={self._profile}", "--hide-scrollbars",
             *(["--force-dark-mode"] if dark else []),
         ]  # fmt: skip
         preferences = {} if scripts else {"profile.managed_default_content_settings.javascript": 2}
         options = {"binary": chromium, "args": arguments, "prefs": preferences}
-        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        wanted = {
+            "browserName": "chrome",
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }
         answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._session = f"/session/{answer['sessionId']}"
 
@@ -73,7 +83,9 @@ class Browser:
         raise MissingBrowser("chromedriver did not start")
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        answer = self._http.request(method, self._url + path, json=body if method == "POST" else None, timeout=60)
+        answer = self._http.request(
+            method, self._url + path, json=body if method == "POST" else None, timeout=60
+        )
         value = answer.json()["value"]
         if answer.status_code != 200:
             raise RuntimeError(f"{value['error']}: {value['message'].splitlines()[0]}")
@@ -90,7 +102,9 @@ class Browser:
         self._call("POST", f"{self._session}/cookie", {"cookie": {"name": name, "value": value, "path": "/"}})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        return self._call("POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)})
+        return self._call(
+            "POST", f"{self._session}/execute/sync", {"script": script, "args": list(arguments)}
+        )
 
     def find(self, selector: str) -> str:
         answer = self._call("POST", f"{self._session}/element", {"using": "css selector", "value": selector})
@@ -103,7 +117,8 @@ class Browser:
         self._call("POST", f"{self._session}/window/rect", {"width": width, "height": height})
 
     def narrow(self, width: int, height: int) -> None:
-        """The page as wide as that, without loading it again. A window is never narrower than 500 px, a phone is."""
+        """The page as wide as that, without loading it again. A window is never narrower than 500 px, a phone
+        is."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._command("Emulation.setDeviceMetricsOverride", size)
         wait_for(lambda: self.run("return window.innerWidth") == width)

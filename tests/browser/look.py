@@ -1,4 +1,5 @@
-"""Takes pictures of the pages of a site that runs: `python -m tests.browser.look FOLDER [--fill] [--only NAME] …`.
+"""Takes pictures of the pages of a site that runs: `python -m tests.browser.look FOLDER [--fill] [--only
+NAME] …`.
 
 The environment is the site's; `--fill` makes the rows of tests/web/factories.py first.
 """
@@ -130,7 +131,8 @@ def main() -> None:
     with Browser(width=options.width, height=options.height) as browser:
         browser.open(f"{settings.MA_BASE_URL}/login/")
         browser.run(
-            "localStorage.setItem('theme', arguments[0]); localStorage.setItem('ma.paused', '1')", options.theme
+            "localStorage.setItem('theme', arguments[0]); localStorage.setItem('ma.paused', '1')",
+            options.theme,
         )
         browser.cookie(settings.LANGUAGE_COOKIE_NAME, options.language)
         if not options.only or "login" in options.only:
@@ -143,8 +145,15 @@ def main() -> None:
             browser.resize(options.width, options.height)
             browser.open(settings.MA_BASE_URL + path)
             browser.picture(options.folder / f"{name}.png", whole=options.whole)
-            wide = browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            print(name, path, f"{wide} px too wide" if wide > 0 else "", *[entry["message"] for entry in browser.log()])
+            wide = browser.run(
+                "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+            print(
+                name,
+                path,
+                f"{wide} px too wide" if wide > 0 else "",
+                *[entry["message"] for entry in browser.log()],
+            )
 
 
 if __name__ == "__main__":

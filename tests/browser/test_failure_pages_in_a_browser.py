@@ -1,5 +1,5 @@
-"""Each page of failures in a real browser with none, three and many of them, in both languages, wide and narrow: whole,
-within the policy, and what it counts is what there is."""
+"""Each page of failures in a real browser with none, three and many of them, in both languages, wide and
+narrow: whole, within the policy, and what it counts is what there is."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,10 @@ BEYOND = (
     ".filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText.slice(0, 40))"
 )
 # Of both languages: a thousand is set off by a comma or by a space that does not break.
-DIGITS = r"return document.querySelector('main, #content').innerText.replace(/(\d)[,\u00a0\u202f](?=\d{3})/g, '$1')"
+DIGITS = (
+    r"return document.querySelector('main, "
+    r"#content').innerText.replace(/(\d)[,\u00a0\u202f](?=\d{3})/g, '$1')"
+)
 
 
 def pages(world: World) -> dict[str, str]:
@@ -74,7 +77,9 @@ def check_counts(site: str, world: World, browser: Browser, number: int) -> None
 
 
 @pytest.mark.parametrize("number", [0, 3, MANY, pytest.param(100_000, marks=pytest.mark.night)])
-def test_every_page_at_every_size(live_server: Any, world: World, opened: Callable[..., Browser], number: int) -> None:
+def test_every_page_at_every_size(
+    live_server: Any, world: World, opened: Callable[..., Browser], number: int
+) -> None:
     """And what they count is what there is."""
     failed(world, number)
     check_counts(live_server.url, world, opened("viewer", width=1400, height=1000), number)
@@ -87,10 +92,16 @@ def test_every_page_at_every_size(live_server: Any, world: World, opened: Callab
             for width in (1400, 800):
                 check_width(browser, width, (name, language, width))
             trouble = [each["message"] for each in browser.log()]
-            assert not [each for each in trouble if any(word in each for word in TROUBLE)], (name, language, trouble)
+            assert not [each for each in trouble if any(word in each for word in TROUBLE)], (
+                name,
+                language,
+                trouble,
+            )
 
 
-def test_nothing_is_cut_off_at_any_width(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
+def test_nothing_is_cut_off_at_any_width(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
     """Around each width at which columns go."""
     failed(world, 3)
     browser = opened("chief", width=1400, height=1000)

@@ -1,5 +1,5 @@
-"""Whatever publishers, agents and people wrote: in a real browser nothing of it runs, asks elsewhere, or turns a page
-around."""
+"""Whatever publishers, agents and people wrote: in a real browser nothing of it runs, asks elsewhere, or
+turns a page around."""
 
 import json
 import re
@@ -24,7 +24,8 @@ from tests.web.factories import NODE, World
 
 KEY = "mail-send"
 MEGABYTE = 1024 * 1024
-# Words of the browser's console that mean that something tried to run, or a page of ours broke its own policy.
+# Words of the browser's console that mean that something tried to run, or a page of ours broke its own
+# policy.
 TROUBLE = ("Content Security Policy", "Uncaught", "SyntaxError", "TypeError", "Refused to")
 # Characters that turn text around; pages show them by name.
 BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -60,10 +61,13 @@ def markup(elsewhere: str) -> str:
     call = f"fetch('{elsewhere}/ran');window.hostile=1;alert(1)"
     return (
         f"</pre></td></textarea></title></script><script>{call}</script>"
-        f'<img class=hostile src="{elsewhere}/image" onerror="{call}"><svg class=hostile onload="{call}"></svg>'
+        f'<img class=hostile src="{elsewhere}/image" onerror="{call}"><svg class=hostile '
+        f'onload="{call}"></svg>'
         f'"\' autofocus onfocus="{call}" x="<a class=hostile href="javascript:{call}">a</a>'
-        f'<iframe class=hostile src="{elsewhere}/frame"></iframe><link rel=stylesheet href="{elsewhere}/style">'
-        f'<form class=hostile action="{elsewhere}/form"><b hx-get="{elsewhere}/hx" hx-trigger="load">b</b></form>'
+        f'<iframe class=hostile src="{elsewhere}/frame"></iframe><link rel=stylesheet '
+        f'href="{elsewhere}/style">'
+        f'<form class=hostile action="{elsewhere}/form"><b hx-get="{elsewhere}/hx" '
+        f'hx-trigger="load">b</b></form>'
         f"<base href={elsewhere}/> {{{{ 7*7 }}}} {{% now 'Y' %}} &lt;b&gt; "
         "\u202egnp.exe\u202c\u2067\u200f\ufeff\x1b[31m"
     )
@@ -72,14 +76,23 @@ def markup(elsewhere: str) -> str:
 def letters(world: World, bad: str) -> list[DeadLetter]:
     """Rows as the feed makes them of what lies in the queue."""
     text = Typed("string", bad)
-    properties = {bad[:150]: text, "html": text, "n": Typed("ulong", 2**64 - 1), "x-opt\u202e": Typed("symbol", "a")}
+    properties = {
+        bad[:150]: text,
+        "html": text,
+        "n": Typed("ulong", 2**64 - 1),
+        "x-opt\u202e": Typed("symbol", "a"),
+    }
     many = {f"property-{n:04}": Typed("string", f"<b class=hostile>{n}</b>") for n in range(5000)}
-    doubtful = encode(Message(body=Typed("string", "GOODTEXT"), properties={"p": Typed("string", "GOODTEXT")}))
+    doubtful = encode(
+        Message(body=Typed("string", "GOODTEXT"), properties={"p": Typed("string", "GOODTEXT")})
+    )
     found = [
         encode(Message(body=text, properties=properties, message_id=text, correlation_id=text, reply_to=bad)),
-        encode(Message(body=Typed("binary", bad.encode()), body_kind=BodyKind.DATA, content_type="text/html")),
+        encode(Message(body=Typed("binary", bad.encode()), body_kind=BodyKind.DATA,
+        content_type="text/html")),
         encode(Message(body=Typed("string", json.dumps({bad: [bad, {"deep": bad}]})))),
-        encode(Message(body=Typed("string", f"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><a>{bad}&e;</a>"))),
+        encode(Message(body=Typed("string",
+        f"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><a>{bad}&e;</a>"))),
         encode(Message(body=Typed("binary", b"\xff\xfe\xc3(" * 40), body_kind=BodyKind.DATA)),
         doubtful.replace(b"GOODTEXT", b"\xff\xc0bad\xed\xa0"),
         b"\x00\x53\x75no message at all <script>alert(1)</script>",
@@ -100,8 +113,16 @@ def letters(world: World, bad: str) -> list[DeadLetter]:
 
 
 def pages(world: World, rows: list[DeadLetter], bad: str) -> Iterator[str]:
-    everything = urlencode({"exception": bad[:200], "body": bad[:150], "fingerprint": "(a+)+$", "q": "(.*)*$ [z-a] \\"})
-    yield from ("/dead-letters/", f"/dead-letters/{KEY}/", f"/dead-letters/{KEY}/?state=every", "/replays/", "/audit/")
+    everything = urlencode(
+        {"exception": bad[:200], "body": bad[:150], "fingerprint": "(a+)+$", "q": "(.*)*$ [z-a] \\"}
+    )
+    yield from (
+        "/dead-letters/",
+        f"/dead-letters/{KEY}/",
+        f"/dead-letters/{KEY}/?state=every",
+        "/replays/",
+        "/audit/",
+    )
     yield f"/dead-letters/{KEY}/?{everything}"
     yield f"/dead-letters/{KEY}/give-back/?all=1"
     yield f"/cases/?setting={KEY}&key={quote(rows[0].message_key)}"
@@ -120,19 +141,24 @@ def test_nothing_that_anybody_wrote_runs(
         browser.open(live_server.url + path)
         # An open dialog would refuse this call.
         state = browser.run(
-            "return [window.hostile === undefined, document.querySelectorAll('.hostile').length, document.title,"
+            "return [window.hostile === undefined, document.querySelectorAll('.hostile').length, "
+            "document.title,"
             " document.querySelector('main, #content') !== null, document.baseURI]"
         )
         assert state[:2] == [True, 0], path
         assert state[3], f"{path} is no page of ours: {state[2]}"
         assert state[4].startswith(live_server.url), path
         texts = browser.run(
-            "return document.title + document.body.innerText + [...document.querySelectorAll('[title],[aria-label]')]"
+            "return document.title + document.body.innerText + "
+            "[...document.querySelectorAll('[title],[aria-label]')]"
             ".map(each => each.title + each.getAttribute('aria-label')).join()"
         )
         assert not BIDI.search(texts), (path, BIDI.search(texts))
         said = [entry["message"] for entry in browser.log()]
-        assert not [each for each in said if any(word in each for word in TROUBLE) or elsewhere in each], (path, said)
+        assert not [each for each in said if any(word in each for word in TROUBLE) or elsewhere in each], (
+            path,
+            said,
+        )
     assert Elsewhere.asked == []
 
 

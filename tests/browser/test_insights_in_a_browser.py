@@ -1,5 +1,5 @@
-"""The page Insights in a real browser: empty, finished, running, failed, switched off; in both languages, wide and
-narrow."""
+"""The page Insights in a real browser: empty, finished, running, failed, switched off; in both languages,
+wide and narrow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,8 @@ def switched_on(settings: Any, tmp_path: Path) -> None:
 
 
 def check(browser: Browser, url: str, name: str, says: dict[str, str]) -> None:
-    """In each language, wide and narrow: it says what it should, fits, and the browser has nothing to object."""
+    """In each language, wide and narrow: it says what it should, fits, and the browser has nothing to
+    object."""
     for language, words in says.items():
         browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
         browser.open(url)
@@ -46,7 +47,12 @@ def test_every_state_of_the_page(live_server: Any, world: World, opened: Callabl
     check(browser, page, "finished", {"en": "Data until", "ru": "Данные до"})
     check(browser, f"{page}runs/{done.pk}/", "run", {"en": "Rows of results", "ru": "Строк результатов"})
     check(browser, f"{page}tables/activation_health/", "table", {"en": "Health of", "ru": "Здоровье"})
-    check(browser, f"{live_server.url}/settings/orders-export/", "setting", {"en": "suggests", "ru": "предлагает"})
+    check(
+        browser,
+        f"{live_server.url}/settings/orders-export/",
+        "setting",
+        {"en": "suggests", "ru": "предлагает"},
+    )
     BreakerSuggestion.objects.all().delete()
     InsightTable.objects.filter(name="breaker_suggestions").delete()
     RetentionPlan.objects.update(rows_going=0)

@@ -1,5 +1,5 @@
-"""Pages in a real browser: nothing breaks the policy, nothing is too wide, refreshing can be paused, and all of it
-works without scripts."""
+"""Pages in a real browser: nothing breaks the policy, nothing is too wide, refreshing can be paused, and all
+of it works without scripts."""
 
 import time
 from collections.abc import Callable
@@ -26,7 +26,9 @@ def test_no_page_breaks_the_policy_or_is_too_wide(
     for name, path in every_page(world).items():
         browser.open(live_server.url + path)
         assert browser.run(too_wide) <= 0, name
-        trouble = [entry["message"] for entry in browser.log() if any(word in entry["message"] for word in TROUBLE)]
+        trouble = [
+            entry["message"] for entry in browser.log() if any(word in entry["message"] for word in TROUBLE)
+        ]
         assert not trouble, (name, trouble)
 
 
@@ -73,22 +75,33 @@ def test_a_form_shows_what_it_means_while_it_is_filled_in(
     destination = world.settings["orders-export"].destination_id
     browser.open(f"{live_server.url}/agents/destination/{destination}/change/")
     wait_for(
-        lambda: "4.25 s" in browser.run("return document.querySelector('.preview').innerText").replace("\xa0", " ")
+        lambda: (
+            "4.25 s"
+            in browser.run("return document.querySelector('.preview').innerText").replace("\xa0", " ")
+        )
     )
 
     browser.run(
         "const field = document.getElementById('id_delay_ms'); field.value = '60000';"
         "field.dispatchEvent(new Event('input', {bubbles: true}))"
     )
-    wait_for(lambda: "1 min" in browser.run("return document.querySelector('.preview').innerText").replace("\xa0", " "))
+    wait_for(
+        lambda: (
+            "1 min" in browser.run("return document.querySelector('.preview').innerText").replace("\xa0", " ")
+        )
+    )
 
 
-def test_letters_are_given_back_without_scripts(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
+def test_letters_are_given_back_without_scripts(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
     browser = opened("operator", scripts=False)
     browser.open(f"{live_server.url}/dead-letters/orders-export/")
     browser.click("input[name=letter]")
     browser.click(".selection button")
-    wait_for(lambda: "/give-back/" in browser.url() and browser.run("return document.readyState") == "complete")
+    wait_for(
+        lambda: "/give-back/" in browser.url() and browser.run("return document.readyState") == "complete"
+    )
     browser.click("button.primary")
 
     wait_for(lambda: "/replays/" in browser.url())
@@ -111,7 +124,10 @@ def test_the_navigation_is_one_row_on_a_usual_screen(
     browser = opened("chief", width=width, height=900)
     browser.cookie(settings.LANGUAGE_COOKIE_NAME, language)
     browser.open(f"{live_server.url}/")
-    tops = "return [...document.querySelectorAll('.console-nav li')].map(entry => [entry.innerText, entry.offsetTop])"
+    tops = (
+        "return [...document.querySelectorAll('.console-nav li')].map(entry => "
+        "[entry.innerText, entry.offsetTop])"
+    )
     entries = browser.run(tops)
     assert len(entries) > 10
     assert len({top for _, top in entries}) == 1, entries
@@ -126,7 +142,9 @@ def test_no_entry_of_the_navigation_is_alone_in_its_row(
     browser.open(f"{live_server.url}/")
     for width in (1279, 1200, 1100, 1000, 900, 800):
         browser.narrow(width, 900)
-        tops = browser.run("return [...document.querySelectorAll('.console-nav li')].map(entry => entry.offsetTop)")
+        tops = browser.run(
+            "return [...document.querySelectorAll('.console-nav li')].map(entry => entry.offsetTop)"
+        )
         rows = [tops.count(top) for top in sorted(set(tops))]
         assert len(tops) > 10 and min(rows) > 1, (width, rows)
         assert browser.run("return document.documentElement.scrollWidth - window.innerWidth") <= 0
@@ -138,8 +156,12 @@ def test_on_a_narrow_screen_an_alert_keeps_the_link_to_what_it_is_about(
     browser = opened("chief", width=800, height=900)
     browser.open(f"{live_server.url}/alerts/")
     links = (
-        "return [...document.querySelectorAll('table.grid td:last-child a')].map(a => [a.innerText, a.offsetWidth > 0])"
+        "return [...document.querySelectorAll('table.grid td:last-child a')].map(a => "
+        "[a.innerText, a.offsetWidth > 0])"
     )
     assert ["Look", True] in browser.run(links)
-    beyond = "return [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth).length"
+    beyond = (
+        "return [...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth "
+        "> box.clientWidth).length"
+    )
     assert browser.run(beyond) == 0

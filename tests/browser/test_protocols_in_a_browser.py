@@ -23,7 +23,9 @@ def fill(world: World, number: int) -> None:
     FailureProtocol.objects.all().delete()
     rows = []
     for each in range(number):
-        row = FailureProtocol(**{f.attname: getattr(some[each % len(some)], f.attname) for f in some[0]._meta.fields})
+        row = FailureProtocol(
+            **{f.attname: getattr(some[each % len(some)], f.attname) for f in some[0]._meta.fields}
+        )
         row.pk, row.number = uuid4(), each + 1
         row.occurred_at = row.received_at = timezone.now() - timedelta(seconds=7 * each + 5)
         rows.append(row)
@@ -31,7 +33,9 @@ def fill(world: World, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 3, 10_000, pytest.param(100_000, marks=pytest.mark.night)])
-def test_the_list_at_every_size(live_server: Any, world: World, opened: Callable[..., Browser], number: int) -> None:
+def test_the_list_at_every_size(
+    live_server: Any, world: World, opened: Callable[..., Browser], number: int
+) -> None:
     fill(world, number)
     browser = opened("chief", width=1400, height=1000)
     for language, words in (("en", "Protocols"), ("ru", "Протоколы")):
@@ -71,7 +75,9 @@ def test_what_comes_in_is_told_and_moves_nothing(
     assert browser.url().endswith("/protocols/?setting=orders-export")
 
 
-def test_nothing_is_asked_while_paused(live_server: Any, world: World, opened: Callable[..., Browser]) -> None:
+def test_nothing_is_asked_while_paused(
+    live_server: Any, world: World, opened: Callable[..., Browser]
+) -> None:
     browser = opened("viewer")
     browser.open(f"{live_server.url}/protocols/")
     browser.run(

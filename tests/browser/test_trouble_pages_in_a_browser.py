@@ -1,4 +1,5 @@
-"""Pages that tell of trouble, on a desk and on a phone, in both languages: nothing is cut, covered or out of sight."""
+"""Pages that tell of trouble, on a desk and on a phone, in both languages: nothing is cut, covered or out of
+sight."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +31,8 @@ return found;
 # Tables that are to be whole on a phone.
 SCROLLED = (
     "return [...document.querySelectorAll('table.stacks')].filter(table => "
-    "table.parentElement.scrollWidth > table.parentElement.clientWidth).map(table => table.innerText.slice(0, 60))"
+    "table.parentElement.scrollWidth > table.parentElement.clientWidth).map(table => "
+    "table.innerText.slice(0, 60))"
 )
 
 

@@ -1,7 +1,8 @@
-"""Seeds of the kill campaigns: one in every run of the tests, as many as fit into hours with `./ma test --long`, of
-those by mode so many as MODE_SEEDS says.
+"""Seeds of the kill campaigns: one in every run of the tests, as many as fit into hours with `./ma test
+--long`, of those by mode so many as MODE_SEEDS says.
 
-The results stand in docs/campaigns.md, a line per seed, so that a campaign that was ended goes on where it was.
+The results stand in docs/campaigns.md, a line per seed, so that a campaign that was ended goes on where it
+was.
 """
 
 import os
@@ -38,7 +39,8 @@ class Figures:
 
 @dataclass(frozen=True)
 class ModeFigures:
-    """One seed of one mode. Effects are what the agent sent, each by its own id, as their receiver counts them."""
+    """One seed of one mode. Effects are what the agent sent, each by its own id, as their receiver counts
+    them."""
 
     kills: int
     messages: int

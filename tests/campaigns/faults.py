@@ -18,7 +18,8 @@ from tests.product.house import House, children_of
 
 SERVERS = ("srv-1", "srv-2")
 VICTIMS = ("web", "postgres", "redis")
-# Of which one message in six is handled well, so that no breaker trips; each other one fails so often and is dead.
+# Of which one message in six is handled well, so that no breaker trips; each other one fails so often and is
+# dead.
 EVERY, ATTEMPTS = 6, 5
 # Failures per second of both servers together.
 RATE = 100

@@ -35,11 +35,17 @@ def test_every_failed_attempt_is_stored_once_whatever_is_killed(house: FaultHous
     policy = {"max_attempts": ATTEMPTS, "delay_ms": 200, "multiplier": 1.0, "max_delay_ms": 200}
     address = house.setting(KEY, policy=policy, concurrency=2, breaker_m=10_000)
     house.enable(KEY)
-    house.until("both servers consume", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == len(SERVERS))
+    house.until(
+        "both servers consume", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == len(SERVERS)
+    )
     kills = _kill_in_turn(house, address)
 
     house.until("everything has ended", lambda: house.count(KEY) == [0], seconds=600)
-    house.until("spools are empty", lambda: all(row["spool_rows"] == 0 for row in house.pages("servers/")), seconds=600)
+    house.until(
+        "spools are empty",
+        lambda: all(row["spool_rows"] == 0 for row in house.pages("servers/")),
+        seconds=600,
+    )
     failed, protocols = house.failed_attempts(KEY), house.stored(KEY)
     print(f"{kills} kills · {sum(failed.values())} failed attempts · {len(protocols)} protocols")
     assert set(kills) == set(VICTIMS)

@@ -1,4 +1,5 @@
-"""`kill -9` of everything in the middle of the main job. At-least-once: counted, and nothing is lost or told twice."""
+"""`kill -9` of everything in the middle of the main job. At-least-once: counted, and nothing is lost or told
+twice."""
 
 import json
 import random
@@ -67,7 +68,9 @@ def _check(house: House, key: str) -> campaign.Figures:
 
     letters = {json.loads(row["body_text"])["note"]: row["message_key"] for row in house.dead_letters(key)}
     assert set(letters) == POISONED, "what cannot succeed is dead, everything else is handled"
-    assert len(house.dead_letters(key)) == house.count(f"DLQ.{key}")[0] == len(POISONED), "once each, index as broker"
+    assert len(house.dead_letters(key)) == house.count(f"DLQ.{key}")[0] == len(POISONED), (
+        "once each, index as broker"
+    )
 
     assert house.count("DLQ.unknown") == [0], "and nowhere else, also after the broker's death"
 
@@ -75,7 +78,8 @@ def _check(house: House, key: str) -> campaign.Figures:
     assert len({row["id"] for row in protocols}) == len(protocols)
     told = Counter(row["message_key"] for row in protocols)
     for n, message_key in letters.items():
-        # One that was killed between the start in the journal and the line in the agent's own file has only the former.
+        # One that was killed between the start in the journal and the line in the agent's own file has only
+        # the former.
         most = attempts[n] + len(VICTIMS)
         assert attempts[n] <= told[message_key] <= most, f"message {n}: an attempt without protocol"
     return campaign.Figures(len(VICTIMS), MESSAGES, sum(attempts.values()), len(letters), len(protocols))

@@ -1,4 +1,5 @@
-"""`kill -9` of KMAs, agent processes and the broker while each message has an effect: what the receiver counts."""
+"""`kill -9` of KMAs, agent processes and the broker while each message has an effect: what the receiver
+counts."""
 
 import random
 from collections import Counter
@@ -44,8 +45,8 @@ def _run(house: House, mode: str, seed: int) -> campaign.ModeFigures:
 
 
 def _body(n: int, effects: str, mode: str) -> list[dict[str, object]]:
-    """The effect is sent first: a kill finds most handlings after it. What sends waits for no batch, so in DUPS_OK the
-    effect is the line that the agent writes itself."""
+    """The effect is sent first: a kill finds most handlings after it. What sends waits for no batch, so in
+    DUPS_OK the effect is the line that the agent writes itself."""
     sent: dict[str, object] = {"do": "send", "destination": effects, "body": str(n), "note": n}
     work: dict[str, object] = {"do": "sleep", "seconds": 0.02, "note": n}
     if mode == "DUPS_OK":

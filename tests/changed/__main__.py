@@ -58,7 +58,9 @@ def rank(arguments: Sequence[str]) -> Ranking:
 
 def ranking_of(tests: Sequence[str], changed: Sequence[Change], known: Known) -> Ranking:
     paths = {change.path for change in changed}
-    packages = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    packages = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "root_packages"
+    ]
     near = {*paths, *imports.naming(REPOSITORY, packages, paths)}
     folders = {path.rpartition("/")[0] for path in paths if path.endswith("/conftest.py")}
     return Ranking(
@@ -80,7 +82,10 @@ def report(run: Run, ranking: Ranking) -> int:
     executing = set(ranking.touching)
     say(f"\n{len(run.done)} tests of {len(done)} files ran in {run.seconds:.0f} s")
     if executing:
-        say(f"{len(executing & run.done)} of the {len(executing)} tests that execute the change are among them")
+        say(
+            f"{len(executing & run.done)} of the {len(executing)} tests that execute the change are among "
+            f"them"
+        )
     missing = dict(left_out(ranking.files, tests, done))
     if missing or run.unfinished:
         _say_what_is_left(missing, run.unfinished)
@@ -106,7 +111,9 @@ def _say_what_is_left(missing: dict[str, int], unfinished: Sequence[str]) -> Non
 
 def _about(known: Known) -> str:
     if not known.tests:
-        return "no map of what tests execute (./ma test --night records one): imports and names decide the order"
+        return (
+            "no map of what tests execute (./ma test --night records one): imports and names decide the order"
+        )
     age = (time.time() - execution_map.file(execution_map.folder()).stat().st_mtime) / 3600
     return f"map of {known.tests.total()} tests, {age:.0f} h old: {len(known.touching)} execute the change"
 
@@ -122,7 +129,9 @@ def _written(file: Path) -> int:
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "") or "nothing"
+    return (
+        ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "") or "nothing"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ STEP = 0.5
 
 
 def measure(where: Path, repository: Path, packages: Sequence[str]) -> dict[str, float]:
-    """Percent of each package, rounded down to the step. A file that nothing imports counts with all its branches."""
+    """Percent of each package, rounded down to the step. A file that nothing imports counts with all its
+    branches."""
     with TemporaryDirectory() as folder:
         data = CoverageData(basename=f"{folder}/all")
         for part in sorted(where.glob(f"{PART}*")):
@@ -45,7 +46,11 @@ def measure(where: Path, repository: Path, packages: Sequence[str]) -> dict[str,
         package = Path(name).resolve().relative_to(repository.resolve()).parts[0]
         covered[package] += file["summary"]["covered_branches"]
         branches[package] += file["summary"]["num_branches"]
-    return {package: _down(100 * covered[package] / branches[package]) for package in packages if branches[package]}
+    return {
+        package: _down(100 * covered[package] / branches[package])
+        for package in packages
+        if branches[package]
+    }
 
 
 def _down(percent: float) -> float:
@@ -74,7 +79,9 @@ def main() -> int:
     where = execution_map.scratch()
     if not execution_map.file(where).exists():
         sys.exit("nothing was recorded: ./ma test --night does it")
-    packages = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    packages = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "root_packages"
+    ]
     measured = measure(where, REPOSITORY, packages)
     write(cache() / "coverage.txt", measured)
     shutil.rmtree(execution_map.folder(), ignore_errors=True)

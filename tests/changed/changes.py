@@ -13,8 +13,8 @@ HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.M)
 
 @dataclass(frozen=True)
 class Change:
-    """`functions`: the bits of the lines before the change. A renamed file is two changes: tests are known by the old
-    path, imports by the new one."""
+    """`functions`: the bits of the lines before the change. A renamed file is two changes: tests are known by
+    the old path, imports by the new one."""
 
     path: str
     functions: Mapping[str, int] = field(default_factory=lambda: {WHOLE: 0})
@@ -40,7 +40,9 @@ def _functions(repository: Path, revision: str, path: str) -> dict[str, int]:
     if not path.endswith(".py"):
         return {WHOLE: 0}
     old_lines, before, new_lines = set[int](), set[int](), set[int]()
-    for match in HUNK.finditer(_git(repository, "diff", "-U0", "--no-renames", "--no-ext-diff", revision, "--", path)):
+    for match in HUNK.finditer(
+        _git(repository, "diff", "-U0", "--no-renames", "--no-ext-diff", revision, "--", path)
+    ):
         old, olds, new, news = (int(group) if group else 1 for group in match.groups())
         old_lines |= set(range(old, old + olds))
         before |= set() if olds else {old}

@@ -49,7 +49,9 @@ class Known:
         today = {
             file: places[_name(file)][0]
             for file in self.tests
-            if file not in files and len(places[_name(file)]) == 1 and places[_name(file)][0] not in self.tests
+            if file not in files
+            and len(places[_name(file)]) == 1
+            and places[_name(file)][0] not in self.tests
         }
         touching = {}
         for name, key in self.touching.items():
@@ -78,7 +80,8 @@ def file(where: Path) -> Path:
 
 
 def keep(where: Path, tests: Mapping[str, Executed], empty: Iterable[str] = ()) -> None:
-    """Adds a session's tests, and files of which none was chosen; workers end at the same time, so each waits."""
+    """Adds a session's tests, and files of which none was chosen; workers end at the same time, so each
+    waits."""
     where.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(file(where), timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -86,7 +89,9 @@ def keep(where: Path, tests: Mapping[str, Executed], empty: Iterable[str] = ()) 
             connection.execute(statement)
         for name, executed in tests.items():
             _keep_one(connection, name, executed)
-        connection.executemany("INSERT OR IGNORE INTO test VALUES (NULL, ?, 0, 0)", [(path,) for path in empty])
+        connection.executemany(
+            "INSERT OR IGNORE INTO test VALUES (NULL, ?, 0, 0)", [(path,) for path in empty]
+        )
         connection.execute("COMMIT")
 
 
@@ -98,7 +103,9 @@ def _keep_one(connection: sqlite3.Connection, name: str, executed: Executed) -> 
         " ON CONFLICT (name) DO UPDATE SET seconds = excluded.seconds, places = excluded.places",
         row,
     )
-    connection.executemany("INSERT OR IGNORE INTO place (path, function) VALUES (?, ?)", list(executed.places))
+    connection.executemany(
+        "INSERT OR IGNORE INTO place (path, function) VALUES (?, ?)", list(executed.places)
+    )
     connection.executemany(
         "INSERT INTO executed SELECT place.id, test.id, ? FROM place, test"
         " WHERE path = ? AND function = ? AND name = ?",
@@ -132,11 +139,12 @@ def read(where: Path, changes: Iterable[Change]) -> Known:
 
 
 def _executing(connection: sqlite3.Connection, change: Change) -> dict[str, dict[str, tuple[int, int]]]:
-    """Per function the tests, with the lines that each executes and how much else it does; all functions where more
-    than these changed."""
+    """Per function the tests, with the lines that each executes and how much else it does; all functions
+    where more than these changed."""
     found: defaultdict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
     rows = connection.execute(
-        "SELECT function, name, lines, places FROM place JOIN executed ON place = place.id JOIN test ON test = test.id"
+        "SELECT function, name, lines, places FROM place JOIN executed ON place = place.id JOIN test ON test "
+        "= test.id"
         " WHERE path = ?",
         [change.path],
     )

@@ -40,8 +40,8 @@ def _collect(node: ast.AST, prefix: str, found: list[Function]) -> None:
         _collect(child, name, found)
 
 
-# Lines of functions are bits, counted from the first line of the function: lines above it may move. The last bit is all
-# lines from there on; SQLite keeps 63 of them.
+# Lines of functions are bits, counted from the first line of the function: lines above it may move. The last
+# bit is all lines from there on; SQLite keeps 63 of them.
 LAST = 62
 
 

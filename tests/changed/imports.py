@@ -9,8 +9,8 @@ from grimp.exceptions import SourceSyntaxError
 
 
 def distances(packages: Collection[str], changed: Collection[str]) -> dict[str, int]:
-    """Imports between each file of tests and the nearest changed module. Files that are not reached have none, and none
-    has one while a source is no Python: ruff says so."""
+    """Imports between each file of tests and the nearest changed module. Files that are not reached have
+    none, and none has one while a source is no Python: ruff says so."""
     try:
         # Its cache is also lint-imports', which runs at the same time; without one it takes a second.
         graph = grimp.build_graph(*sorted({*packages, "tests"}), cache_dir=None)
@@ -38,7 +38,9 @@ def naming(repository: Path, packages: Collection[str], changed: Collection[str]
     while more := {name for name, text in templates.items() if _names_any(text, wanted)} - wanted:
         wanted |= more
     sources = [path for package in packages for path in (repository / package).rglob("*.py")]
-    return [str(path.relative_to(repository)) for path in sources if _names_any(path.read_text("utf-8"), wanted)]
+    return [
+        str(path.relative_to(repository)) for path in sources if _names_any(path.read_text("utf-8"), wanted)
+    ]
 
 
 def _names_any(text: str, templates: Collection[str]) -> bool:

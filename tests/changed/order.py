@@ -35,7 +35,9 @@ class Ranking:
 def portions(ranking: Ranking) -> list[Portion]:
     """Each file has one portion without names: nothing is left out but by time."""
     known = set(ranking.files)
-    touching = {name: key for name, key in ranking.touching.items() if _file(name) in known - set(ranking.changed)}
+    touching = {
+        name: key for name, key in ranking.touching.items() if _file(name) in known - set(ranking.changed)
+    }
     first, more = _by_file(touching)
     rest = sorted(known - set(ranking.changed), key=lambda file: _late(ranking, file))
     near = [file for file in rest if ranking.nearness.get(file, 0) >= 1]
@@ -71,17 +73,20 @@ def _file(name: str) -> str:
 
 
 def _late(ranking: Ranking, file: str) -> tuple[int, float, float, str]:
-    """Files that the map does not know come before those that execute nothing of the change or stand in front already,
-    and last those without a test that is chosen."""
+    """Files that the map does not know come before those that execute nothing of the change or stand in front
+    already, and last those without a test that is chosen."""
     known = 0 if file not in ranking.tests else 1 if ranking.tests[file] else 2
     return known, -ranking.nearness.get(file, 0), ranking.seconds.get(file, 0), file
 
 
 def nearness(
-    files: Sequence[str], distances: Mapping[str, int], changed: Collection[str], folders: Collection[str] = ()
+    files: Sequence[str],
+    distances: Mapping[str, int],
+    changed: Collection[str],
+    folders: Collection[str] = (),
 ) -> dict[str, float]:
-    """1 for a direct import of what changed or a changed conftest above it, less by distance, and up to 1 for words
-    that the paths share: what a page or a task reaches, its test often does not import."""
+    """1 for a direct import of what changed or a changed conftest above it, less by distance, and up to 1 for
+    words that the paths share: what a page or a task reaches, its test often does not import."""
     words = {file: _words(file) for file in files}
     often = Counter(word for some in words.values() for word in some)
     asked = {path: _words(path) & set(often) for path in changed}
@@ -99,10 +104,17 @@ def nearness(
 
 
 def _words(path: str) -> set[str]:
-    return set(re.findall(r"[a-z]{3,}", path.rpartition(".")[0].lower())) - {"tests", "test", "templates", "init"}
+    return set(re.findall(r"[a-z]{3,}", path.rpartition(".")[0].lower())) - {
+        "tests",
+        "test",
+        "templates",
+        "init",
+    }
 
 
-def left_out(files: Sequence[str], tests: Mapping[str, int], done: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def left_out(
+    files: Sequence[str], tests: Mapping[str, int], done: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
     """Of each file how many tests did not run."""
     for file in files:
         if (missing := tests[file] - done.get(file, 0)) > 0:

@@ -1,7 +1,7 @@
 """A plugin of pytest: what each test executes and, of all tests of a session, the branches.
 
-Counted is what runs in the processes of the tests. Children, killed ones among them, are not: measured they would be
-late for limits of time, and one that is killed writes nothing."""
+Counted is what runs in the processes of the tests. Children, killed ones among them, are not: measured they
+would be late for limits of time, and one that is killed writes nothing."""
 
 import os
 import shutil
@@ -32,7 +32,12 @@ class Recorder:
     def __init__(self) -> None:
         left_out = [f"{REPOSITORY / folder}/*" for folder in NOT_MEASURED] + ["*/migrations/*"]
         self.coverage = Coverage(
-            data_file=None, config_file=False, branch=True, include=[f"{REPOSITORY}/*"], omit=left_out, messages=False
+            data_file=None,
+            config_file=False,
+            branch=True,
+            include=[f"{REPOSITORY}/*"],
+            omit=left_out,
+            messages=False,
         )
         # A test that executes nothing of the product.
         self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
@@ -82,7 +87,9 @@ class Recorder:
             if path not in self.spans:
                 self.spans[path] = functions(Path(path).read_text("utf-8"))
             lines = {line for arc in arcs for line in arc}
-            places |= {(_relative(path), name): bits for name, bits in executed_in(self.spans[path], lines).items()}
+            places |= {
+                (_relative(path), name): bits for name, bits in executed_in(self.spans[path], lines).items()
+            }
         data.erase()
         return {place: bits for place, bits in places.items() if is_measured(REPOSITORY / place[0])}
 
@@ -101,7 +108,8 @@ def _relative(path: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The first process of a session begins a new map; one that only gives tests to workers records nothing."""
+    """The first process of a session begins a new map; one that only gives tests to workers records
+    nothing."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         shutil.rmtree(execution_map.scratch(), ignore_errors=True)
     if not config.getoption("numprocesses", None):

@@ -1,4 +1,5 @@
-"""Two sessions of pytest that take portions from one queue, static checks beside them, and one bound of time."""
+"""Two sessions of pytest that take portions from one queue, static checks beside them, and one bound of
+time."""
 
 import json
 import os
@@ -79,7 +80,8 @@ class Run:
             self.failed.setdefault(name, text)
             if first and len(self.failed) <= MOST_SHOWN:
                 self.say(
-                    f"\nFAILED {name} after {self.seconds:.0f} s\n{text[-LONGEST_SHOWN:]}\n{output[-LONGEST_OUTPUT:]}"
+                    f"\nFAILED {name} after {self.seconds:.0f} "
+                    f"s\n{text[-LONGEST_SHOWN:]}\n{output[-LONGEST_OUTPUT:]}"
                 )
 
     def hear(self, message: Mapping[str, Any]) -> None:
@@ -100,7 +102,12 @@ def environment() -> dict[str, str]:
 def check(run: Run, repository: Path) -> None:
     for name, *command in CHECKS:
         with subprocess.Popen(
-            command, cwd=repository, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            cwd=repository,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as process:
             try:
                 output, _ = process.communicate(timeout=run.left(LIMIT))
@@ -116,7 +123,16 @@ def session(run: Run, repository: Path, arguments: Sequence[str]) -> None:
     """One session of pytest, until the queue is empty or the time is over."""
     ours, theirs = socket.socketpair()
     settings = {worker.CONNECTION: str(theirs.fileno()), worker.UNTIL: str(run.started + NO_MORE_TESTS)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "tests.changed.worker", "--tb=short"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "tests.changed.worker",
+        "--tb=short",
+    ]
     with tempfile.TemporaryFile("w+") as output, ours, ours.makefile("rw") as stream:
         process = subprocess.Popen(
             [*command, *arguments],

@@ -29,5 +29,7 @@ def test_a_share_below_the_approved_one_is_named(tmp_path: Path) -> None:
     write(place, {"dlq": 80.5, "agents": 70.0, "gone": 1.0})
 
     assert place.read_text() == "agents 70.0\ndlq 80.5\ngone 1.0\n"
-    assert fallen({"dlq": 80.0, "agents": 70.5}, read(place)) == ["dlq: 80.0 % of the branches, 80.5 % are approved"]
+    assert fallen({"dlq": 80.0, "agents": 70.5}, read(place)) == [
+        "dlq: 80.0 % of the branches, 80.5 % are approved"
+    ]
     assert read(tmp_path / "none") == {}

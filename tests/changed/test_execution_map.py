@@ -22,7 +22,9 @@ def test_the_narrowest_test_of_the_rarest_function_comes_first(tmp_path: Path) -
         "t/test_x.py::test_wide",
     ]
     beside = read(where, [Change("dlq/a.py", {"find": 0, WHOLE: 0})])
-    assert min(beside.touching, key=beside.touching.__getitem__) == "t/test_x.py::test_wide", "it executes both"
+    assert min(beside.touching, key=beside.touching.__getitem__) == "t/test_x.py::test_wide", (
+        "it executes both"
+    )
     whole = read(where, [Change("dlq/a.py")])
     assert min(whole.touching, key=whole.touching.__getitem__) == "t/test_x.py::test_wide"
     assert (known.tests["t/test_x.py"], known.seconds["t/test_x.py"]) == (2, 3)

@@ -23,7 +23,9 @@ class Rule:
 def test_a_changed_line_belongs_to_the_innermost_function() -> None:
     lines = {1: WHOLE, 3: "outer", 5: "outer", 9: "outer.inner", 10: "outer", 13: WHOLE, 16: "Rule.decide"}
 
-    assert {line: list(changed_in(SOURCE, {line})) for line in lines} == {line: [name] for line, name in lines.items()}
+    assert {line: list(changed_in(SOURCE, {line})) for line in lines} == {
+        line: [name] for line, name in lines.items()
+    }
     assert changed_in(SOURCE, {2, 11}) == {}, "empty lines"
 
 

@@ -21,7 +21,11 @@ def first(path: str, count: int = 12) -> list[str]:
 
 @pytest.mark.parametrize(
     ("path", "word"),
-    [("contract/breaker.py", "breaker"), ("templates/dlq/replay.html", "replay"), ("dlq/finding/filters.py", "find")],
+    [
+        ("contract/breaker.py", "breaker"),
+        ("templates/dlq/replay.html", "replay"),
+        ("dlq/finding/filters.py", "find"),
+    ],
 )
 def test_a_new_clone_has_a_sensible_order(path: str, word: str) -> None:
     assert (REPOSITORY / path).exists() and any(word in Path(file).stem for file in first(path)), first(path)

@@ -12,7 +12,11 @@ def test_changed_tests_then_those_that_execute_the_change_then_near_ones_then_th
     ranking = Ranking(
         FILES,
         changed={FOUR},
-        touching={f"{THREE}::test_wide": (-1, 90), f"{THREE}::test_narrow": (-1, 2), f"{FOUR}::test_it": (-5, 1)},
+        touching={
+            f"{THREE}::test_wide": (-1, 90),
+            f"{THREE}::test_narrow": (-1, 2),
+            f"{FOUR}::test_it": (-5, 1),
+        },
         nearness={TWO: 1.2, ONE: 0.4},
     )
 
@@ -29,14 +33,24 @@ def test_each_file_has_its_best_tests_run_before_any_has_more() -> None:
     many = {f"{ONE}::test_{n}": (-1.0, n) for n in range(FIRST + 1)}
     ordered = portions(Ranking(FILES, touching=many | {f"{TWO}::test_it": (-0.1, 500)}, approved={FOUR}))
 
-    assert [(each.file, len(each.names or ())) for each in ordered[:4]] == [(ONE, FIRST), (TWO, 1), (FOUR, 0), (ONE, 1)]
+    assert [(each.file, len(each.names or ())) for each in ordered[:4]] == [
+        (ONE, FIRST),
+        (TWO, 1),
+        (FOUR, 0),
+        (ONE, 1),
+    ]
 
 
 def test_without_a_map_the_nearest_come_first_and_with_one_the_cheapest_of_equals() -> None:
     assert portions(Ranking(FILES, nearness={THREE: 2}))[0] == Portion(THREE)
     known = dict.fromkeys(FILES, 1)
     costs = {ONE: 3.0, TWO: 1.0, THREE: 2.0, FOUR: 9.0}
-    assert [each.file for each in portions(Ranking(FILES, tests=known, seconds=costs))] == [TWO, THREE, ONE, FOUR]
+    assert [each.file for each in portions(Ranking(FILES, tests=known, seconds=costs))] == [
+        TWO,
+        THREE,
+        ONE,
+        FOUR,
+    ]
 
 
 def test_a_file_that_the_map_does_not_know_comes_before_and_one_without_chosen_tests_last() -> None:

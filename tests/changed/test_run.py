@@ -71,7 +71,11 @@ def test_two_sessions_share_the_queue_and_a_failure_is_said_at_once(repository: 
     for thread in threads:
         thread.join()
 
-    assert run.done == {*(f"{good}::test_good[{n}]" for n in range(3)), f"{bad}::test_bad", f"{bad}::test_other"}
+    assert run.done == {
+        *(f"{good}::test_good[{n}]" for n in range(3)),
+        f"{bad}::test_bad",
+        f"{bad}::test_other",
+    }
     assert list(run.failed) == [f"{bad}::test_bad"] and "assert 'this' == 'that'" in lines(run)
     assert run.unfinished == []
     assert run.collected[bad] == {f"{bad}::test_bad", f"{bad}::test_other"}
@@ -89,7 +93,11 @@ def test_fixtures_of_the_session_are_made_once_for_all_portions(repository: Path
 def test_a_file_that_cannot_be_imported_fails_and_the_others_go_on(repository: Path) -> None:
     run = Run(Said())
     run.order(
-        [Portion(f"{INNER}/test_wrong.py"), Portion(f"{worker.TESTS}/gone/test_it.py"), Portion(f"{INNER}/test_bad.py")]
+        [
+            Portion(f"{INNER}/test_wrong.py"),
+            Portion(f"{worker.TESTS}/gone/test_it.py"),
+            Portion(f"{INNER}/test_bad.py"),
+        ]
     )
     session(run, repository, ())
 
@@ -101,7 +109,9 @@ def test_markers_choose(repository: Path) -> None:
     run.order([Portion(f"{INNER}/test_bad.py"), Portion(f"{INNER}/test_good.py")])
     session(run, repository, ("-k", "other"))
 
-    assert run.done == {f"{INNER}/test_bad.py::test_other"} and run.collected[f"{INNER}/test_good.py"] == set()
+    assert (
+        run.done == {f"{INNER}/test_bad.py::test_other"} and run.collected[f"{INNER}/test_good.py"] == set()
+    )
 
 
 def test_nothing_is_taken_after_the_bound() -> None:
@@ -145,7 +155,9 @@ def test_a_test_that_is_running_at_the_bound_is_cut_off_and_no_failure(
 
 def test_a_check_that_fails_says_why_and_one_without_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(Said(), lambda: 0.0)
-    monkeypatch.setattr(runs, "CHECKS", (("lint", sys.executable, "-c", "raise SystemExit('line too long')"),))
+    monkeypatch.setattr(
+        runs, "CHECKS", (("lint", sys.executable, "-c", "raise SystemExit('line too long')"),)
+    )
     check(run, Path.cwd())
     assert list(run.failed) == ["lint"] and "line too long" in lines(run)
 

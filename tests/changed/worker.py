@@ -1,4 +1,5 @@
-"""A plugin of pytest: asks for portions of tests, imports their files only then, and reports each test at once.
+"""A plugin of pytest: asks for portions of tests, imports their files only then, and reports each test at
+once.
 
 Collecting all tests takes longer than most changes need until their first failure."""
 
@@ -73,7 +74,9 @@ class Worker:
         items: list[pytest.Item] = []
         if (node := self._node(session, session.config.rootpath / file)) is not None:
             items = list(session.genitems(node))
-            session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=items)
+            session.config.hook.pytest_collection_modifyitems(
+                session=session, config=session.config, items=items
+            )
             session.testscollected += len(items)
             session.items.extend(items)  # pytest-django looks in there for the databases that are needed
         self._send(collected=file, names=[item.nodeid for item in items])

@@ -43,13 +43,18 @@ def test_anything_else_is_refused_and_told_what_there_is(text: str) -> None:
 
 
 @given(
-    st.text("abcäж.-", min_size=1, max_size=20), st.uuids(), st.integers(0, 2**31), st.binary(min_size=16, max_size=16)
+    st.text("abcäж.-", min_size=1, max_size=20),
+    st.uuids(),
+    st.integers(0, 2**31),
+    st.binary(min_size=16, max_size=16),
 )
 def test_an_id_says_whose_it_is_and_is_proved_by_its_secret(
     server: str, activation: UUID, epoch: int, nonce: bytes
 ) -> None:
     made = make_id(SECRET, server, activation, epoch, nonce)
-    assert made.isascii() and not set(made) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+    assert made.isascii() and not set(made) - set(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+    )
     assert read_id(made) == IdParts(server, activation, epoch, nonce)
     assert verify(SECRET, made) and not verify(OTHER, made)
 
@@ -96,8 +101,14 @@ SERVER, ACTIVATION, EPOCH, NONCE_TEXT, MAC = MADE.split(".")
 @pytest.mark.parametrize(
     ("part", "other"),
     [
-        *[(ACTIVATION, other) for other in (ACTIVATION.upper().replace("1", "A"), str(RUN), f"{{{ACTIVATION}}}", "")],
-        *[(EPOCH, other) for other in ("03", "-3", "+3", "3_0", "", "x", "\N{ARABIC-INDIC DIGIT THREE}", str(2**63))],
+        *[
+            (ACTIVATION, other)
+            for other in (ACTIVATION.upper().replace("1", "A"), str(RUN), f"{{{ACTIVATION}}}", "")
+        ],
+        *[
+            (EPOCH, other)
+            for other in ("03", "-3", "+3", "3_0", "", "x", "\N{ARABIC-INDIC DIGIT THREE}", str(2**63))
+        ],
         (NONCE_TEXT, NONCE_TEXT[:20]),  # 15 bytes
         (NONCE_TEXT, NONCE_TEXT[:21] + "x"),  # the same bytes, spelled in another way
         (NONCE_TEXT, NONCE_TEXT[:11] + "!" + NONCE_TEXT[11:]),

@@ -1,4 +1,5 @@
-"""What blocks an ordered subscription is told by the KMA and read by the MA, whatever the message is called."""
+"""What blocks an ordered subscription is told by the KMA and read by the MA, whatever the message is
+called."""
 
 import pytest
 from django.utils import translation

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.breaker import MARK_LENGTH, Counts, TripReason, count, mark, may_repeat, same_limit, trips
-from contract.outcomes import RULES, Attempt, Breaker, Outcome, Settlement, attempt_number, is_exhausted, is_last
+from contract.outcomes import (
+    RULES,
+    Attempt,
+    Breaker,
+    Outcome,
+    Settlement,
+    attempt_number,
+    is_exhausted,
+    is_last,
+)
 
 
 def after(*failures: tuple[Outcome, str]) -> Counts:
@@ -180,7 +189,9 @@ def test_only_a_settled_outcome_costs_an_attempt() -> None:
         assert costs == (rule.settlement in (Settlement.FAIL, Settlement.AFTER_LAST))
 
 
-@pytest.mark.parametrize(("broker", "known", "attempt"), [(0, 0, 1), (2, 0, 3), (0, 1, 2), (3, 1, 4), (0, 4, 5)])
+@pytest.mark.parametrize(
+    ("broker", "known", "attempt"), [(0, 0, 1), (2, 0, 3), (0, 1, 2), (3, 1, 4), (0, 4, 5)]
+)
 def test_the_attempt_follows_the_larger_of_both_counts(broker: int, known: int, attempt: int) -> None:
     assert attempt_number(broker, known) == attempt
 

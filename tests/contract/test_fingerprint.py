@@ -55,7 +55,9 @@ def test_another_type_or_place_is_another_group() -> None:
 
 def test_without_a_frame_the_normalised_text_groups() -> None:
     one = fingerprint("exit:1", "process 4711 ended", "")
-    assert one == fingerprint("exit:1", "process 12 ended", "") != fingerprint("exit:1", "the disk is full", "")
+    assert (
+        one == fingerprint("exit:1", "process 12 ended", "") != fingerprint("exit:1", "the disk is full", "")
+    )
 
 
 def test_ids_numbers_addresses_and_quoted_values_are_taken_out() -> None:

@@ -37,7 +37,9 @@ def test_ids_of_other_types_stay_apart() -> None:
     assert keys == [MessageKey("7", weak=False), MessageKey("ulong:7", weak=False)]
 
 
-@pytest.mark.parametrize("nothing", [Typed("null", None), Typed("null", 7), Typed("string", ""), Typed("binary", b"")])
+@pytest.mark.parametrize(
+    "nothing", [Typed("null", None), Typed("null", 7), Typed("string", ""), Typed("binary", b"")]
+)
 def test_an_id_that_says_nothing_is_none(nothing: Typed) -> None:
     assert message_key(nothing, BODY, {}) == message_key(None, BODY, {})
 
@@ -74,8 +76,12 @@ def test_a_letter_that_is_no_name_wins_nothing(nothing: Typed) -> None:
 
 
 def test_the_name_of_a_letter_is_cut_where_the_column_ends_and_is_as_weak_as_the_key_that_it_was() -> None:
-    assert message_key(None, BODY, {"ma_letter": Typed("string", "x" * 300)}) == MessageKey("x" * 255, weak=False)
-    assert message_key(None, BODY, {"ma_letter": Typed("string", "sha256:a")}) == MessageKey("sha256:a", weak=True)
+    assert message_key(None, BODY, {"ma_letter": Typed("string", "x" * 300)}) == MessageKey(
+        "x" * 255, weak=False
+    )
+    assert message_key(None, BODY, {"ma_letter": Typed("string", "sha256:a")}) == MessageKey(
+        "sha256:a", weak=True
+    )
 
 
 def test_an_id_of_two_hundred_characters_is_whole_and_a_longer_one_its_digest() -> None:

@@ -44,7 +44,9 @@ def test_each_outcome_means_what_the_specification_says(outcome: Outcome) -> Non
 @pytest.mark.parametrize(
     ("delivery_count", "known", "attempt"), [(0, 0, 1), (3, 0, 4), (0, 3, 4), (2, 5, 6), (5, 2, 6)]
 )
-def test_an_attempt_is_numbered_by_whoever_counted_more(delivery_count: int, known: int, attempt: int) -> None:
+def test_an_attempt_is_numbered_by_whoever_counted_more(
+    delivery_count: int, known: int, attempt: int
+) -> None:
     assert attempt_number(delivery_count, known) == attempt
 
 
@@ -60,7 +62,9 @@ def test_an_attempt_is_numbered_by_whoever_counted_more(delivery_count: int, kno
         (99, 0, False, False),
     ],
 )
-def test_the_last_attempt_is_the_one_at_the_limit(attempt: int, limit: int, last: bool, exhausted: bool) -> None:
+def test_the_last_attempt_is_the_one_at_the_limit(
+    attempt: int, limit: int, last: bool, exhausted: bool
+) -> None:
     assert (is_last(attempt, limit), is_exhausted(attempt, limit)) == (last, exhausted)
 
 

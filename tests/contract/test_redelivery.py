@@ -56,7 +56,9 @@ def test_the_schedule_tells_each_delay_with_its_band() -> None:
 
 
 @given(st.integers(0, 10**10), st.floats(1, 100), st.floats(0, 1), st.integers(1, 1_000_000), st.floats(0, 1))
-def test_a_delay_beyond_all_numbers_is_the_maximum(delay: int, growth: float, factor: float, k: int, u: float) -> None:
+def test_a_delay_beyond_all_numbers_is_the_maximum(
+    delay: int, growth: float, factor: float, k: int, u: float
+) -> None:
     policy = RedeliveryPolicy(delay=delay, multiplier=growth, collision_avoidance=factor)
     for sign in (-1, 1):
         assert 0 <= delay_before(policy, k, sign=sign, u=u) <= policy.longest
@@ -69,7 +71,9 @@ def test_without_a_word_ten_attempts_are_made_at_distances_that_double_up_to_fif
     assert [item.shortest for item in planned] == [item.longest for item in planned]
 
 
-def test_a_delay_that_nothing_is_drawn_for_is_the_middle_of_its_band_and_one_without_a_sign_is_longer() -> None:
+def test_a_delay_that_nothing_is_drawn_for_is_the_middle_of_its_band_and_one_without_a_sign_is_longer() -> (
+    None
+):
     policy = RedeliveryPolicy(delay=1000, collision_avoidance=0.5)
     assert delay_before(policy, 1) == 1000
     assert delay_before(policy, 1, u=1.0) == 1500
@@ -79,7 +83,9 @@ def test_no_delay_never_grows() -> None:
     assert delay_before(RedeliveryPolicy(delay=0, multiplier=10, max_delay=15000), 1000) == 0
 
 
-@pytest.mark.parametrize(("most", "limit", "attempts"), [(-1, 7, 7), (0, 7, 7), (1, 7, 1), (6, 7, 6), (8, 7, 7)])
+@pytest.mark.parametrize(
+    ("most", "limit", "attempts"), [(-1, 7, 7), (0, 7, 7), (1, 7, 1), (6, 7, 6), (8, 7, 7)]
+)
 def test_a_schedule_without_end_is_cut(most: int, limit: int, attempts: int) -> None:
     """As the broker has it, and contract.outcomes: what is below 1 is no limit."""
     assert len(schedule(RedeliveryPolicy(max_attempts=most), limit=limit)) == attempts

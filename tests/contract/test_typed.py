@@ -50,7 +50,8 @@ def test_the_canonical_form_is_equal_for_equal_values_only(one: Typed, other: Ty
 
 
 def test_every_type_of_amqp_has_its_kind_of_value() -> None:
-    """OASIS AMQP 1.0, part 1, section 1.6; of the rest null, boolean, list, map, array and described are their own."""
+    """OASIS AMQP 1.0, part 1, section 1.6; of the rest null, boolean, list, map, array and described are
+    their own."""
     assert {"ubyte", "ushort", "uint", "ulong", "byte", "short", "int", "long", "timestamp"} == INTEGERS
     assert {"float", "double"} == FLOATS
     assert {"string", "symbol", "uuid", "char"} == TEXTS
@@ -60,7 +61,10 @@ def test_every_type_of_amqp_has_its_kind_of_value() -> None:
 @pytest.mark.parametrize("kind", ["list", "array", "described"])
 def test_a_value_of_values_keeps_its_kind(kind: str) -> None:
     item = Typed(kind, (Typed("int", 1), Typed("string", "a")))
-    assert to_json(item) == {"type": kind, "value": [{"type": "int", "value": 1}, {"type": "string", "value": "a"}]}
+    assert to_json(item) == {
+        "type": kind,
+        "value": [{"type": "int", "value": 1}, {"type": "string", "value": "a"}],
+    }
     assert from_json(to_json(item)) == item
     assert canonical(item) == b"%s:17:int:1:1string:1:a" % kind.encode()
 

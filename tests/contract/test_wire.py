@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.errors import ContractError
-from contract.messages import KINDS, DesiredRun, Heartbeat, HeartbeatReply, MessageIdentity, Record, RecordBatch
+from contract.messages import (
+    KINDS,
+    DesiredRun,
+    Heartbeat,
+    HeartbeatReply,
+    MessageIdentity,
+    Record,
+    RecordBatch,
+)
 from contract.text import head_and_tail, storable
 from contract.wire import dump, load, unknown
 
@@ -50,7 +58,9 @@ class Whole:
 
 LEAST = {"name": "n", "part": {"size": 1}}
 
-plain = st.dictionaries(st.text(max_size=5), st.one_of(st.none(), st.booleans(), st.integers(), st.text()), max_size=3)
+plain = st.dictionaries(
+    st.text(max_size=5), st.one_of(st.none(), st.booleans(), st.integers(), st.text()), max_size=3
+)
 st.register_type_strategy(datetime, st.datetimes(timezones=st.just(UTC)))
 st.register_type_strategy(MessageIdentity, st.builds(MessageIdentity, properties=plain))
 st.register_type_strategy(Record, st.builds(Record, content=plain))
@@ -120,7 +130,8 @@ def test_each_kind_of_value_has_its_form() -> None:
         "sizes": {"a␀": 3}, "spare": None, "anything": [[1, None], {"7": str(RUN)}],
     }  # fmt: skip
     assert load(Whole, json.loads(json.dumps(dump(whole)))) == Whole(
-        "é␀", Part(1), (Part(2, "x"),), AT, 1.5, True, Colour.RED, RUN, {"a␀": 3}, None, [[1, None], {"7": str(RUN)}],
+        "é␀", Part(1), (Part(2, "x"),), AT, 1.5, True, Colour.RED, RUN, {"a␀": 3}, None, [[1, None],
+        {"7": str(RUN)}],
     )  # fmt: skip
 
 
@@ -155,7 +166,8 @@ def test_a_value_is_read_as_the_type_that_its_field_has() -> None:
         ({"part": {"size": 1.0}}, "part.size", "must be int: got float"),
         ({"part": {"size": "1"}}, "part.size", "must be int: got str"),
         ({"parts": {"size": 1}}, "parts", "must be a list"),
-        ({"parts": [{"size": 1}, {"size": 2}, {"size": 3, "note": 4}]}, "parts[2].note", "must be str: got int"),
+        ({"parts": [{"size": 1}, {"size": 2}, {"size": 3, "note": 4}]}, "parts[2].note",
+        "must be str: got int"),
         ({"at": 7}, "at", "must be datetime: got int"),
         ({"at": "2026-01-01T00:00:00"}, "at", "must be datetime: an instant needs its offset"),
         ({"ratio": True}, "ratio", "must be float: got bool"),
@@ -178,10 +190,13 @@ def test_a_refusal_says_where_and_what(changed: dict[str, Any], path: str, probl
     ("changed", "cause"),
     [
         ({"colour": "blue"}, ValueError), ({"colour": []}, ValueError), ({"ratio": 10**400}, OverflowError),
-        ({"id": "x"}, ValueError), ({"at": "soon"}, ValueError), ({"at": "0001-01-01T00:00:00+09:00"}, OverflowError),
+        ({"id": "x"}, ValueError), ({"at": "soon"}, ValueError), ({"at": "0001-01-01T00:00:00+09:00"},
+        OverflowError),
     ],
 )  # fmt: skip
-def test_whatever_a_value_is_its_refusal_is_of_the_contract(changed: dict[str, Any], cause: type[Exception]) -> None:
+def test_whatever_a_value_is_its_refusal_is_of_the_contract(
+    changed: dict[str, Any], cause: type[Exception]
+) -> None:
     with pytest.raises(ContractError, match=f"^{next(iter(changed))}: must be ") as refused:
         load(Whole, LEAST | changed)
     assert isinstance(refused.value.__cause__, cause)

@@ -48,7 +48,9 @@ class StompClient:
 
     def send(self, address: str, body: str = "x", **headers: str) -> tuple[str, Any]:
         """The broker's answer: a receipt, or the error that says why not."""
-        self.connection.send(address, body, headers={"destination-type": "MULTICAST", "receipt": "r", **headers})
+        self.connection.send(
+            address, body, headers={"destination-type": "MULTICAST", "receipt": "r", **headers}
+        )
         return self.next_frame()
 
     def subscribe(self, address: str, **headers: str) -> tuple[str, Any]:

@@ -1,4 +1,5 @@
-"""A program: an installation on a small file system of its own that is really full, and what commands say there.
+"""A program: an installation on a small file system of its own that is really full, and what commands say
+there.
 
 It needs a mount namespace: `unshare --map-root-user --mount PYTHON -m tests.deploy.on_full_disk FOLDER CASE`.
 """
@@ -49,7 +50,14 @@ def ran(command: list[str], environ: dict[str, str], output: Path | None = None)
     out = output.open("w") if output is not None else subprocess.PIPE
     known = {**os.environ, **environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        command, cwd=REPOSITORY, env=known, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=240
+        command,
+        cwd=REPOSITORY,
+        env=known,
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=240,
     )
     return {"code": done.returncode, "out": done.stdout or "", "err": done.stderr}
 

@@ -74,7 +74,10 @@ def test_the_publisher_does_not_consume(artemis: ArtemisService, ops: Management
     with StompClient(artemis, artemis.publisher) as client:
         kind, _ = client.subscribe(f"{ADDRESS}::{QUEUE}")
         assert kind == "error"
-    with closing(amqp(artemis, artemis.publisher)) as connection, pytest.raises(LinkDetached, match="CONSUME"):
+    with (
+        closing(amqp(artemis, artemis.publisher)) as connection,
+        pytest.raises(LinkDetached, match="CONSUME"),
+    ):
         connection.create_receiver(f"{ADDRESS}::{QUEUE}")
 
 
@@ -100,7 +103,10 @@ def test_the_kma_consumes_and_sends(artemis: ArtemisService, ops: Management) ->
 
 
 def test_a_mistyped_address_is_refused_for_the_kma(artemis: ArtemisService, ops: Management) -> None:
-    with closing(amqp(artemis, artemis.kma)) as connection, pytest.raises(LinkDetached, match="amqp:not-found"):
+    with (
+        closing(amqp(artemis, artemis.kma)) as connection,
+        pytest.raises(LinkDetached, match="amqp:not-found"),
+    ):
         connection.create_sender("accounts.ordesr")
 
 
@@ -129,7 +135,13 @@ def test_operations_provision(artemis: ArtemisService, ops: Management) -> None:
     assert ops.call("broker", "addAddressSettings", ADDRESS, json.dumps(policy))[0]
     worked, found = ops.call("broker", "getAddressSettingsAsJSON", ADDRESS)
     assert worked and policy.items() <= json.loads(found).items()
-    change = {"name": QUEUE, "address": ADDRESS, "routing-type": "MULTICAST", "durable": True, "exclusive": False}
+    change = {
+        "name": QUEUE,
+        "address": ADDRESS,
+        "routing-type": "MULTICAST",
+        "durable": True,
+        "exclusive": False,
+    }
     assert ops.call("broker", "updateQueue", json.dumps(change))[0]
 
 
@@ -153,7 +165,11 @@ def test_operations_move_messages_between_queues(artemis: ArtemisService, ops: M
 
 
 def test_operations_read_what_the_pages_show(ops: Management) -> None:
-    for resource, name in (("broker", "version"), ("broker", "addressMemoryUsage"), ("broker", "diskStoreUsage")):
+    for resource, name in (
+        ("broker", "version"),
+        ("broker", "addressMemoryUsage"),
+        ("broker", "diskStoreUsage"),
+    ):
         assert ops.attribute(resource, name)[0], name
     for name in ("numberOfMessages", "numberOfPages", "addressSize"):
         assert ops.attribute("address.MA.DLA", name)[0], name
@@ -191,7 +207,9 @@ def test_operations_do_not_change_accounts_rights_or_the_broker(
 # -- the log
 
 
-def test_a_dead_letter_s_properties_are_not_in_the_broker_s_log(artemis: ArtemisService, ops: Management) -> None:
+def test_a_dead_letter_s_properties_are_not_in_the_broker_s_log(
+    artemis: ArtemisService, ops: Management
+) -> None:
     with closing(amqp(artemis, artemis.kma)) as connection:
         before = depth(ops, "DLQ.feed")
         secret = Message("one", durable=True, properties={"card": "4111-in-the-log"})

@@ -132,7 +132,8 @@ def test_status_names_what_a_killed_runner_left_behind(config: Config) -> None:
             left.kill()
     assert done.returncode == 1
     assert done.stdout == (
-        f"the process runner was killed; these are left of it: sleep {left.pid}\n./ma down ends them, then ./ma up\n"
+        f"the process runner was killed; these are left of it: sleep {left.pid}\n./ma down ends them, then "
+        f"./ma up\n"
     )
     assert document["left_behind"] == [{"name": "sleep", "pid": left.pid}]
 
@@ -143,7 +144,9 @@ def test_the_health_line_names_parts_and_servers() -> None:
         "parts": {"database": "ok", "redis": {"status": "down"}},
         "servers": {"srv-1": 1.4, "srv-2": None},
     }
-    assert summary(document) == "degraded · database ok · redis down · srv-1 heard 1 s ago · srv-2 never heard"
+    assert (
+        summary(document) == "degraded · database ok · redis down · srv-1 heard 1 s ago · srv-2 never heard"
+    )
     assert summary(None) == "the site does not answer"
 
 
@@ -210,7 +213,19 @@ def test_what_is_no_command_is_refused_with_the_usage(config: Config, arguments:
 @pytest.mark.process
 def test_help_names_every_command(config: Config) -> None:
     shown = ma(config, "--help").stdout
-    for name in ("up", "down", "status", "logs", "env", "demo", "doctor", "reindex", "manage", "test", "bench"):
+    for name in (
+        "up",
+        "down",
+        "status",
+        "logs",
+        "env",
+        "demo",
+        "doctor",
+        "reindex",
+        "manage",
+        "test",
+        "bench",
+    ):
         assert f"    {name} " in shown
 
 
@@ -220,7 +235,8 @@ def test_help_names_every_command(config: Config) -> None:
 def test_other_commands_mean_the_installation_as_it_was_started(tmp_path: Path) -> None:
     started = configuration.read(
         {
-            "MA_DATA": str(tmp_path), "MA_PORT": "20001", "MA_SERVERS": "srv-9", "MA_ARCHIVE_URL": "file:///archive",
+            "MA_DATA": str(tmp_path), "MA_PORT": "20001", "MA_SERVERS": "srv-9",
+            "MA_ARCHIVE_URL": "file:///archive",
             "MA_DATABASE_URL": "postgresql://u:p@h/d",
         }
     )  # fmt: skip

@@ -10,7 +10,12 @@ from deploy.problem import Problem
 def test_an_empty_environment_gives_the_documented_defaults() -> None:
     config = configuration.read({})
     assert (config.host, config.port, config.servers) == ("127.0.0.1", 8000, ("srv-1", "srv-2"))
-    assert (config.amqp_port, config.stomp_port, config.core_port, config.redis_port) == (5672, 61613, 61616, 6379)
+    assert (config.amqp_port, config.stomp_port, config.core_port, config.redis_port) == (
+        5672,
+        61613,
+        61616,
+        6379,
+    )
     assert config.data == REPOSITORY / "var"
 
 

@@ -106,7 +106,9 @@ def run(folder: Path, tests: str, *arguments: str, file: str = "test_it.py") -> 
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
-def test_a_run_fails_at_its_end_where_a_test_is_far_above_its_bound(tmp_path: Path, workers: tuple[str, ...]) -> None:
+def test_a_run_fails_at_its_end_where_a_test_is_far_above_its_bound(
+    tmp_path: Path, workers: tuple[str, ...]
+) -> None:
     """What the module shares does not fall on the test that comes first."""
     code, said = run(tmp_path, COSTS, *workers)
 
@@ -141,7 +143,10 @@ def test_above_the_bound_a_test_is_named_and_far_above_it_fails_the_run() -> Non
     assert bounds.line("one", {**cost, "own": 1.0}) == ""
     assert bounds.line("one", {**cost, "own": 2.5}) == "dear: one: 2.5 s, the bound of db is 1 s"
     assert bounds.line("one", {**cost, "own": 4.5}) == "ERROR one: 4.5 s, the bound of db is 1 s"
-    assert bounds.line("one", {**cost, "own": 4.5, "kind": "kill"}) == "dear: one: 4.5 s, the bound of kill is 1 s"
+    assert (
+        bounds.line("one", {**cost, "own": 4.5, "kind": "kill"})
+        == "dear: one: 4.5 s, the bound of kill is 1 s"
+    )
 
 
 def test_each_run_keeps_what_its_tests_cost_and_shows_the_slowest(tmp_path: Path) -> None:
@@ -150,7 +155,9 @@ def test_each_run_keeps_what_its_tests_cost_and_shows_the_slowest(tmp_path: Path
     folder.mkdir(parents=True)
     for name in ("one", "two"):
         code, said = run(tmp_path, f"def test_{name}():\n    pass\n", file=f"checks/some/test_{name}.py")
-        assert code == pytest.ExitCode.OK and "the 1 slowest" in said and f"test_{name}.py::test_{name}" in said, said
+        assert (
+            code == pytest.ExitCode.OK and "the 1 slowest" in said and f"test_{name}.py::test_{name}" in said
+        ), said
 
     for key, part in ((by_folder, "checks/some"), (by_kind, "pure")):
         ((database, found, items, wall, cpu, dear),) = table(tmp_path / "costs", key)

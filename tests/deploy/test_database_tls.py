@@ -57,7 +57,11 @@ class Database:
 
     def django(self, url: str) -> str:
         values = environment.values(self.folder) | {"MA_DATABASE_URL": url}
-        values |= {"DJANGO_SETTINGS_MODULE": "ma_site.settings", "PATH": "/usr/bin:/bin", "HOME": str(self.folder)}
+        values |= {
+            "DJANGO_SETTINGS_MODULE": "ma_site.settings",
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.folder),
+        }
         command = [sys.executable, "-c", DJANGO]
         done = subprocess.run(command, env=values, cwd=ROOT, capture_output=True, text=True, check=False)
         return done.stdout.strip() or done.stderr
@@ -171,7 +175,18 @@ def test_a_client_s_key_in_pem_is_used_by_django_and_for_jdbc_in_der_beside_it(
         with pytest.raises(KeyUnreadable, match="openssl pkcs8 -topk8 -nocrypt -outform DER"):
             by_jdbc(ask_by_jdbc, database, url)
         der = key.with_name(key.name + ".pk8")
-        command = ["openssl", "pkcs8", "-topk8", "-nocrypt", "-outform", "DER", "-in", str(key), "-out", str(der)]
+        command = [
+            "openssl",
+            "pkcs8",
+            "-topk8",
+            "-nocrypt",
+            "-outform",
+            "DER",
+            "-in",
+            str(key),
+            "-out",
+            str(der),
+        ]
         subprocess.run(command, check=True)
         assert by_jdbc(ask_by_jdbc, database, url) == "tls"
     finally:

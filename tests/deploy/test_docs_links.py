@@ -1,4 +1,5 @@
-"""README and docs: every link leads somewhere, every page is found from the README, every named test exists."""
+"""README and docs: every link leads somewhere, every page is found from the README, every named test
+exists."""
 
 import re
 import subprocess
@@ -30,7 +31,9 @@ def target(page: Path, link: str) -> Path:
 
 def anchors(page: Path) -> set[str]:
     """As the usual viewers of Markdown make them."""
-    headings = HEADING.findall(re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE))
+    headings = HEADING.findall(
+        re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    )
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -86,7 +89,10 @@ def missing(place: str, inside: str) -> bool:
 
 
 def test_what_names_a_test_is_found() -> None:
-    text = "`./ma test tests/x/test_y.py::test_a[b]`, `::test_c`, `test_z.py`.\ntest_z.py, 'tests/x::test_{name}'"
+    text = (
+        "`./ma test tests/x/test_y.py::test_a[b]`, `::test_c`, `test_z.py`.\ntest_z.py, "
+        "'tests/x::test_{name}'"
+    )
     assert list(named_tests(text)) == [
         ("tests/x/test_y.py", "test_a"),
         ("tests/x/test_y.py", "test_c"),

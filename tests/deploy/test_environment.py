@@ -53,7 +53,9 @@ def test_the_site_answers_to_the_names_of_this_machine() -> None:
 
 def test_sample_agents_are_offered_only_while_the_demo_runs() -> None:
     kma = of(Process("kma-a", "", "a"))
-    assert "kma.samples" not in kma["KMA_AGENTS"], "without the demo a right in a pool would be code on this host"
+    assert "kma.samples" not in kma["KMA_AGENTS"], (
+        "without the demo a right in a pool would be code on this host"
+    )
     assert kma["KMA_AGENTS"] == "none"
 
 

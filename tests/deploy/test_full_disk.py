@@ -19,7 +19,11 @@ def on_full_disk(folder: Path, case: str) -> dict[str, Any]:
     folder.mkdir()
     program = [sys.executable, "-m", "tests.deploy.on_full_disk", str(folder), case]
     done = subprocess.run(
-        ["unshare", "--map-root-user", "--mount", *program], cwd=REPOSITORY, capture_output=True, text=True, check=False
+        ["unshare", "--map-root-user", "--mount", *program],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"needs namespaces of users (unshare -rm):\n{done.stderr}"
     told: dict[str, Any] = json.loads(done.stdout)

@@ -20,7 +20,9 @@ from tests.markers import KINDS, kind
         (["artemis"], ["db"], "broker"),
     ],
 )
-def test_the_dearest_of_what_a_test_asks_for_wins(fixtures: list[str], markers: list[str], expected: str) -> None:
+def test_the_dearest_of_what_a_test_asks_for_wins(
+    fixtures: list[str], markers: list[str], expected: str
+) -> None:
     assert kind(fixtures, markers) == expected
 
 

@@ -1,4 +1,5 @@
-"""Each call of what writes files of the installation fails once: the old file or the new one is there, and no draft."""
+"""Each call of what writes files of the installation fails once: the old file or the new one is there, and no
+draft."""
 
 import errno
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""./ma up in a data folder that was started with another environment: one word of the shell more or less must not begin
-an empty site beside the one that is there."""
+"""./ma up in a data folder that was started with another environment: one word of the shell more or less must
+not begin an empty site beside the one that is there."""
 
 import os
 import socket
@@ -24,7 +24,8 @@ ARCHIVE = "file:///srv/archive"
 
 
 class Installation:
-    """A data folder that was started once. One of its ports is taken, so a start that is not refused ends there."""
+    """A data folder that was started once. One of its ports is taken, so a start that is not refused ends
+    there."""
 
     def __init__(self, data: Path, taken: int) -> None:
         self.data = data
@@ -36,11 +37,21 @@ class Installation:
         remembered.keep(configuration.read(self.shell | environ), layout)
 
     def up(self, *arguments: str, limit: str = "true", **environ: str) -> str:
-        """What it says; it is always refused, for one reason or the other. `limit`: what the shell does before."""
-        command = ["sh", "-c", f'{limit}; exec "$0" "$@"', sys.executable, str(REPOSITORY / "ma"), "up", "--detach"]
+        """What it says; it is always refused, for one reason or the other. `limit`: what the shell does
+        before."""
+        command = [
+            "sh",
+            "-c",
+            f'{limit}; exec "$0" "$@"',
+            sys.executable,
+            str(REPOSITORY / "ma"),
+            "up",
+            "--detach",
+        ]
         done = subprocess.run(
             [*command, *arguments],
-            env={"PATH": os.environ["PATH"]} | self.shell | environ, capture_output=True, text=True, check=False,
+            env={"PATH": os.environ["PATH"]} | self.shell | environ, capture_output=True, text=True,
+            check=False,
         )  # fmt: skip
         assert done.returncode == 1, done
         return done.stderr
@@ -54,7 +65,9 @@ def installation(tmp_path: Path) -> Iterator[Installation]:
         yield Installation(tmp_path / "data", taken.getsockname()[1])
 
 
-def test_a_shell_without_the_database_of_the_last_start_begins_no_empty_site(installation: Installation) -> None:
+def test_a_shell_without_the_database_of_the_last_start_begins_no_empty_site(
+    installation: Installation,
+) -> None:
     installation.started_with(MA_DATABASE_URL=DATABASE)
     said = installation.up()
     assert "MA_DATABASE_URL: postgresql://db.example.org:5432/ma, now not set" in said
@@ -91,7 +104,9 @@ def test_too_few_open_files_are_refused_or_raised_before_anything_starts(install
 def test_another_port_is_refused(installation: Installation) -> None:
     installation.started_with()
     (port,) = free_ports(1)
-    assert f"MA_AMQP_PORT: {installation.shell['MA_AMQP_PORT']}, now {port}" in installation.up(MA_AMQP_PORT=str(port))
+    assert f"MA_AMQP_PORT: {installation.shell['MA_AMQP_PORT']}, now {port}" in installation.up(
+        MA_AMQP_PORT=str(port)
+    )
 
 
 def test_another_archive_or_dead_letter_address_is_refused(installation: Installation) -> None:
@@ -120,7 +135,11 @@ def test_a_person_chooses_between_the_two(installation: Installation) -> None:
 
 def test_the_remembered_one_wins_where_the_shell_says_otherwise(installation: Installation) -> None:
     installation.started_with(MA_DATABASE_URL=DATABASE, MA_SERVERS="a,b")
-    shell = installation.shell | {"MA_DATABASE_URL": "sqlite:////tmp/other", "MA_PORT": "1234", "MA_LOG_LEVEL": "DEBUG"}
+    shell = installation.shell | {
+        "MA_DATABASE_URL": "sqlite:////tmp/other",
+        "MA_PORT": "1234",
+        "MA_LOG_LEVEL": "DEBUG",
+    }
     config = remembered.for_start(shell, remembered.Choice.REMEMBERED)
     assert dict(config.handed_on) == {"MA_DATABASE_URL": DATABASE, "MA_LOG_LEVEL": "DEBUG"}
     assert str(config.port) == installation.shell["MA_PORT"]

@@ -43,7 +43,9 @@ def test_a_new_installation_has_an_archive(tmp_path: Path) -> None:
     layout = Layout(data)
     layout.make_folders()
     unpacked_in(data).symlink_to(artemis_distribution())
-    config = config_of(data, **dict(zip(PORTS, map(str, free_ports(5)), strict=True)), MA_PIPELINE_MEMORY_MB="1024")
+    config = config_of(
+        data, **dict(zip(PORTS, map(str, free_ports(5)), strict=True)), MA_PIPELINE_MEMORY_MB="1024"
+    )
     installation.configure(config, layout)
     url = environment.site(config, layout).get("MA_ARCHIVE_URL", "")
     assert url == f"file://{tmp_path}/a%20folder/archive", "Insights stays empty until somebody names one"
@@ -81,13 +83,17 @@ def test_one_that_a_person_named_stays(tmp_path: Path, large_machine: None) -> N
     assert not (tmp_path / "archive").exists()
 
 
-def test_a_machine_that_is_too_small_has_none_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_is_too_small_has_none_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from deploy import pipeline_default
 
     monkeypatch.setattr(pipeline_default, "_memory_mb", lambda: 7095)
     assert decided(tmp_path) == {"MA_PIPELINE": "little-memory"}
     monkeypatch.setattr(pipeline_default, "_memory_mb", lambda: 7096)
-    monkeypatch.setattr(pipeline_default, "FREE_DISK_MB", shutil.disk_usage(tmp_path).total // pipeline_default.MB + 1)
+    monkeypatch.setattr(
+        pipeline_default, "FREE_DISK_MB", shutil.disk_usage(tmp_path).total // pipeline_default.MB + 1
+    )
     assert decided(tmp_path) == {"MA_PIPELINE": "little-disk"}
     assert not (tmp_path / "archive").exists()
 

@@ -24,11 +24,16 @@ def taken() -> Iterator[int]:
 def test_a_port_in_use_is_one_line_with_the_port_and_its_variable(taken: int) -> None:
     with pytest.raises(Problem) as caught:
         refuse_taken((Wanted("127.0.0.1", taken, "MA_AMQP_PORT", "the broker, AMQP"),))
-    assert str(caught.value) == (f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT")
+    assert str(caught.value) == (
+        f"Port {taken} (the broker, AMQP) is in use: end what uses it or set MA_AMQP_PORT"
+    )
 
 
 def test_all_ports_in_use_are_named_at_once(taken: int) -> None:
-    both = (Wanted("127.0.0.1", taken, "MA_PORT", "the site"), Wanted("127.0.0.1", taken, "MA_REDIS_PORT", "Redis"))
+    both = (
+        Wanted("127.0.0.1", taken, "MA_PORT", "the site"),
+        Wanted("127.0.0.1", taken, "MA_REDIS_PORT", "Redis"),
+    )
     with pytest.raises(Problem, match=r"MA_PORT\n.*MA_REDIS_PORT"):
         refuse_taken(both)
 
@@ -43,7 +48,9 @@ def test_processes_that_ask_at_the_same_time_never_get_the_same_port() -> None:
     """Not even before something listens there: so many that a choice by chance would collide."""
     ask = "from deploy.ports import free_ports; print(*free_ports(90)); input()"
     asking = [
-        subprocess.Popen([sys.executable, "-c", ask], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", ask], cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         for _ in range(6)
     ]
     answers = [asked.stdout.readline().split() for asked in asking if asked.stdout]
@@ -83,7 +90,11 @@ def test_up_shows_the_line_and_no_traceback(taken: int, tmp_path_factory: pytest
 
 def test_a_second_start_of_the_same_folder_is_refused(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "data")
-    with only_one.start_of(layout), pytest.raises(Problem, match="another ./ma up"), only_one.start_of(layout):
+    with (
+        only_one.start_of(layout),
+        pytest.raises(Problem, match="another ./ma up"),
+        only_one.start_of(layout),
+    ):
         pass
     with only_one.start_of(layout):
         pass

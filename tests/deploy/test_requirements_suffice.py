@@ -1,5 +1,5 @@
-"""An installation has no test packages. Here every package that the requirements do not bring is hidden, and the
-programs of the Procfile are imported: what they only find because of the tests shows up as missing."""
+"""An installation has no test packages. Here every package that the requirements do not bring is hidden, and
+the programs of the Procfile are imported: what they only find because of the tests shows up as missing."""
 
 import json
 import subprocess
@@ -54,11 +54,17 @@ def brought_by(lines: tuple[str, ...]) -> set[str]:
 def hidden_by(lines: tuple[str, ...]) -> list[str]:
     kept = brought_by(lines)
     modules = metadata.packages_distributions().items()
-    return sorted(module for module, names in modules if not kept & {canonicalize_name(name) for name in names})
+    return sorted(
+        module for module, names in modules if not kept & {canonicalize_name(name) for name in names}
+    )
 
 
 def imports(lines: tuple[str, ...], modules: list[str]) -> "subprocess.CompletedProcess[str]":
-    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY), "DJANGO_SETTINGS_MODULE": "ma_site.settings"}
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(REPOSITORY),
+        "DJANGO_SETTINGS_MODULE": "ma_site.settings",
+    }
     return subprocess.run(
         [sys.executable, "-c", HIDE_AND_IMPORT, json.dumps([hidden_by(lines), modules])],
         env=environ | environment.VALUES,

@@ -35,7 +35,11 @@ def layout(tmp_path: Path) -> Layout:
 @pytest.fixture
 def runner(layout: Layout) -> Iterator[Runner]:
     config = configuration.read({"MA_DATA": str(layout.data)})
-    processes = [Process("web", SLEEPER), Process("kma-one", SLEEPER, "one"), Process("feed", "echo no; exit 3")]
+    processes = [
+        Process("web", SLEEPER),
+        Process("kma-one", SLEEPER, "one"),
+        Process("feed", "echo no; exit 3"),
+    ]
     runner_config.write(processes, config, layout)
     runner = Runner(layout)
     runner.begin()
@@ -80,7 +84,9 @@ def test_its_output_is_in_its_log(runner: Runner, layout: Layout) -> None:
     until(lambda: layout.log("web").exists() and layout.log("web").read_text() == "begun\n")
 
 
-def test_a_process_that_ends_at_once_is_not_ready_and_its_last_words_are_shown(runner: Runner, layout: Layout) -> None:
+def test_a_process_that_ends_at_once_is_not_ready_and_its_last_words_are_shown(
+    runner: Runner, layout: Layout
+) -> None:
     runner.start("feed")
     until(lambda: runner.state("feed").state == "BACKOFF")
     feed = Process("feed", "")
@@ -136,7 +142,9 @@ def test_a_person_s_program_in_a_folder_of_ours_is_let_be(layout: Layout) -> Non
         process.kill()
 
 
-def test_supervisor_s_own_control_program_works_with_our_configuration(runner: Runner, layout: Layout) -> None:
+def test_supervisor_s_own_control_program_works_with_our_configuration(
+    runner: Runner, layout: Layout
+) -> None:
     control = [str(REPOSITORY / ".venv/bin/supervisorctl"), "-c", str(layout.supervisor_config)]
     shown = subprocess.run([*control, "start", "web"], capture_output=True, text=True, check=True).stdout
     assert shown == "web: started\n"

@@ -111,10 +111,17 @@ def test_no_process_inherits_a_secret_of_the_site(config: Config, name: str) -> 
     layout = Layout(config.data)
     layout.make_folders()
     runner_config.write([Process(name, "env -0", server)], config, layout)
-    inherited = {"PATH": "/usr/bin:/bin", "DJANGO_SUPERUSER_PASSWORD": "admin-secret", "SHOP_URL": "x"} | SHELL
+    inherited = {
+        "PATH": "/usr/bin:/bin",
+        "DJANGO_SUPERUSER_PASSWORD": "admin-secret",
+        "SHOP_URL": "x",
+    } | SHELL
 
     done = subprocess.run(
-        ["/bin/sh", str(runner_config.script_path(layout, name))], env=inherited, capture_output=True, check=True
+        ["/bin/sh", str(runner_config.script_path(layout, name))],
+        env=inherited,
+        capture_output=True,
+        check=True,
     )
 
     assert b"-secret" not in done.stdout
@@ -132,7 +139,11 @@ def test_a_shell_that_names_a_file_replaces_the_url_of_the_last_start(tmp_path: 
     known = remembered.read(shell).handed_on
     assert ("MA_DATABASE_URL" in known, known["MA_DATABASE_URL_FILE"]) == (False, str(file))
     started = remembered.for_start(shell, remembered.Choice.REFUSE)
-    assert started.handed_on["MA_DATABASE_URL_FILE"] == str(file), "the same database is no other installation"
+    assert started.handed_on["MA_DATABASE_URL_FILE"] == str(file), (
+        "the same database is no other installation"
+    )
     remembered.keep(started, Layout(started.data))
-    left = [path.name for path in Layout(started.data).secrets.iterdir() if path.name.startswith("database_url")]
+    left = [
+        path.name for path in Layout(started.data).secrets.iterdir() if path.name.startswith("database_url")
+    ]
     assert left == [], "what nothing names any more is deleted"

@@ -29,7 +29,9 @@ def mode(path: Path) -> int:
 def test_secrets_are_for_their_owner_only(config: Config, layout: Layout) -> None:
     secret_files.ensure_all(config, layout)
     files = {path.name: mode(path) for path in layout.secrets.iterdir()}
-    assert files == dict.fromkeys(("django_key", "broker_kma", "broker_publisher", "broker_ops", "redis_url"), 0o600)
+    assert files == dict.fromkeys(
+        ("django_key", "broker_kma", "broker_publisher", "broker_ops", "redis_url"), 0o600
+    )
     assert mode(layout.secrets) == 0o700
 
 

@@ -25,7 +25,9 @@ def test_without_the_right_to_install_one_message_names_exactly_what_is_missing(
     monkeypatch.setattr(system_packages, "_as_root", lambda: None)
     with pytest.raises(Problem) as caught:
         system_packages.ensure((PRESENT, ABSENT), tmp_path / "log", refuse_to_speak)
-    assert str(caught.value) == ("This machine lacks the moon. On Debian: sudo apt-get install no-such-package-moon")
+    assert str(caught.value) == (
+        "This machine lacks the moon. On Debian: sudo apt-get install no-such-package-moon"
+    )
 
 
 @pytest.mark.process

@@ -18,7 +18,9 @@ def test_without_arguments_everything_runs() -> None:
 
 def test_what_one_stage_leaves_out_another_runs() -> None:
     commands = [stage.command for stage in EVERYTHING]
-    left_out = [word.removeprefix("--ignore=") for words in commands for word in words if word.startswith("--ignore=")]
+    left_out = [
+        word.removeprefix("--ignore=") for words in commands for word in words if word.startswith("--ignore=")
+    ]
 
     assert left_out == list(WAITS)
     (waits,) = [stage.command for stage in EVERYTHING if stage.lane == 1]
@@ -27,7 +29,9 @@ def test_what_one_stage_leaves_out_another_runs() -> None:
 
 def test_what_changed_is_a_stage_of_its_own() -> None:
     assert [stage.command for stage in stages(("--changed",))] == [("python", "-m", "tests.changed")]
-    assert [stage.command for stage in stages(("--changed=main",))] == [("python", "-m", "tests.changed", "main")]
+    assert [stage.command for stage in stages(("--changed=main",))] == [
+        ("python", "-m", "tests.changed", "main")
+    ]
 
 
 def test_the_share_of_branches_is_said_as_the_last_night_measured_it(
@@ -40,7 +44,9 @@ def test_the_share_of_branches_is_said_as_the_last_night_measured_it(
 
 
 @pytest.mark.parametrize("lane", [0, 1])
-def test_a_stage_of_any_lane_fails_the_whole(lane: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_stage_of_any_lane_fails_the_whole(
+    lane: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     seen = []
 
     def run(stage: Stage, tell: Callable[[str], None]) -> Result:
@@ -64,7 +70,9 @@ def test_what_failed_is_repeated_at_the_end(
     """Of a long output many a reader has the end only, and the lanes behind print long before it."""
     two = "def test_bad():\n    assert 'this' == 'that'\n\ndef test_good():\n    pass\n"
     (tmp_path / "test_of_two.py").write_text(two)
-    bad = Stage("first", ("pytest", "-q", str(tmp_path / "test_of_two.py"), "--rootdir", str(tmp_path)), lane=1)
+    bad = Stage(
+        "first", ("pytest", "-q", str(tmp_path / "test_of_two.py"), "--rootdir", str(tmp_path)), lane=1
+    )
     monkeypatch.setattr(commands, "EVERYTHING", (bad, Stage("second", ("ruff", "--version"))))
     monkeypatch.setattr(commands, "_install", lambda layout: None)
     monkeypatch.setattr(distribution, "fetch", lambda log: None)
@@ -84,13 +92,18 @@ def test_arguments_go_to_pytest_alone() -> None:
 def test_what_runs_on_one_database_only_runs_on_the_other_one_at_night() -> None:
     by_day = [stage for stage in EVERYTHING if stage.settings == POSTGRESQL]
     assert [stage.command[-2:] for stage in by_day] == [("-m", "both_databases and not night")]
-    at_night = [word for stage in stages(("--night",)) for word in stage.command if stage.settings == POSTGRESQL]
+    at_night = [
+        word for stage in stages(("--night",)) for word in stage.command if stage.settings == POSTGRESQL
+    ]
     assert {"tests", *WAITS} <= set(at_night) and "-m" not in at_night
 
 
 def test_long_campaigns_have_no_time_limit() -> None:
     mutants, campaigns = stages(("--long",))
-    by_mode, until_the_hours_are_over = "tests/campaigns/test_kills_by_mode.py", "tests/campaigns/test_kills.py"
+    by_mode, until_the_hours_are_over = (
+        "tests/campaigns/test_kills_by_mode.py",
+        "tests/campaigns/test_kills.py",
+    )
     assert campaigns.command == ("pytest", "--timeout=0", by_mode, until_the_hours_are_over)
     assert campaigns.settings == {"MA_TEST_LONG": "1"}
     assert mutants.command == ("python", "-m", "tests.mutation")

@@ -25,7 +25,9 @@ def test_redis_answers_only_to_its_password(redis_server: RedisService) -> None:
     assert not redis_program.answers(redis_server.url.replace("redis://:", "redis://:wrong-"))
 
 
-def test_postgres_is_a_server_that_runs_queries_as_an_ordinary_user(postgres: postgres_program.Cluster) -> None:
+def test_postgres_is_a_server_that_runs_queries_as_an_ordinary_user(
+    postgres: postgres_program.Cluster,
+) -> None:
     with psycopg.connect(postgres.url()) as connection:
         row = connection.execute("select current_user, version()").fetchone()
     assert row is not None

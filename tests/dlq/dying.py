@@ -1,5 +1,5 @@
-"""Processes that die: before a statement to the database, before a call of the broker, or after it; and calls and
-answers that get lost on their way."""
+"""Processes that die: before a statement to the database, before a call of the broker, or after it; and calls
+and answers that get lost on their way."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Died(BaseException):
 
 @dataclass
 class Instructions:
-    """What a process does to the outside, counted. `until_death`: it dies at this one, and does nothing more whatever
-    its code says. `until_unheard`: this call never reaches the broker. `until_lost`: this call's answer never comes
-    back. 0: never."""
+    """What a process does to the outside, counted. `until_death`: it dies at this one, and does nothing more
+    whatever its code says. `until_unheard`: this call never reaches the broker. `until_lost`: this call's
+    answer never comes back. 0: never."""
 
     until_death: int = 0
     until_unheard: int = 0
@@ -74,8 +74,8 @@ NONE = Trouble()
 
 
 class Threads:
-    """In place of a pool of one thread: what is asked of it is done at once, or when its answer is awaited. A process
-    that died before that has asked, or it has not."""
+    """In place of a pool of one thread: what is asked of it is done at once, or when its answer is awaited. A
+    process that died before that has asked, or it has not."""
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance

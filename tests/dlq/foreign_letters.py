@@ -23,6 +23,7 @@ def foreign_queue(stage: Stage, *keys: str) -> str:
 def kill_abroad(stage: Stage, key: str, count: int, first: int = 0) -> None:
     bodies = [f"{key}-{n}" for n in range(first, first + count)]
     stage.publish(
-        f"t.{key}", *[Message(body=Typed("string", body), message_id=Typed("string", body)) for body in bodies]
+        f"t.{key}",
+        *[Message(body=Typed("string", body), message_id=Typed("string", body)) for body in bodies],
     )
     stage.consume(key, count, Settle.REJECT)

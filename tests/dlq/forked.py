@@ -1,4 +1,5 @@
-"""Commands of a site, each in a process of its own. One process loads Django, which takes seconds, and forks them."""
+"""Commands of a site, each in a process of its own. One process loads Django, which takes seconds, and forks
+them."""
 
 import atexit
 import gc
@@ -133,7 +134,8 @@ def _become(folder: str, arguments: list[str], environ: dict[str, str]) -> None:
 
 
 def _end_as_the_interpreter(command: Callable[[], None]) -> NoReturn:
-    """Runs it and ends the process, without freeing what the fork shares: half a second of copies of memory."""
+    """Runs it and ends the process, without freeing what the fork shares: half a second of copies of
+    memory."""
     status: object = 0
     try:
         command()

@@ -15,7 +15,8 @@ SECONDS = 60.0
 
 
 def stand_still(point: str, times: int, folder: str) -> None:
-    """In the worker, before it does anything: at the step `point`, the `times`-th time that it comes there."""
+    """In the worker, before it does anything: at the step `point`, the `times`-th time that it comes
+    there."""
     from dlq import crash
     from dlq.replay import moving
 

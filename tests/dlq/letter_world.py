@@ -1,7 +1,8 @@
-"""A small world for the state machine of dead letters: the memory broker, the MA's own services, and processes that
-may die before each statement to the database and before or after each call of the broker.
+"""A small world for the state machine of dead letters: the memory broker, the MA's own services, and
+processes that may die before each statement to the database and before or after each call of the broker.
 
-`Truth` is the simple model: what really happened to each letter, noted where the broker itself moves messages.
+`Truth` is the simple model: what really happened to each letter, noted where the broker itself moves
+messages.
 """
 
 from collections import Counter
@@ -59,8 +60,8 @@ class Returned:
 
 @dataclass
 class Truth:
-    """`published` and `ended` (handled, or taken by a stranger) by label. `taken`: letters that strangers took.
-    `moved`: letters that we moved, and where to. `returned`: those that went to a subscription."""
+    """`published` and `ended` (handled, or taken by a stranger) by label. `taken`: letters that strangers
+    took. `moved`: letters that we moved, and where to. `returned`: those that went to a subscription."""
 
     published: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)
@@ -107,7 +108,10 @@ class World:
         management = self.broker.management()
         apply(management, base_topology(DLA))
         for key in KEYS:
-            apply(management, setting_topology(key, ADDRESS, RedeliveryPolicy(max_attempts=1, delay=0), False, DLA))
+            apply(
+                management,
+                setting_topology(key, ADDRESS, RedeliveryPolicy(max_attempts=1, delay=0), False, DLA),
+            )
         first = reports.setting(KEYS[0], destination=_destination())
         others = [reports.setting(key, destination=first.destination) for key in KEYS[1:]]
         self.settings = {setting.key: setting for setting in (first, *others)}
@@ -120,7 +124,7 @@ class World:
         self.management, self.browser = wires
         self.publisher = Wire(self.broker.publisher(), self.instructions)
 
-    # -- processes ----------------------------------------------------------------------------------------------------
+    # -- processes -------------------------------------------------------------------------------------------
 
     def process(self, work: Callable[[], Any], trouble: Trouble = NONE) -> bool:
         """Runs `work` as a process of its own; whether it lived to its end."""
@@ -187,14 +191,15 @@ class World:
         self.walks.remove(walk)
         self.process(work, trouble)
 
-    # -- jobs ---------------------------------------------------------------------------------------------------------
+    # -- jobs ------------------------------------------------------------------------------------------------
 
     def asked_to_run(self, task: str, job: str, **_: Any) -> bool:
         self._asked.append(job)
         return True
 
     def jobs_to_do(self) -> list[str]:
-        """What beat finds once nobody holds a job any more: leases run out, and what is waited for is over."""
+        """What beat finds once nobody holds a job any more: leases run out, and what is waited for is
+        over."""
         past = timezone.now() - timedelta(seconds=1)
         ReplayJob.objects.filter(lease_until__gt=past).update(lease_until=past)
         self._asked.clear()
@@ -208,7 +213,7 @@ class World:
         self.reports_arrive(self.reports)
         assert not self.unfed and not self.reports
 
-    # -- messages -----------------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def publish(self, key: str, label: str, *, strong: bool) -> None:
         id_ = Typed("string", f"ID:{label}") if strong else None
@@ -238,9 +243,15 @@ class World:
         if returned is None:
             return
         returned.outcome = {"handled": "handled", "failed": "failed_again", "dead": "dead_again"}[result]
-        told = message_key(reference.message.message_id, reference.message.body_section, reference.message.properties)
+        told = message_key(
+            reference.message.message_id, reference.message.body_section, reference.message.properties
+        )
         about = reports.message(
-            told.text, weak=told.weak, given_back=True, letter_queue=returned.death[0], letter_id=returned.letter_id
+            told.text,
+            weak=told.weak,
+            given_back=True,
+            letter_queue=returned.death[0],
+            letter_id=returned.letter_id,
         )
         content = LetterOutcome(
             run=reports.run_of(self.runs[key]),
@@ -280,7 +291,7 @@ class World:
         self.truth.ended[label_of(reference)] += 1
         self.truth.taken.add((queue_name, _number(reference)))
 
-    # -- what is where ------------------------------------------------------------------------------------------------
+    # -- what is where ---------------------------------------------------------------------------------------
 
     def lying(self, queue_name: str) -> list[Death]:
         """The letters of a dead-letter queue."""
@@ -304,7 +315,9 @@ class World:
                 assert death not in self.truth.moved, "a death was moved twice"
                 self.truth.moved[death] = target.name
                 if target.name in KEYS:
-                    self.truth.returned.append(Returned(death, reference.id, label_of(reference), target.name))
+                    self.truth.returned.append(
+                        Returned(death, reference.id, label_of(reference), target.name)
+                    )
         return moved
 
 

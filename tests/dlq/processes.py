@@ -1,5 +1,5 @@
-"""Our own processes on a database of their own, of the kind that the tests run on: to be killed, and to go on where
-they were killed."""
+"""Our own processes on a database of their own, of the kind that the tests run on: to be killed, and to go on
+where they were killed."""
 
 import os
 import secrets
@@ -133,7 +133,10 @@ class Processes:
                 time.sleep(0.2)
 
     def letters(self, key: str) -> int:
-        code = f"from dlq.models import DeadLetter; print(DeadLetter.objects.filter(setting_key='{key}').count())"
+        code = (
+            f"from dlq.models import DeadLetter; "
+            f"print(DeadLetter.objects.filter(setting_key='{key}').count())"
+        )
         return int(self.python(code).splitlines()[-1])
 
 

@@ -12,7 +12,8 @@ from tests.dlq.worker_host import WorkerHost
 
 @dataclass
 class Scene:
-    """Its letters are known to the index of `host`; `names` are their message ids, in the order of their rows."""
+    """Its letters are known to the index of `host`; `names` are their message ids, in the order of their
+    rows."""
 
     stage: Stage
     host: WorkerHost

@@ -136,4 +136,6 @@ class Stage:
     def ids(self, queue_name: str, address: str) -> list[str]:
         """The message ids that lie in a queue."""
         browsed = self.queues.browser.browse(address, queue_name, limit=100_000)
-        return [str(each.message.message_id.value) for each in browsed if each.message and each.message.message_id]
+        return [
+            str(each.message.message_id.value) for each in browsed if each.message and each.message.message_id
+        ]

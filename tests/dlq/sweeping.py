@@ -11,8 +11,8 @@ from tests.dlq.stage import DLA, Stage
 
 
 def sweep_until(stage: Stage, done: Callable[[], bool]) -> None:
-    """With no walk left open. The queues of other tests on the same broker are walked as well; the feed has to be
-    empty."""
+    """With no walk left open. The queues of other tests on the same broker are walked as well; the feed has
+    to be empty."""
     one = Sweep(stage.management, stage.queues.browser, DLA)
     for _ in range(2000):
         one.step(timezone.now(), idle=True)

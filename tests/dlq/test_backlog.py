@@ -29,7 +29,9 @@ def states(key: str) -> Counter[str]:
     return Counter(DeadLetter.objects.filter(queue=f"DLQ.{key}").values_list("state", flat=True))
 
 
-def test_a_late_feed_brings_letters_that_are_gone_and_the_sweep_says_so(stage: Stage, busy_sweep: None) -> None:
+def test_a_late_feed_brings_letters_that_are_gone_and_the_sweep_says_so(
+    stage: Stage, busy_sweep: None
+) -> None:
     """Meanwhile some letters were indexed by a walk, some were removed, some died later: each is one row."""
     key = stage.key()
     reports.setting(key)

@@ -39,5 +39,7 @@ def test_what_expired_is_gone_and_nothing_else(scene: Scene, tmp_path: Path, at:
     walked = scene.host.run("walk_bin")
     assert (walked["added"], walked["returned"], walked["gone"]) == (0, 0, 0), "rows and broker agree"
 
-    done(scene.host.run("work", job=scene.host.run("ask", key=scene.key, action="put_back", scope="all")), 2, 2)
+    done(
+        scene.host.run("work", job=scene.host.run("ask", key=scene.key, action="put_back", scope="all")), 2, 2
+    )
     assert (scene.ids("DLQ.bin"), scene.ids(f"DLQ.{scene.key}")) == ([], young)

@@ -144,7 +144,10 @@ def says(process: Started | Worker, words: str) -> None:
 
 def ended(process: Started | Worker) -> str:
     """What it said until it ended by itself."""
-    until(lambda: process.poll() is not None, lambda: f"it goes on beside the other site: {process.said()[-2000:]}")
+    until(
+        lambda: process.poll() is not None,
+        lambda: f"it goes on beside the other site: {process.said()[-2000:]}",
+    )
     return process.said()
 
 
@@ -191,7 +194,9 @@ def test_the_worker_of_another_site_does_not_start(first: Site, second: Site, st
     assert "./ma up --adopt-broker" in ended(second.worker())
 
 
-def test_an_empty_site_does_not_begin_on_a_broker_whose_settings_it_does_not_know(first: Site, stage: Stage) -> None:
+def test_an_empty_site_does_not_begin_on_a_broker_whose_settings_it_does_not_know(
+    first: Site, stage: Stage
+) -> None:
     """A broker of an older version has no mark, but queues of settings."""
     dead_letter(stage)
     said = ended(first.feed())
@@ -210,7 +215,9 @@ def test_a_site_that_knows_the_settings_claims_a_broker_of_an_older_version(
     )
     assert "belongs to this site" in first.run("claim_broker")
     assert "belongs to the site" in second.run("claim_broker", status=FOREIGN)
-    first.python(f"from agents.models import LaunchSetting; LaunchSetting.objects.filter(key='{key}').delete()")
+    first.python(
+        f"from agents.models import LaunchSetting; LaunchSetting.objects.filter(key='{key}').delete()"
+    )
 
 
 def test_of_two_sites_that_claim_at_once_one_wins(first: Site, second: Site, stage: Stage) -> None:
@@ -230,7 +237,9 @@ def test_the_owner_stays_when_the_broker_is_killed(
     second.run("claim_broker", status=FOREIGN)
 
 
-def test_a_database_that_was_put_back_goes_on(first: Site, second: Site, stage: Stage, tmp_path: Path) -> None:
+def test_a_database_that_was_put_back_goes_on(
+    first: Site, second: Site, stage: Stage, tmp_path: Path
+) -> None:
     first.run("claim_broker")
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -259,7 +268,10 @@ def consumers(stage: Stage) -> int:
 
 
 def letters_of(site: Site, key: str) -> str:
-    code = "from dlq.models import DeadLetter; print('letters', DeadLetter.objects.filter(orig_queue='%s').count())"
+    code = (
+        "from dlq.models import DeadLetter; print('letters', "
+        "DeadLetter.objects.filter(orig_queue='%s').count())"
+    )
     return site.python(code % key)
 
 
@@ -308,7 +320,9 @@ call_command("claim_broker", "--adopt")
 
 
 @pytest.mark.kill
-def test_a_takeover_that_is_killed_half_way_is_done_by_the_next_one(first: Site, second: Site, stage: Stage) -> None:
+def test_a_takeover_that_is_killed_half_way_is_done_by_the_next_one(
+    first: Site, second: Site, stage: Stage
+) -> None:
     dead_letter(stage)
     first.run("claim_broker", "--adopt")
     second.python(DIES_BETWEEN, status=-signal.SIGKILL)

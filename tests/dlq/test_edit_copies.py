@@ -37,7 +37,8 @@ ORDER = Message(
         "f": Typed("float", 0.5), "nothing": Typed("null", None), "byte": Typed("ubyte", 200),
     },
     annotations={"x-opt-jms-msg-type": Typed("byte", 5)},
-    correlation_id=Typed("ulong", 9), reply_to="answers", priority=7, content_type="application/json", subject="s",
+    correlation_id=Typed("ulong", 9), reply_to="answers", priority=7, content_type="application/json",
+    subject="s",
 )  # fmt: skip
 SUM = rule_of([{"op": "set_json", "pointer": "/sum", "json": "2.50"}])
 
@@ -74,7 +75,11 @@ class Scene:
 
     def by_rule(self, rule: Any = SUM) -> tuple[ReplayJob, ReplaySlice]:
         ids = [letter.pk for letter in self.letters]
-        how: dict[str, Any] = {"by": self.person, "now": timezone.now(), "options": Options(edit_rule=rule.to_json())}
+        how: dict[str, Any] = {
+            "by": self.person,
+            "now": timezone.now(),
+            "options": Options(edit_rule=rule.to_json()),
+        }
         job = create_job(self.setting, action="edit", scope="selection", letters=ids, **how)
         return job, sliced(job)
 
@@ -110,11 +115,14 @@ def states(job: ReplayJob) -> list[str]:
 
 def numbered(count: int) -> list[Message]:
     return [
-        Message(body=Typed("string", f'{{"sum": {n}}}'), message_id=Typed("string", f"M-{n}")) for n in range(count)
+        Message(body=Typed("string", f'{{"sum": {n}}}'), message_id=Typed("string", f"M-{n}"))
+        for n in range(count)
     ]
 
 
-@pytest.mark.parametrize("id_", [Typed("string", "P-1"), Typed("uuid", "12345678-1234-5678-1234-567812345678"), None])
+@pytest.mark.parametrize(
+    "id_", [Typed("string", "P-1"), Typed("uuid", "12345678-1234-5678-1234-567812345678"), None]
+)
 def test_the_copy_has_every_type_and_goes_to_one_queue_only(stage: Stage, id_: Typed | None) -> None:
     scene = Scene(stage, replace(ORDER, message_id=id_))
     letter = scene.letters[0]
@@ -128,7 +136,15 @@ def test_the_copy_has_every_type_and_goes_to_one_queue_only(stage: Stage, id_: T
     assert copy.body == Typed("string", '{"sum": 2}')
     kept = {name: item for name, item in copy.properties.items() if not name.startswith(("ma_", "_AMQ_"))}
     assert kept == {**{n: i for n, i in ORDER.properties.items() if n != "flag"}, "short": Typed("short", 4)}
-    for name in ("message_id", "correlation_id", "reply_to", "content_type", "subject", "priority", "durable"):
+    for name in (
+        "message_id",
+        "correlation_id",
+        "reply_to",
+        "content_type",
+        "subject",
+        "priority",
+        "durable",
+    ):
         assert getattr(copy, name) == getattr(original, name), name
     assert copy.annotations["x-opt-jms-msg-type"] == Typed("byte", 5) and copy.delivery_count == 0
     found = identify(encoded)
@@ -151,7 +167,10 @@ def crashed(job: ReplayJob, copies: dict[Any, bytes]) -> None:
 
 
 def copies_of(job: ReplayJob) -> dict[Any, bytes]:
-    return {pk: bytes(encoded) for pk, encoded in LetterEdit.objects.filter(item__job=job).values_list("pk", "encoded")}
+    return {
+        pk: bytes(encoded)
+        for pk, encoded in LetterEdit.objects.filter(item__job=job).values_list("pk", "encoded")
+    }
 
 
 @pytest.mark.parametrize("consumed", [False, True])
@@ -186,7 +205,10 @@ def test_a_killed_broker_knows_which_copies_it_has() -> None:
             waiting = again.count(scene.key)  # the accept of a moment before the kill may be lost
             crashed(job, copies)
             send(again, job, piece)
-            assert waiting in (1, 2) and (again.count(scene.key), again.count(f"DLQ.{scene.key}")) == (waiting, 2)
+            assert waiting in (1, 2) and (again.count(scene.key), again.count(f"DLQ.{scene.key}")) == (
+                waiting,
+                2,
+            )
             again.close()
             stage.close()
         finally:

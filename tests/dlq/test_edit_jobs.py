@@ -1,5 +1,5 @@
-"""A rule for many letters on the real broker, its worker killed at every step: each letter is worked on once, edited or
-not, and is never in two places when the job is over."""
+"""A rule for many letters on the real broker, its worker killed at every step: each letter is worked on once,
+edited or not, and is never in two places when the job is over."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,8 @@ for _turn in range(20):
     tasks.run_replay(str(ReplayJob.objects.get().pk))
     if ReplayJob.objects.get().finished_at:
         break
-flight = look(Wish(ReplayJob.objects.get().setting, "put_back", "all"), by=User.objects.get(), now=timezone.now())
+wish = Wish(ReplayJob.objects.get().setting, "put_back", "all")
+flight = look(wish, by=User.objects.get(), now=timezone.now())
 job, items = ReplayJob.objects.get(), ReplayItem.objects.order_by("letter").select_related("letter")
 print(json.dumps({{
     "job": job.state, "skipped": job.skipped,
@@ -114,7 +115,12 @@ def test_a_killed_worker_is_followed_by_one_that_ends_it(stage: Stage, tmp_path:
     if place != "moved":
         assert stage.count(f"DLQ.{scene.key}") == 3, "no letter leaves before its copy is confirmed"
     told = scene.goes_on()
-    assert (told["job"], told["skipped"], told["edits"], told["bin"]) == ("done", {"no_json": 1}, ["done"] * 2, 2)
+    assert (told["job"], told["skipped"], told["edits"], told["bin"]) == (
+        "done",
+        {"no_json": 1},
+        ["done"] * 2,
+        2,
+    )
     assert told["items"] == {
         f"{scene.key}-A": ["given_back", ""], f"{scene.key}-B": ["given_back", ""],
         f"{scene.key}-C": ["skipped", "no_json"],
@@ -126,7 +132,9 @@ def test_a_killed_worker_is_followed_by_one_that_ends_it(stage: Stage, tmp_path:
 
 @pytest.mark.kill
 @pytest.mark.parametrize("place", ["edit-published", "edit-sent"])
-def test_a_job_that_is_cancelled_after_a_kill_leaves_no_letter_twice(stage: Stage, tmp_path: Path, place: str) -> None:
+def test_a_job_that_is_cancelled_after_a_kill_leaves_no_letter_twice(
+    stage: Stage, tmp_path: Path, place: str
+) -> None:
     scene = Scene(stage, tmp_path)
     scene.dies(place)
     told = scene.goes_on(cancelled=True)

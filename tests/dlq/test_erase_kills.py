@@ -1,5 +1,5 @@
-"""Erasing, killed before the broker is asked, after it, and before the protocols: the next run finishes, and the value
-is nowhere, neither in the database nor at the broker."""
+"""Erasing, killed before the broker is asked, after it, and before the protocols: the next run finishes, and
+the value is nowhere, neither in the database nor at the broker."""
 
 from pathlib import Path
 

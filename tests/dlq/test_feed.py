@@ -160,7 +160,9 @@ def test_a_letter_of_a_stomp_client_whose_own_queue_is_missing_is_in_the_catch_a
     assert stage.feed_is_empty()
     assert stage.count("DLQ.unknown") == before + 1
     browsed = [each.message for each in stage.queues.browser.browse("MA.DLA", "DLQ.unknown", limit=1000)]
-    assert [found.body.value for found in browsed if found and key in str(found.body.value)] == [f"only copy of {key}"]
+    assert [found.body.value for found in browsed if found and key in str(found.body.value)] == [
+        f"only copy of {key}"
+    ]
 
 
 def test_what_nobody_knows_is_left_where_the_catch_all_put_it(stage: Stage) -> None:

@@ -1,4 +1,5 @@
-"""A message that the broker cannot deliver makes it count its queue too low, on the real broker: a page says so.
+"""A message that the broker cannot deliver makes it count its queue too low, on the real broker: a page says
+so.
 
 By names that every edition has: it runs on one from before, too."""
 

@@ -64,7 +64,9 @@ def test_one_message_that_died_in_two_subscriptions_is_two_letters(stage: Stage,
     assert of_each[second].state == "dead"
 
 
-def test_letters_without_an_id_and_of_the_same_content_are_as_many_as_they_are(stage: Stage, busy_sweep: None) -> None:
+def test_letters_without_an_id_and_of_the_same_content_are_as_many_as_they_are(
+    stage: Stage, busy_sweep: None
+) -> None:
     queue = foreign_queue(stage)
     strays = [Outgoing(queue, Message(body=Typed("string", "stray"))) for _ in range(3)]
     stage.publisher.publish(strays)
@@ -76,7 +78,12 @@ def test_letters_without_an_id_and_of_the_same_content_are_as_many_as_they_are(s
 def test_what_is_no_dead_letter_queue_of_others_is_refused(stage: Stage) -> None:
     key = stage.key()
     reports.setting(key)
-    for queue, code in ((key, "subscription"), (f"DLQ.{key}", "own"), ("DLQ.feed", "own"), ("nowhere", "unknown")):
+    for queue, code in (
+        (key, "subscription"),
+        (f"DLQ.{key}", "own"),
+        ("DLQ.feed", "own"),
+        ("nowhere", "unknown"),
+    ):
         with pytest.raises(ForeignRefused) as refused:
             name_queue(queue, "", by=None, now=timezone.now(), asked=stage.management)
         assert refused.value.code == code
@@ -126,9 +133,16 @@ def test_letters_are_sorted_by_where_they_died(
     entry = AuditEntry.objects.get(action="adopted")
     assert (entry.target, entry.counts) == (f"queue:{queue}", {"going": 6, "staying": 2})
 
-    sweep_until(stage, lambda: states(queue) == {"dead": 2, "gone": 6} and states(f"DLQ.{one}") == {"dead": 5})
+    sweep_until(
+        stage, lambda: states(queue) == {"dead": 2, "gone": 6} and states(f"DLQ.{one}") == {"dead": 5}
+    )
     letter = DeadLetter.objects.filter(queue=f"DLQ.{one}").earliest("pk")
-    assert (letter.setting_key, letter.orig_queue, letter.chapter, letter.message_key) == (one, queue, 1, f"{one}-0")
+    assert (letter.setting_key, letter.orig_queue, letter.chapter, letter.message_key) == (
+        one,
+        queue,
+        1,
+        f"{one}-0",
+    )
     assert adopted(queue, "--go")["going"] == []
 
 

@@ -31,7 +31,9 @@ def what_came(encoded: list[bytes]) -> dict[Any, tuple[str, Any, dict[str, Any]]
     found: dict[Any, tuple[str, Any, dict[str, Any]]] = {}
     for each in encoded:
         received = Received(each, "")
-        own = {name: value for name, value in received.properties.items() if not name.startswith(("_AMQ", "MA_"))}
+        own = {
+            name: value for name, value in received.properties.items() if not name.startswith(("_AMQ", "MA_"))
+        }
         assert received.properties["number"] not in found, "it came twice"
         found[received.properties["number"]] = (received.kind, received.body, own)
     return found

@@ -1,4 +1,5 @@
-"""Letters that somebody's consumer holds while others come: a walk sees as many as it counted, and not these."""
+"""Letters that somebody's consumer holds while others come: a walk sees as many as it counted, and not
+these."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -46,7 +47,9 @@ class Held:
         die(stage, self.key, DEAD)
         stage.follow(lambda: self.rows().count() == DEAD)
         seen = Seen()
-        self.consumer = AmqpConsumer(stage.account("ops", "amqp"), settings.MA_DLA_ADDRESS, self.queue, seen, HELD)
+        self.consumer = AmqpConsumer(
+            stage.account("ops", "amqp"), settings.MA_DLA_ADDRESS, self.queue, seen, HELD
+        )
         self.consumer.start()
         for _ in range(HELD):
             seen.deliveries.get(timeout=20)
@@ -74,5 +77,7 @@ def test_a_job_does_not_take_them_for_missing(stage: Stage, held: Held) -> None:
     browser: Any = Joined(stage, held.key)
     found = agreement.present(held.queue, replace(stage.queues, browser=browser), lambda *_: True)
     assert found is not None
-    missing = [number for number in held.rows().values_list("orig_message_id", flat=True) if number not in found]
+    missing = [
+        number for number in held.rows().values_list("orig_message_id", flat=True) if number not in found
+    ]
     assert missing == []

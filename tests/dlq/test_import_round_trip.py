@@ -1,4 +1,5 @@
-"""From dead letters to a file and back as new messages, on the real broker; and an import that is really killed."""
+"""From dead letters to a file and back as new messages, on the real broker; and an import that is really
+killed."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,9 @@ from tests.web import reports
 
 pytestmark = pytest.mark.django_db
 
-BYTES = Message(body=Typed("binary", b"\0\xff"), body_kind=BodyKind.DATA, message_id=Typed("string", "M-bytes"))
+BYTES = Message(
+    body=Typed("binary", b"\0\xff"), body_kind=BodyKind.DATA, message_id=Typed("string", "M-bytes")
+)
 IMPORT = """
 from django.contrib.auth.models import User
 from django.core.management import call_command
@@ -39,7 +42,9 @@ call_command("dlq", "import", "{file}", "--setting", "{key}", "--as", "chief", "
 def test_letters_come_back_from_their_file_as_new_messages_of_one_setting(stage: Stage) -> None:
     key, other = stage.key("i"), stage.key("o")
     stage.add(f"{other}-x", f"t.{key}")
-    person = reports.person(f"tester-{key}", "dlq.view_deadletter", "dlq.can_see_masked", "dlq.import_letters")
+    person = reports.person(
+        f"tester-{key}", "dlq.view_deadletter", "dlq.can_see_masked", "dlq.import_letters"
+    )
     order = replace(ORDER, message_id=Typed("string", "M-order"))
     stage.publish(f"t.{key}", order, BYTES)
     stage.management.call(f"queue.{other}-x", "removeAllMessages")

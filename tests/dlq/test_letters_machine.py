@@ -1,14 +1,15 @@
 """Index and jobs against a simple model, whatever happens in which order, wherever a process dies.
 
-A history is a row of steps by chance: messages die (with and without an id, of equal content), the feed brings letters
-late, twice and out of order, or passes them over because they are too many, walks and sweeps go on while all else
-happens, people give back, redirect, discard and put back, by name, by filter and all, pause, resume, cancel, approve
-and refuse, workers die before a statement or around a call of the broker, calls and answers get lost, the broker
-restarts and counts anew, letters expire or are taken by strangers, KMAs report in any order and twice, messages die
-again. In between nothing may be said that is not true; when all has come to rest, everything that happened is known.
+A history is a row of steps by chance: messages die (with and without an id, of equal content), the feed
+brings letters late, twice and out of order, or passes them over because they are too many, walks and sweeps
+go on while all else happens, people give back, redirect, discard and put back, by name, by filter and all,
+pause, resume, cancel, approve and refuse, workers die before a statement or around a call of the broker,
+calls and answers get lost, the broker restarts and counts anew, letters expire or are taken by strangers,
+KMAs report in any order and twice, messages die again. In between nothing may be said that is not true; when
+all has come to rest, everything that happened is known.
 
-A seed is a history: what fails, fails again with it. MA_TEST_HISTORIES=N tries N of them, MA_TEST_FIRST_HISTORY=S from
-S on.
+A seed is a history: what fails, fails again with it. MA_TEST_HISTORIES=N tries N of them,
+MA_TEST_FIRST_HISTORY=S from S on.
 """
 
 import os
@@ -80,7 +81,8 @@ class History:
         weights = {
             self.messages_die: 3, self.a_kma_takes: 4, self.reports_arrive: 2, self.the_feed_brings: 4,
             self.the_feed_brings_again: 1, self.a_stranger_takes_a_letter: 1, self.a_job_is_asked_for: 5,
-            self.somebody_thinks_again: 2, self.a_worker_works: 10, self.a_walk_goes_on: 4, self.the_sweep_looks: 2,
+            self.somebody_thinks_again: 2, self.a_worker_works: 10, self.a_walk_goes_on: 4,
+            self.the_sweep_looks: 2,
             self.the_feed_is_drained: 1, self.the_broker_restarts: 1,
         }  # fmt: skip
         self.messages_die()
@@ -106,7 +108,7 @@ class History:
         """Some of them, in any order."""
         return self.chance.sample(things, self.chance.randint(0, len(things)))
 
-    # -- messages -----------------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def messages_die(self) -> None:
         key = self.chance.choice(KEYS)
@@ -138,7 +140,8 @@ class History:
         self.world.feed([(-number, each) for number, each in enumerate(again, start=1)])
 
     def the_feed_is_drained(self) -> None:
-        """There are too many: letters that lie in queues of their own are passed over, the sweep looks for them."""
+        """There are too many: letters that lie in queues of their own are passed over, the sweep looks for
+        them."""
         self.world.arrive_at_feed()
         with patch("dlq.feed.MOST_UNREAD", 2):
             self.world.feed(list(self.world.unfed.items()), self._trouble(30, 3))
@@ -151,11 +154,13 @@ class History:
         if lying := len(self.world.store.queues[queue].ready):
             self.world.stranger_takes(queue, self.chance.randrange(lying))
 
-    # -- people -------------------------------------------------------------------------------------------------------
+    # -- people ----------------------------------------------------------------------------------------------
 
     def a_job_is_asked_for(self) -> None:
         key = self.chance.choice(KEYS)
-        action = self.chance.choice((*[Action.GIVE_BACK] * 4, Action.REDIRECT, Action.DISCARD, Action.PUT_BACK))
+        action = self.chance.choice(
+            (*[Action.GIVE_BACK] * 4, Action.REDIRECT, Action.DISCARD, Action.PUT_BACK)
+        )
         scope = self.chance.choice((Scope.ALL, Scope.SELECTION, Scope.ONE, Scope.MATCHING, Scope.GROUP))
         options = Options(per_second=self.chance.choice((0, 0, 5000)), ladder=self.chance.random() < 0.2)
         lying = DeadLetter.objects.filter(queue=BIN if action == Action.PUT_BACK else f"DLQ.{key}")
@@ -167,7 +172,8 @@ class History:
         setting = self.world.settings[key]
         self._ask(
             lambda: create_job(
-                setting, action=action, scope=scope, letters=letters, query=query, target=target, options=options,
+                setting, action=action, scope=scope, letters=letters, query=query, target=target,
+                options=options,
                 by=self.world.asker, now=timezone.now(),
             )
         )  # fmt: skip
@@ -188,7 +194,7 @@ class History:
 
         self.world.process(work, self._trouble(25, 1))
 
-    # -- workers ------------------------------------------------------------------------------------------------------
+    # -- workers ---------------------------------------------------------------------------------------------
 
     def a_worker_works(self) -> None:
         if jobs := self.world.jobs_to_do():
@@ -205,7 +211,7 @@ class History:
     def the_sweep_looks(self) -> None:
         self.world.sweep(self.chance.randint(1, 30), self._trouble(80, 4))
 
-    # -- what always holds --------------------------------------------------------------------------------------------
+    # -- what always holds -----------------------------------------------------------------------------------
 
     def check(self) -> None:
         truth = self.world.truth
@@ -216,7 +222,9 @@ class History:
             elif state in (ItemState.TAKEN_ELSEWHERE, ItemState.NOT_FOUND):
                 assert not told & truth.moved.keys(), "said not to be moved, and was"
         held = ReplayItem.objects.filter(state__in=[ItemState.PLANNED, ItemState.GIVEN_BACK])
-        assert len(set(held.values_list("letter", flat=True))) == held.count(), "one outstanding replay per letter"
+        assert len(set(held.values_list("letter", flat=True))) == held.count(), (
+            "one outstanding replay per letter"
+        )
         for job in ReplayJob.objects.all():
             self._check_job(job)
 
@@ -239,14 +247,16 @@ class History:
             bodies = job.items.values_list("letter__content__body_text", flat=True)
             assert all(word in body.split() for body in bodies), "only what the filter finds"
 
-    # -- the end ------------------------------------------------------------------------------------------------------
+    # -- the end ---------------------------------------------------------------------------------------------
 
     def come_to_rest(self) -> None:
         """Nobody dies any more: people decide, workers end their jobs, KMAs handle what comes back."""
         for _ in range(MOST_ROUNDS):
             self.world.bring_everything()
             for job in ReplayJob.objects.filter(state__in=[JobState.AWAITING, JobState.PAUSED]):
-                (approve if job.state == JobState.AWAITING else resume)(job, by=self.world.other, now=timezone.now())
+                (approve if job.state == JobState.AWAITING else resume)(
+                    job, by=self.world.other, now=timezone.now()
+                )
             for job_id in self.world.jobs_to_do():
                 tasks.run_replay(job_id)
             if not self.world.jobs_to_do():
@@ -254,7 +264,9 @@ class History:
             for key in KEYS:
                 for _ in range(self.world.waiting(key)):
                     self.world.kma_takes(key, "handled")
-        assert not ReplayJob.objects.filter(state__in=UNFINISHED_JOBS).exists(), "a job does not come to its end"
+        assert not ReplayJob.objects.filter(state__in=UNFINISHED_JOBS).exists(), (
+            "a job does not come to its end"
+        )
         self.world.bring_everything()
         self.world.walks.clear()
         for queue in LOOKED_AFTER:
@@ -265,12 +277,18 @@ class History:
     def everything_is_known(self) -> None:
         truth = self.world.truth
         moved = set(_deaths(ReplayItem.objects.filter(state=ItemState.GIVEN_BACK)))
-        open_ = {death: item for item, death in _with_items(ReplayItem.objects.filter(state=ItemState.UNCONFIRMED))}
+        open_ = {
+            death: item for item, death in _with_items(ReplayItem.objects.filter(state=ItemState.UNCONFIRMED))
+        }
         # Of equal messages it is known how many went, not which ones.
-        assert len(moved) + len(open_) >= len(truth.moved) >= len(moved), "each move is told once, and no other"
+        assert len(moved) + len(open_) >= len(truth.moved) >= len(moved), (
+            "each move is told once, and no other"
+        )
         strong = {death for death in truth.moved if self._is_strong(death)}
         assert strong <= moved | open_.keys(), "each move is told"
-        assert not {death for death in strong & open_.keys() if truth.moved[death] in KEYS}, "what was reported is told"
+        assert not {death for death in strong & open_.keys() if truth.moved[death] in KEYS}, (
+            "what was reported is told"
+        )
         for queue in LOOKED_AFTER:
             dead = DeadLetter.objects.filter(queue=queue, state=LetterState.DEAD)
             indexed = Counter(dead.values_list("queue", "orig_message_id"))
@@ -281,7 +299,9 @@ class History:
         told = Counter((queue, *_fate(label, outcome)) for queue, label, outcome in rows)
         assert told - happened == Counter(), "nothing is told that did not happen"
         missing = happened - told
-        assert {label for _, label, _ in missing if not label.startswith("equal")} == set(), "what happened is told"
+        assert {label for _, label, _ in missing if not label.startswith("equal")} == set(), (
+            "what happened is told"
+        )
         self.nobody_waits_longer_than_an_hour()
 
     def nobody_waits_longer_than_an_hour(self) -> None:
@@ -296,7 +316,8 @@ class History:
 
 
 def _fate(label: str, outcome: str) -> tuple[str, str]:
-    """Of equal messages nobody can tell whether the one that failed died, or a new one that never came back."""
+    """Of equal messages nobody can tell whether the one that failed died, or a new one that never came
+    back."""
     again = outcome in ("failed_again", "dead_again")
     return label, "again" if label.startswith("equal") and again else outcome
 

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def at_once(*tasks: Callable[[], object]) -> list[str]:
-    """What the database said against each task, all begun at once with connections of their own; empty: nothing."""
+    """What the database said against each task, all begun at once with connections of their own; empty:
+    nothing."""
     said = [""] * len(tasks)
 
     def work(place: int, task: Callable[[], object]) -> None:
@@ -74,7 +75,9 @@ def job() -> ReplayJob:
 
 
 def report(run: Run, message: int) -> Callable[[], object]:
-    about = reports.message(f"ID:{message}", given_back=True, letter_queue="DLQ.orders", letter_id=message + 10)
+    about = reports.message(
+        f"ID:{message}", given_back=True, letter_queue="DLQ.orders", letter_id=message + 10
+    )
     batch = Spool(run.server.name).batch(reports.letter_outcome(reports.run_of(run), about))
     return lambda: accept_batch(run.server, batch, AT + timedelta(minutes=10))
 
@@ -105,7 +108,8 @@ def test_somebody_who_signs_in_while_the_account_is_guessed_waits_in_the_same_or
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sign_ins.begin_attempt("10.0.0.1", "anna", AT)
-    # The row of the account lies behind that of the address then, and a small table is read from its beginning.
+    # The row of the account lies behind that of the address then, and a small table is read from its
+    # beginning.
     sign_ins.begin_attempt("10.0.0.2", "anna", AT)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE agents_signincounter")
@@ -130,7 +134,8 @@ def test_somebody_who_signs_in_while_the_account_is_guessed_waits_in_the_same_or
 
 
 def waits_for_lock() -> None:
-    """Until another connection waits for a lock of PostgreSQL, two seconds at most: where nobody does, all is well."""
+    """Until another connection waits for a lock of PostgreSQL, two seconds at most: where nobody does, all is
+    well."""
     if connection.vendor != "postgresql":
         return
     end = time.monotonic() + 2.0

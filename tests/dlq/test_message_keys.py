@@ -1,4 +1,5 @@
-"""The key that a KMA computes before a message dies is the key of its letter, whoever sent it; and after its return."""
+"""The key that a KMA computes before a message dies is the key of its letter, whoever sent it; and after its
+return."""
 
 import json
 from datetime import UTC, datetime
@@ -17,10 +18,12 @@ from tests.dlq.stage import Stage
 
 PROPERTIES = {
     "string": Typed("string", "Привет"), "symbol": Typed("symbol", "sym"), "int": Typed("int", -3),
-    "long": Typed("long", 2**40), "short": Typed("short", 4), "byte": Typed("byte", -1), "ubyte": Typed("ubyte", 255),
+    "long": Typed("long", 2**40), "short": Typed("short", 4), "byte": Typed("byte", -1),
+    "ubyte": Typed("ubyte", 255),
     "ushort": Typed("ushort", 65535), "uint": Typed("uint", 2**32 - 1), "ulong": Typed("ulong", 2**64 - 1),
     "float": Typed("float", 0.5), "double": Typed("double", 0.25), "boolean": Typed("boolean", True),
-    "timestamp": Typed("timestamp", 1_700_000_000_000), "char": Typed("char", "x"), "null": Typed("null", None),
+    "timestamp": Typed("timestamp", 1_700_000_000_000), "char": Typed("char", "x"), "null": Typed("null",
+    None),
     "uuid": Typed("uuid", "12345678-1234-5678-1234-567812345678"), "binary": Typed("binary", b"\0\xff"),
     "decimal": Typed("decimal64", b"12345678"),
 }  # fmt: skip
@@ -31,13 +34,16 @@ AMQP = {
         body_kind=BodyKind.DATA,
         message_id=Typed("uuid", "12345678-1234-5678-1234-567812345678"),
     ),
-    "number id": Message(body=Typed("map", ((Typed("string", "a"), Typed("int", 1)),)), message_id=Typed("ulong", 7)),
+    "number id": Message(body=Typed("map", ((Typed("string", "a"), Typed("int", 1)),)),
+    message_id=Typed("ulong", 7)),
     "binary id": Message(body=Typed("string", "x"), message_id=Typed("binary", b"\0\1\2")),
     "no id": Message(
-        body=Typed("string", "x"), properties=PROPERTIES, created_at=datetime(2026, 3, 1, tzinfo=UTC), priority=7,
+        body=Typed("string", "x"), properties=PROPERTIES, created_at=datetime(2026, 3, 1, tzinfo=UTC),
+        priority=7,
         correlation_id=Typed("ulong", 9), reply_to="answers", content_type="text/plain", subject="s",
     ),
-    "sequence": Message(body=Typed("list", (Typed("int", 1), Typed("string", "b"))), body_kind=BodyKind.SEQUENCE),
+    "sequence": Message(body=Typed("list", (Typed("int", 1), Typed("string", "b"))),
+    body_kind=BodyKind.SEQUENCE),
     "large": Message(body=Typed("string", "x" * 2_000_000)),
     "no body": Message(),
     "empty": Message(body=Typed("binary", b""), body_kind=BodyKind.DATA),
@@ -54,7 +60,8 @@ CORE = {
     "large text": ["--text-size", "300000"],
     "properties": [
         "--message", "hi", "--properties",
-        json.dumps([{"type": "int", "key": "i", "value": "7"}, {"type": "double", "key": "d", "value": "0.5"}]),
+        json.dumps([{"type": "int", "key": "i", "value": "7"}, {"type": "double", "key": "d",
+        "value": "0.5"}]),
     ],
 }  # fmt: skip
 

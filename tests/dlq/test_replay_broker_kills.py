@@ -43,8 +43,8 @@ def host(broker: ArtemisService, tmp_path_factory: pytest.TempPathFactory) -> It
     host.close()
 
 
-# The second of three slices: its figures are written down and nothing is asked; it moves at this moment; the broker has
-# moved it and nothing of that is written down.
+# The second of three slices: its figures are written down and nothing is asked; it moves at this moment; the
+# broker has moved it and nothing of that is written down.
 @pytest.mark.parametrize(("at", "went"), [("begun", SLICE), ("asks", None), ("moved", 2 * SLICE)])
 def test_each_letter_is_given_back_once(
     broker: ArtemisService, stage: Stage, host: WorkerHost, tmp_path: Path, at: str, went: int | None
@@ -82,5 +82,8 @@ def test_every_second_letter_is_given_back_once_and_the_others_stay(
         (told,) = worker.goes_on()
     done(told, half, half)
     scene.stage = Stage(broker)
-    assert scene.census() == {scene.key: Counter(scene.names[::2]), f"DLQ.{scene.key}": Counter(scene.names[1::2])}
+    assert scene.census() == {
+        scene.key: Counter(scene.names[::2]),
+        f"DLQ.{scene.key}": Counter(scene.names[1::2]),
+    }
     scene.stage.close()

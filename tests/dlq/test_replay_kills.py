@@ -1,4 +1,5 @@
-"""A worker killed at each step of a job, on the real broker: another one finishes, each letter is in one place."""
+"""A worker killed at each step of a job, on the real broker: another one finishes, each letter is in one
+place."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,7 +139,8 @@ def test_a_walk_that_died_with_its_worker_is_made_again_by_the_next_one(scene: S
     scene.stage.consume(scene.key, 1, Settle.REJECT)
     parts = scene.letters[:2], scene.letters[2:]
     asked = [
-        scene.host.run("ask", key=scene.key, action="give_back", scope="selection", letters=part) for part in parts
+        scene.host.run("ask", key=scene.key, action="give_back", scope="selection", letters=part)
+        for part in parts
     ]
     scene.host.run("work", job=asked[0], crash_at="walked to plan")
     assert (scene.given_back(), scene.dead()) == (0, COUNT + 1)

@@ -1,4 +1,5 @@
-"""How fast a job goes, and when it stops by itself: on the memory broker, with what KMAs say of its letters."""
+"""How fast a job goes, and when it stops by itself: on the memory broker, with what KMAs say of its
+letters."""
 
 from datetime import timedelta
 from itertools import pairwise
@@ -86,7 +87,9 @@ def test_a_ladder_stops_when_the_setting_trips(world: World) -> None:
     job = turn(world, all_of(world, Options(ladder=True)))
     come_back(world, "handled")
     setting = world.settings[KEY]
-    type(setting).objects.filter(pk=setting.pk).update(enabled=False, state_since=timezone.now() + timedelta(seconds=1))
+    type(setting).objects.filter(pk=setting.pk).update(
+        enabled=False, state_since=timezone.now() + timedelta(seconds=1)
+    )
     turn(world, job)
     job = turn(world, job)
     assert (job.state, job.counts["given_back"]) == (JobState.STOPPED, 1)

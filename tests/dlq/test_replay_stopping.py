@@ -1,4 +1,5 @@
-"""Replaying to a setting that was disabled a moment ago: what the old run still consumes gets nothing of it."""
+"""Replaying to a setting that was disabled a moment ago: what the old run still consumes gets nothing of
+it."""
 
 import threading
 import time
@@ -57,7 +58,8 @@ class Scene:
     def __init__(self, stage: Stage) -> None:
         self.stage, self.key = stage, stage.key("q")
         stage.add(self.key, f"t.{self.key}", RedeliveryPolicy(max_attempts=1, delay=0))
-        messages = [Message(body=Typed("string", f"replayed {n}"), message_id=Typed("string", f"{self.key}-{n}"))
+        messages = [Message(body=Typed("string", f"replayed {n}"), message_id=Typed("string",
+            f"{self.key}-{n}"))
                     for n in range(COUNT)]  # fmt: skip
         stage.publish(f"t.{self.key}", *messages)
         stage.consume(self.key, COUNT, Settle.REJECT)
@@ -149,17 +151,28 @@ def test_consumers_that_stay_pause_the_job_and_a_person_lets_it_go_on(scene: Sce
     ask = {"setting": scene.key, "all": True}
     headers = {"HTTP_AUTHORIZATION": bearer_of(scene.anna)["Authorization"]}
     json: Any = {"content_type": "application/json"} | headers
-    warned = {each["code"]: each for each in client.post("/api/v1/preflight/", ask, **json).json()["warnings"]}
+    warned = {
+        each["code"]: each for each in client.post("/api/v1/preflight/", ask, **json).json()["warnings"]
+    }
     assert warned["stopping"]["n"] == 1 and "1 consumer open" in warned["stopping"]["text"]
 
     client.force_login(scene.anna)
     assert "stopping, 1 consumer open" in client.get(f"/settings/{scene.key}/").content.decode()
-    assert "Stopping, 1 consumer open" in client.get(f"/dead-letters/{scene.key}/give-back/?all=1").content.decode()
+    assert (
+        "Stopping, 1 consumer open"
+        in client.get(f"/dead-letters/{scene.key}/give-back/?all=1").content.decode()
+    )
 
     job = scene.worker(scene.replay())
-    assert (job.state, job.wait_reason, job.slices.filter(state="moved").count()) == ("running", "stopping", 0)
+    assert (job.state, job.wait_reason, job.slices.filter(state="moved").count()) == (
+        "running",
+        "stopping",
+        0,
+    )
     since = job.stopping_since
-    assert since is not None and scene.worker(job).stopping_since == since, "another worker waits for the rest"
+    assert since is not None and scene.worker(job).stopping_since == since, (
+        "another worker waits for the rest"
+    )
     ReplayJob.objects.filter(pk=job.pk).update(stopping_since=timezone.now() - timedelta(seconds=61))
     job = scene.worker(job)
     assert (job.state, job.lease_until, job.counts.get("given_back", 0)) == ("paused", None, 0)

@@ -1,4 +1,5 @@
-"""A ladder whose letters trip the breaker of their setting: it stops by itself, the rest stays and can go later."""
+"""A ladder whose letters trip the breaker of their setting: it stops by itself, the rest stays and can go
+later."""
 
 from datetime import timedelta
 from typing import Any
@@ -61,7 +62,9 @@ class Scene:
 
     def live(self, count: int) -> None:
         """Messages that nobody gave back."""
-        self.stage.publish(f"t.{self.key}", *[Message(body=Typed("string", f"live {n}")) for n in range(count)])
+        self.stage.publish(
+            f"t.{self.key}", *[Message(body=Typed("string", f"live {n}")) for n in range(count)]
+        )
 
     def reported(self, in_a_row: int, after: timedelta = timedelta(seconds=2)) -> None:
         """A heartbeat that left the server after everything that it has reported so far."""
@@ -87,7 +90,9 @@ class Scene:
         return job
 
     def handled(self, count: int) -> None:
-        self._report(*(self._outcome(each, "handled") for each in self.stage.consume(self.key, count, Settle.ACCEPT)))
+        self._report(
+            *(self._outcome(each, "handled") for each in self.stage.consume(self.key, count, Settle.ACCEPT))
+        )
 
     def failed_until_it_gives_up(self, taken: int) -> None:
         """As a KMA that took so many: it reports each failure, and gives up as its own breaker says; all go
@@ -96,7 +101,9 @@ class Scene:
         for each in self.stage.consume(self.key, taken, Settle.FAIL):
             about = identify(each).record(queue=self.key, destination=f"t.{self.key}", count=0, attempt=1)
             contents += [
-                reports.protocol(reports.run_of(self.run), about, exception_type=EXCEPTION, occurred_at=timezone.now()),
+                reports.protocol(
+                    reports.run_of(self.run), about, exception_type=EXCEPTION, occurred_at=timezone.now()
+                ),
                 self._outcome(each, "failed"),
             ]
             counts = breaker.count(counts, Outcome.RAISED, EXCEPTION)
@@ -107,7 +114,12 @@ class Scene:
         self._report(
             *contents,
             reports.interruption(
-                reports.run_of(self.run), counts=said, reason=reason.value, m=M, evidence=(), occurred_at=timezone.now()
+                reports.run_of(self.run),
+                counts=said,
+                reason=reason.value,
+                m=M,
+                evidence=(),
+                occurred_at=timezone.now(),
             ),
         )
 
@@ -153,7 +165,10 @@ def test_a_trip_stops_the_ladder_and_lets_go_of_the_rest(scene: Scene) -> None:
         job = scene.turn(job)
 
     left = COUNT - FIRST - SECOND
-    assert (job.state, job.problem) == (JobState.STOPPED, "the setting tripped") and job.finished_at is not None
+    assert (job.state, job.problem) == (
+        JobState.STOPPED,
+        "the setting tripped",
+    ) and job.finished_at is not None
     assert AuditEntry.objects.get(action="replay_stopped").detail["why"] == "tripped"
     assert job.counts["given_back"] == FIRST + SECOND and job.counts["cancelled"] == left
     assert (job.counts["handled"], job.counts["failed_again"], job.counts["planned"]) == (FIRST, 3, 0)
@@ -209,7 +224,10 @@ def test_a_setting_that_fails_in_a_row_after_the_outcomes_stops_its_ladder(scene
     scene.reported(in_a_row=7)
     for _ in range(2):
         job = scene.turn(job)
-    assert (job.state, AuditEntry.objects.get(action="replay_stopped").detail["why"]) == (JobState.STOPPED, "breaker")
+    assert (job.state, AuditEntry.objects.get(action="replay_stopped").detail["why"]) == (
+        JobState.STOPPED,
+        "breaker",
+    )
     assert scene.lying() == (0, COUNT - FIRST)
 
 

@@ -1,4 +1,5 @@
-"""Giving back on the real broker: to the setting's own queue only, each letter once, whatever dies in between."""
+"""Giving back on the real broker: to the setting's own queue only, each letter once, whatever dies in
+between."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,7 +14,16 @@ from broker.port import Message, Settle
 from contract.typed import Typed
 from dlq import tasks
 from dlq.letter_queues import LetterQueues, WalkIncomplete
-from dlq.models import AuditEntry, DeadLetter, JobState, LetterState, Outcome, ReplayItem, ReplayJob, SliceState
+from dlq.models import (
+    AuditEntry,
+    DeadLetter,
+    JobState,
+    LetterState,
+    Outcome,
+    ReplayItem,
+    ReplayJob,
+    SliceState,
+)
 from dlq.replay import planning, steps
 from dlq.replay.jobs import ReplayRefused, give_back_all, give_back_letters
 from failures.intake import accept_batch
@@ -35,7 +45,9 @@ class Scene:
 
     def die(self, count: int, prefix: str = "m") -> list[DeadLetter]:
         messages = [
-            Message(body=Typed("string", f"{prefix} {n}"), message_id=Typed("string", f"{self.key}-{prefix}-{n}"))
+            Message(
+                body=Typed("string", f"{prefix} {n}"), message_id=Typed("string", f"{self.key}-{prefix}-{n}")
+            )
             for n in range(count)
         ]
         self.stage.publish(f"t.{self.key}", *messages)
@@ -55,7 +67,9 @@ class Scene:
         return give_back_all(self.setting, by=self.person, reason="mended", now=timezone.now())
 
     def some(self, *letters: DeadLetter) -> ReplayJob:
-        return give_back_letters(self.setting, [row.pk for row in letters], by=self.person, now=timezone.now())
+        return give_back_letters(
+            self.setting, [row.pk for row in letters], by=self.person, now=timezone.now()
+        )
 
     def run(self, job: ReplayJob, queues: LetterQueues | None = None) -> ReplayJob:
         assert steps.claim(job.pk, timezone.now())
@@ -99,14 +113,19 @@ def test_more_letters_than_one_slice_holds(stage: Stage, monkeypatch: pytest.Mon
     ]  # fmt: skip
 
 
-def test_every_second_letter_goes_by_its_id_and_the_others_stay(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_second_letter_goes_by_its_id_and_the_others_stay(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(planning, "RANGE_SLICE", 50)
     monkeypatch.setattr(planning, "NAMED_SLICE", 200)
     scene = Scene(stage, 430)
     job = scene.run(scene.some(*scene.letters[::2]))
     assert scene.counts() == (215, 215)
     sizes = job.slices.order_by("number").values_list("size", "moved", "left", "by_range", "state")
-    assert list(sizes) == [(200, 200, 200, False, SliceState.CHECKED), (15, 15, 15, False, SliceState.CHECKED)]
+    assert list(sizes) == [
+        (200, 200, 200, False, SliceState.CHECKED),
+        (15, 15, 15, False, SliceState.CHECKED),
+    ]
     assert {row.state for row in scene.rows().order_by("orig_message_id")[::2]} == {LetterState.GIVEN_BACK}
 
 
@@ -116,7 +135,9 @@ def test_chosen_letters_go_and_the_others_stay(stage: Stage) -> None:
     assert (job.scope, job.total, scene.counts()) == ("selection", 2, (2, 2))
     states = [row.state for row in scene.rows().order_by("pk")]
     assert states == ["dead", "given_back", "given_back", "dead"]
-    assert sorted(stage.ids(scene.key, f"t.{scene.key}")) == sorted(row.message_id for row in scene.letters[1:3])
+    assert sorted(stage.ids(scene.key, f"t.{scene.key}")) == sorted(
+        row.message_id for row in scene.letters[1:3]
+    )
 
 
 def test_what_dies_after_the_question_is_not_in_the_scope(stage: Stage) -> None:
@@ -132,7 +153,9 @@ def test_what_dies_after_the_question_is_not_in_the_scope(stage: Stage) -> None:
 def test_a_letter_that_is_not_there_any_more_is_said_to_be_gone(stage: Stage) -> None:
     scene = Scene(stage, 3)
     stage.management.call(
-        f"queue.DLQ.{scene.key}", "removeMessages", f"_AMQ_ORIG_MESSAGE_ID = {scene.letters[0].orig_message_id}"
+        f"queue.DLQ.{scene.key}",
+        "removeMessages",
+        f"_AMQ_ORIG_MESSAGE_ID = {scene.letters[0].orig_message_id}",
     )
     job = scene.run(scene.all())
     assert (job.state, scene.counts()) == (JobState.DONE, (2, 0))
@@ -189,7 +212,7 @@ def test_an_action_is_in_the_audit(stage: Stage) -> None:
     assert (entries[0].reason, entries[0].counts) == ("mended", {"letters": 1})
 
 
-# -- outcomes -------------------------------------------------------------------------------------------------------
+# -- outcomes ------------------------------------------------------------------------------------------------
 
 
 def report(scene: Scene, run: Run, letter: DeadLetter, result: str) -> None:
@@ -239,11 +262,12 @@ def test_a_letter_that_dies_again_before_its_move_is_told_is_joined_all_the_same
     assert (item.state, item.outcome, item.died_as) == ("given_back", Outcome.DEAD_AGAIN, again)
 
 
-# -- what dies in between ---------------------------------------------------------------------------------------------
+# -- what dies in between ------------------------------------------------------------------------------------
 
 
 class Broken:
-    """Queues where each move breaks: before the broker hears of it, after it has done it, or its answer is lost."""
+    """Queues where each move breaks: before the broker hears of it, after it has done it, or its answer is
+    lost."""
 
     def __init__(self, queues: LetterQueues, when: str) -> None:
         self.queues, self.when = queues, when
@@ -255,7 +279,11 @@ class Broken:
         if self.when == "before":
             raise BrokerUnavailable("the connection is lost")
         self.queues.move_between(*arguments)
-        raise BrokerTimeout("no answer") if self.when == "unheard" else BrokerUnavailable("the connection is lost")
+        raise (
+            BrokerTimeout("no answer")
+            if self.when == "unheard"
+            else BrokerUnavailable("the connection is lost")
+        )
 
 
 @pytest.mark.parametrize(("when", "left"), [("before", (0, 3)), ("after", (3, 0)), ("unheard", (3, 0))])
@@ -340,7 +368,9 @@ def test_beat_starts_jobs_whose_task_was_lost(stage: Stage, no_celery: list[str]
     assert no_celery == [str(second.pk)]
 
 
-def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scene = Scene(stage, 2)
     job = scene.all()
     broken: Any = Broken(stage.queues, "before")

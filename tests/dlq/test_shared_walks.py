@@ -24,7 +24,8 @@ JOBS, EACH = 4, 30
 
 
 class CountingBrowser:
-    """The browser of the real broker; `walks` counts by queue how often it reads one from its head to its end."""
+    """The browser of the real broker; `walks` counts by queue how often it reads one from its head to its
+    end."""
 
     def __init__(self, inner: Any) -> None:
         self._inner, self.walks = inner, Counter[str]()
@@ -38,14 +39,17 @@ class CountingBrowser:
 
 
 class Scene:
-    """JOBS times EACH letters that the index knows, and one more that it does not: it never agrees with the queue."""
+    """JOBS times EACH letters that the index knows, and one more that it does not: it never agrees with the
+    queue."""
 
     def __init__(self, stage: Stage, browser: CountingBrowser) -> None:
         self.stage, self.browser, self.key = stage, browser, stage.key("w")
         self.die(JOBS * EACH)
         stage.follow(lambda: self.rows().count() == JOBS * EACH)
         self.die(1)
-        self.setting: LaunchSetting = make_setting(Pool.objects.create(name="demo"), self.key, address=f"t.{self.key}")
+        self.setting: LaunchSetting = make_setting(
+            Pool.objects.create(name="demo"), self.key, address=f"t.{self.key}"
+        )
         self.by = User.objects.create_superuser("anna", password=None)
 
     def rows(self) -> Any:

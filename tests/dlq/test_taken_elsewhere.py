@@ -1,5 +1,5 @@
-"""A stranger takes letters out of a dead-letter queue while a job moves them, on the real broker: what we moved is said
-to be replayed, what the stranger took is not, and nothing waits for ever."""
+"""A stranger takes letters out of a dead-letter queue while a job moves them, on the real broker: what we
+moved is said to be replayed, what the stranger took is not, and nothing waits for ever."""
 
 import threading
 from collections.abc import Iterator
@@ -72,8 +72,12 @@ class Scene:
             message = decode(encoded)
             assert message.message_id is not None
             origin, name = origin_of(message), str(message.message_id.value)
-            about = reports.message(name, given_back=True, letter_queue=origin.queue, letter_id=origin.message_id)
-            content = reports.letter_outcome(reports.run_of(self.run), about, "handled", occurred_at=timezone.now())
+            about = reports.message(
+                name, given_back=True, letter_queue=origin.queue, letter_id=origin.message_id
+            )
+            content = reports.letter_outcome(
+                reports.run_of(self.run), about, "handled", occurred_at=timezone.now()
+            )
             accept_batch(self.run.server, reports.Spool().batch(content), timezone.now())
             names.append(name)
         return sorted(names)

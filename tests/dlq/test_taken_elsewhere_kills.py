@@ -1,5 +1,5 @@
-"""Another consumer takes a letter right before its move, and the worker is killed: on the real broker, what we moved is
-said to be replayed, and never what the other one took."""
+"""Another consumer takes a letter right before its move, and the worker is killed: on the real broker, what
+we moved is said to be replayed, and never what the other one took."""
 
 import pytest
 
@@ -22,8 +22,8 @@ def scene(stage_of_all: Stage, host: WorkerHost) -> Scene:
 
 
 def check(scene: Scene, job: str, *, answered: bool) -> None:
-    """One letter was stolen. `answered`: so was the move that came out short, and it is known that we did not take that
-    letter; else it is unknown in the end."""
+    """One letter was stolen. `answered`: so was the move that came out short, and it is known that we did not
+    take that letter; else it is unknown in the end."""
     went = scene.ids(scene.key, f"t.{scene.key}")
     stolen = [name for name in scene.names if name not in went]
     assert (len(stolen), scene.dead()) == (1, 0)
@@ -32,7 +32,9 @@ def check(scene: Scene, job: str, *, answered: bool) -> None:
     assert states[stolen[0]] == ["taken_elsewhere" if answered else "unconfirmed", ""]
     later = scene.host.run("states", job=job, hours=1.01)
     assert later[stolen[0]] == (["taken_elsewhere", ""] if answered else ["unconfirmed", "unknown"])
-    assert "" not in {outcome for state, outcome in later.values() if state != "taken_elsewhere"}, "nobody waits"
+    assert "" not in {outcome for state, outcome in later.values() if state != "taken_elsewhere"}, (
+        "nobody waits"
+    )
 
 
 @pytest.mark.parametrize("scope", ["all", "selection"])

@@ -1,4 +1,5 @@
-"""Two people who give back the same letters at once, from two processes, and two workers who do what they asked for."""
+"""Two people who give back the same letters at once, from two processes, and two workers who do what they
+asked for."""
 
 from collections import Counter
 from typing import Any
@@ -13,9 +14,15 @@ BOTH, ALONE = slice(8, 12), 24
 
 
 def asked(name: str, scene: Scene, mine: slice) -> dict[str, Any]:
-    """Each selects letters, some of which both select; names one that both name; wants all; and those of both again."""
+    """Each selects letters, some of which both select; names one that both name; wants all; and those of both
+    again."""
     letters = scene.letters
-    wishes = [("selection", letters[mine]), ("one", [letters[ALONE]]), ("all", []), ("selection", letters[BOTH])]
+    wishes = [
+        ("selection", letters[mine]),
+        ("one", [letters[ALONE]]),
+        ("all", []),
+        ("selection", letters[BOTH]),
+    ]
     return {"key": scene.key, "who": name, "wishes": wishes}
 
 

@@ -1,4 +1,5 @@
-"""A message that the broker cannot turn into AMQP ends as one dead letter, whatever ends and begins again meanwhile."""
+"""A message that the broker cannot turn into AMQP ends as one dead letter, whatever ends and begins again
+meanwhile."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -71,7 +72,9 @@ def test_what_the_broker_forgets_when_it_starts_is_forgotten_here(stage: Stage) 
     now = timezone.now()
     began = now - timedelta(milliseconds=int(stage.management.attribute("broker", "UptimeMillis")))
     for number, last_at in enumerate((began - timedelta(minutes=1), now)):
-        UndeliveredMessage.objects.create(node_id="n", queue="q", message_id=number, letter_id=1, last_at=last_at)
+        UndeliveredMessage.objects.create(
+            node_id="n", queue="q", message_id=number, letter_id=1, last_at=last_at
+        )
     undelivered.forget_before_restart(stage.management, now)
     assert [row.message_id for row in UndeliveredMessage.objects.all()] == [1]
 

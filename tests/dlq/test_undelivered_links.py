@@ -1,4 +1,5 @@
-"""A message that the broker cannot deliver is one dead letter, whatever ends and begins again: on real processes."""
+"""A message that the broker cannot deliver is one dead letter, whatever ends and begins again: on real
+processes."""
 
 import time
 from pathlib import Path
@@ -21,7 +22,9 @@ def until_letters(processes: Processes, key: str, number: int) -> None:
         assert time.monotonic() < deadline, f"the index has {found} letters of {key}"
 
 
-def test_one_letter_stays_however_often_links_walks_and_the_feed_begin_again(stage: Stage, tmp_path: Path) -> None:
+def test_one_letter_stays_however_often_links_walks_and_the_feed_begin_again(
+    stage: Stage, tmp_path: Path
+) -> None:
     processes, key = Processes(tmp_path, stage), stage.key()
     unreadable = int(stage.management.attribute(f"queue.{UNREADABLE}", "MessagesAdded"))
     send_undeliverable(stage, key)
@@ -40,10 +43,14 @@ def test_one_letter_stays_however_often_links_walks_and_the_feed_begin_again(sta
     attach(stage, key).stop()
     assert (in_queue(stage, key), len(in_queue(stage, f"DLQ.{key}"))) == ([], 1)
     assert int(stage.management.attribute(f"queue.{UNREADABLE}", "MessagesAdded")) == unreadable
-    assert "AP8=" in processes.python(f"{IMPORT}; print(DeadLetter.objects.get(setting_key='{key}').body_text)")
+    assert "AP8=" in processes.python(
+        f"{IMPORT}; print(DeadLetter.objects.get(setting_key='{key}').body_text)"
+    )
 
 
-def test_a_large_one_that_comes_again_without_its_body_does_not_stop_the_feed(stage: Stage, tmp_path: Path) -> None:
+def test_a_large_one_that_comes_again_without_its_body_does_not_stop_the_feed(
+    stage: Stage, tmp_path: Path
+) -> None:
     """The broker deletes the body with the first letter, and drops who reads the next one, without a word."""
     processes, key = Processes(tmp_path, stage), stage.key()
     address = f"t.{key}"
@@ -66,7 +73,9 @@ def test_a_large_one_that_comes_again_without_its_body_does_not_stop_the_feed(st
     assert stage.feed_is_empty()
 
 
-def test_one_that_nobody_can_read_is_stored_without_its_body_and_stops_nothing(stage: Stage, tmp_path: Path) -> None:
+def test_one_that_nobody_can_read_is_stored_without_its_body_and_stops_nothing(
+    stage: Stage, tmp_path: Path
+) -> None:
     """Its first letter, with the body, is gone; the feed is killed when it has stored what is left."""
     processes, key = Processes(tmp_path, stage), stage.key()
     large = [Sent("stream with bytes", 1, 200_000)]
@@ -84,5 +93,7 @@ def test_one_that_nobody_can_read_is_stored_without_its_body_and_stops_nothing(s
         until(stage, "DLQ.feed", 0)
         until(stage, key, 0)
     assert (processes.letters(key), len(in_queue(stage, f"DLQ.{key}"))) == (1, 1)
-    told = processes.python(f"{IMPORT}; print(DeadLetter.objects.get(setting_key='{key}').content.annotations)")
+    told = processes.python(
+        f"{IMPORT}; print(DeadLetter.objects.get(setting_key='{key}').content.annotations)"
+    )
     assert "malformed_body" in told

@@ -67,7 +67,9 @@ class Scene:
     def ask(
         self, kind: str, part: str, numbers: list[int] | None = None, reason: str = "to look at it"
     ) -> WaitingAction:
-        return ask(self.setting, kind, part=part, numbers=numbers, by=self.person, now=timezone.now(), reason=reason)
+        return ask(
+            self.setting, kind, part=part, numbers=numbers, by=self.person, now=timezone.now(), reason=reason
+        )
 
     def run(self, action: WaitingAction) -> WaitingAction:
         assert steps.claim(action.pk, timezone.now())
@@ -167,7 +169,9 @@ def test_all_that_wait_are_held_in_slices_and_no_more_than_there_were(
     assert (scene.figures().messages, scene.held()) == (2, 10)
 
 
-def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(steps, "SLICE", 4)
     scene = Scene(stage, waiting=10)
     action = scene.ask("hold", "waiting")
@@ -177,7 +181,12 @@ def test_an_action_that_is_stopped_leaves_the_rest_where_it_was(stage: Stage, mo
     asking.stop(action, by=scene.person, now=timezone.now())
     steps.release(action.pk)
     scene.run(action)
-    assert (action.state, action.counts, scene.held(), scene.figures().messages) == ("stopped", {"done": 4}, 4, 6)
+    assert (action.state, action.counts, scene.held(), scene.figures().messages) == (
+        "stopped",
+        {"done": 4},
+        4,
+        6,
+    )
     with pytest.raises(WaitingRefused):
         asking.stop(action, by=scene.person, now=timezone.now())
 
@@ -214,7 +223,9 @@ def test_bodies_are_read_of_what_waits_and_of_what_is_held(stage: Stage) -> None
             scene.do("hold", "waiting", scene.numbers("waiting")[:2])
         messages = listed(stage.management, scene.key, part) or []
         assert len(messages) == {"waiting": 3, "held": 2}[part]
-        assert heads.of(scene.setting, part, messages, 50) == {each.number: each.message_id for each in messages}
+        assert heads.of(scene.setting, part, messages, 50) == {
+            each.number: each.message_id for each in messages
+        }
 
 
 def _are_there(letters: QuerySet[DeadLetter], count: int) -> bool:
@@ -329,7 +340,11 @@ def test_a_task_waits_while_the_broker_is_away_and_goes_on_later(
     monkeypatch.setattr(tasks, "letter_queues", away)
     tasks.run_waiting(str(action.pk))
     action.refresh_from_db()
-    assert (action.state, action.problem, scene.figures().messages) == ("running", "the connection is lost", 2)
+    assert (action.state, action.problem, scene.figures().messages) == (
+        "running",
+        "the connection is lost",
+        2,
+    )
     tasks.tend_waiting()
     assert on_stage == []
     WaitingAction.objects.filter(pk=action.pk).update(lease_until=timezone.now() - timedelta(seconds=1))

@@ -1,4 +1,5 @@
-"""Workers that are killed while they try, kill, hold and release waiting messages: each message once, none lost."""
+"""Workers that are killed while they try, kill, hold and release waiting messages: each message once, none
+lost."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -24,8 +25,8 @@ PLACES = (
 )  # fmt: skip
 EACH = 2
 
-# In one process, as each start of one takes seconds: a child of it is killed at each place, another goes on. `ask` for
-# two messages; what the broker holds all together is counted after each death and at the end.
+# In one process, as each start of one takes seconds: a child of it is killed at each place, another goes on.
+# `ask` for two messages; what the broker holds all together is counted after each death and at the end.
 KILLED_AT_EACH_PLACE = """
 import os, time
 from django.db import connections
@@ -102,7 +103,9 @@ def prepare(stage: Stage, part: str, count: int) -> str:
     return key
 
 
-def told(processes: Processes, key: str, kind: str, part: str, places: tuple[str, ...], listed: int) -> list[list[str]]:
+def told(
+    processes: Processes, key: str, kind: str, part: str, places: tuple[str, ...], listed: int
+) -> list[list[str]]:
     arguments = (key, kind, part, places, EACH, listed)
     code = KILLED_AT_EACH_PLACE.format(arguments=arguments, hold=hold_queue(key))
     # What was sent to the dead letters is known to be there when the index knows it.
@@ -112,7 +115,8 @@ def told(processes: Processes, key: str, kind: str, part: str, places: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("kind", "part"), [("try_now", "delayed"), ("to_dlq", "waiting"), ("hold", "delayed"), ("release", "held")]
+    ("kind", "part"),
+    [("try_now", "delayed"), ("to_dlq", "waiting"), ("hold", "delayed"), ("release", "held")],
 )
 def test_a_worker_killed_at_any_step_does_each_message_once(
     stage: Stage, processes: Processes, kind: str, part: str

@@ -28,7 +28,8 @@ def kill_messages(stage: Stage, key: str, count: int, first: int = 0, *, into: s
     before = stage.count(queue)
     bodies = [f"{key}-{n}" for n in range(first, first + count)]
     stage.publish(
-        f"t.{key}", *[Message(body=Typed("string", body), message_id=Typed("string", body)) for body in bodies]
+        f"t.{key}",
+        *[Message(body=Typed("string", body), message_id=Typed("string", body)) for body in bodies],
     )
     stage.consume(key, count, Settle.REJECT)
     stage.until_dead(queue, before + count)

@@ -97,7 +97,9 @@ def test_a_walk_whose_worker_died_is_not_said_to_go_on(scene: Scene) -> None:
     ids = list(scene.rows().values_list("pk", flat=True))
     job, now = scene.ask(ids[:EACH]), timezone.now()
     ReplayJob.objects.filter(pk=job.pk).update(
-        state=JobState.RUNNING, walking_since=now - timedelta(minutes=2), lease_until=now - timedelta(seconds=1)
+        state=JobState.RUNNING,
+        walking_since=now - timedelta(minutes=2),
+        lease_until=now - timedelta(seconds=1),
     )
     dead = asked(scene.by, job)
     assert (dead["wait_reason"], dead["walk"]) == ("queued", None)

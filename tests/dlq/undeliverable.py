@@ -1,4 +1,5 @@
-"""Messages that the broker cannot turn into AMQP, and what lies in a queue of the broker whatever it counts."""
+"""Messages that the broker cannot turn into AMQP, and what lies in a queue of the broker whatever it
+counts."""
 
 import base64
 import json

@@ -1,4 +1,5 @@
-"""What the children of a WorkerHost do, each in a process of its own, on the database and the broker of the test."""
+"""What the children of a WorkerHost do, each in a process of its own, on the database and the broker of the
+test."""
 
 import time
 from collections import Counter
@@ -23,7 +24,16 @@ from dlq.asking import Wish, begin
 from dlq.erasing import erasing
 from dlq.feed import Feed, Inbox
 from dlq.letter_queues import letter_queues
-from dlq.models import Action, AuditEntry, DeadLetter, ItemState, LetterReport, ReplayItem, ReplayJob, ReplaySlice
+from dlq.models import (
+    Action,
+    AuditEntry,
+    DeadLetter,
+    ItemState,
+    LetterReport,
+    ReplayItem,
+    ReplayJob,
+    ReplaySlice,
+)
 from dlq.models.letter import BIN_QUEUE
 from dlq.models.report import LetterResult
 from dlq.preflight import CODES
@@ -50,7 +60,8 @@ def _small(size: int = 2) -> None:
 
 
 def prepare(key: str, count: int) -> list[int]:
-    """A setting of which so many letters lie at the broker, and all that the feed has; the rows of its letters."""
+    """A setting of which so many letters lie at the broker, and all that the feed has; the rows of its
+    letters."""
     pool = Pool.objects.get_or_create(name="p")[0]
     destination = Destination.objects.get_or_create(name=f"t.{key}")[0]
     LaunchSetting.objects.create(key=key, agent="a", pool=pool, destination=destination)
@@ -84,8 +95,8 @@ def people(names: list[str]) -> None:
 
 
 def operate(key: str, who: str, wishes: list[tuple[str, list[int]]]) -> list[str]:
-    """One request to give back after the other, each a scope with its letters, as from a page: the jobs, or the codes
-    of what was refused."""
+    """One request to give back after the other, each a scope with its letters, as from a page: the jobs, or
+    the codes of what was refused."""
     _small()
     told, by, setting = [], User.objects.get(username=who), LaunchSetting.objects.get(key=key)
     for scope, letters in wishes:
@@ -134,7 +145,9 @@ def sweep_bin() -> None:
     one = sweep.Sweep(management(), AmqpBrowser(settings.MA_BROKER_AMQP), DLA)
     rows = DeadLetter.objects.filter(queue=BIN_QUEUE, state="dead")
     deadline = time.monotonic() + 60
-    while (more := one.step(timezone.now(), idle=True)) or rows.count() != message_count(management(), BIN_QUEUE):
+    while (more := one.step(timezone.now(), idle=True)) or rows.count() != message_count(
+        management(), BIN_QUEUE
+    ):
         assert time.monotonic() < deadline, f"they never agree: {more}"
 
 
@@ -144,7 +157,8 @@ def walk_bin() -> dict[str, int]:
 
 
 def serve(key: str, in_a_row: int) -> None:
-    """A server that runs the setting, is heard all the time, and says that so many messages failed in a row."""
+    """A server that runs the setting, is heard all the time, and says that so many messages failed in a
+    row."""
     server = Server.objects.create(name=f"srv-{key}", last_seen_at=timezone.now() + timedelta(hours=1))
     setting = LaunchSetting.objects.get(key=key)
     Run.objects.create(
@@ -178,13 +192,15 @@ def wait_long(job: str) -> None:
 
 def change(job: str, how: str) -> None:
     _small()
-    getattr(control, how)(ReplayJob.objects.get(pk=job), by=User.objects.get(username="operator"), now=timezone.now())
+    getattr(control, how)(
+        ReplayJob.objects.get(pk=job), by=User.objects.get(username="operator"), now=timezone.now()
+    )
 
 
 def work(job: str, turns: int = 20, *, vanishing: bool = False, stolen_of: int = 0) -> dict[str, Any]:
-    """A worker, as often as beat would send one, until the job is over; whoever had it before is silent too long.
-    `vanishing`: the oldest letter expires when it is planned and nothing is moved yet. `stolen_of`: another consumer
-    takes the oldest letter of the slice with that number right before its move."""
+    """A worker, as often as beat would send one, until the job is over; whoever had it before is silent too
+    long. `vanishing`: the oldest letter expires when it is planned and nothing is moved yet. `stolen_of`:
+    another consumer takes the oldest letter of the slice with that number right before its move."""
     _small()
     if stolen_of:
         _let_one_be_stolen(stolen_of)
@@ -244,9 +260,12 @@ def states(job: str, hours: float = 0) -> dict[str, list[str]]:
     row = ReplayJob.objects.get(pk=job)
     items = ReplayItem.objects.filter(job=row)
     waiting = counting.waiting_of(row.counts)
-    assert waiting == items.filter(state__in=counting.LEFT, outcome="").count(), "the figures are those of its letters"
+    assert waiting == items.filter(state__in=counting.LEFT, outcome="").count(), (
+        "the figures are those of its letters"
+    )
     return {
-        key: [state, outcome] for key, state, outcome in items.values_list("letter__message_key", "state", "outcome")
+        key: [state, outcome]
+        for key, state, outcome in items.values_list("letter__message_key", "state", "outcome")
     }
 
 
@@ -282,13 +301,18 @@ def tell(job: str) -> dict[str, Any]:
         "skipped": row.skipped,
         "items": Counter(items.values_list("state", flat=True)),
         "letters": Counter(items.values_list("letter__state", flat=True)),
-        "dead": DeadLetter.objects.filter(queue=row.source_queue, setting_key=row.setting_key, state="dead").count(),
-        "in_bin": DeadLetter.objects.filter(queue="DLQ.bin", setting_key=row.setting_key, state="dead").count(),
+        "dead": DeadLetter.objects.filter(
+            queue=row.source_queue, setting_key=row.setting_key, state="dead"
+        ).count(),
+        "in_bin": DeadLetter.objects.filter(
+            queue="DLQ.bin", setting_key=row.setting_key, state="dead"
+        ).count(),
     }
 
 
 def erase(key: str, message_key: str) -> dict[str, Any]:
-    """As the command does. `found`: whether it is in the database afterwards; the audit has it nowhere either."""
+    """As the command does. `found`: whether it is in the database afterwards; the audit has it nowhere
+    either."""
     by = User.objects.get(username="operator")
     erased = erasing.erase(
         Wanted(message_key=message_key), letter_queues(), by=by, reason="asked for", operation=uuid4(),

@@ -1,4 +1,5 @@
-"""The process of a WorkerHost: for each line it forks processes that do one act each, and tells how they ended."""
+"""The process of a WorkerHost: for each line it forks processes that do one act each, and tells how they
+ended."""
 
 import gc
 import json
@@ -10,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def _fork(begin: Callable[[], Any], act: str, crash_at: str, held: dict[str, Any], arguments: dict[str, Any]) -> Any:
+def _fork(
+    begin: Callable[[], Any], act: str, crash_at: str, held: dict[str, Any], arguments: dict[str, Any]
+) -> Any:
     """The child's id, and where its answer is read. It begins once `begin` lets it."""
     reading, writing = os.pipe()
     child = os.fork()

@@ -1,4 +1,5 @@
-"""Workers that die and workers that go on, each a real process: forked by one host, which has loaded Django once."""
+"""Workers that die and workers that go on, each a real process: forked by one host, which has loaded Django
+once."""
 
 import json
 import subprocess
@@ -29,7 +30,9 @@ class WorkerHost:
     def run(self, act: str, *, crash_at: str = "", **arguments: Any) -> Any:
         """What the act answers, in a process of its own; with `crash_at` it has to die there."""
         ((status, answer),) = self._ended([(act, crash_at, {}, arguments)])
-        assert status == (DIED if crash_at else 0), f"{act} ended with {status}, and was to die at: {crash_at}"
+        assert status == (DIED if crash_at else 0), (
+            f"{act} ended with {status}, and was to die at: {crash_at}"
+        )
         return answer
 
     def at_once(self, act: str, *each: dict[str, Any]) -> list[Any]:
@@ -49,7 +52,9 @@ class WorkerHost:
             finally:
                 (folder / GO).touch()
 
-    def _ended(self, acts: Sequence[tuple[str, str, dict[str, Any], dict[str, Any]]]) -> list[tuple[int, Any]]:
+    def _ended(
+        self, acts: Sequence[tuple[str, str, dict[str, Any], dict[str, Any]]]
+    ) -> list[tuple[int, Any]]:
         assert self._host.stdin is not None and self._host.stdout is not None
         self._host.stdin.write(json.dumps(acts) + "\n")
         self._host.stdin.flush()

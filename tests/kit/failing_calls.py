@@ -1,7 +1,9 @@
-"""The n-th call to the disk fails: real system calls of a forked process, of Python, SQLite and whatever it starts.
+"""The n-th call to the disk fails: real system calls of a forked process, of Python, SQLite and whatever it
+starts.
 
-The process asks the kernel (seccomp, user notification) to stop at each call that changes files. This process counts
-those below one folder and lets them go on, but for the n-th. A short write is carried out here, half of its bytes.
+The process asks the kernel (seccomp, user notification) to stop at each call that changes files. This process
+counts those below one folder and lets them go on, but for the n-th. A short write is carried out here, half
+of its bytes.
 """
 
 import ctypes
@@ -29,7 +31,8 @@ _NUMBERS = {
         "fallocate": 285, "renameat2": 316,
     },
     "aarch64": {
-        "write": 64, "pwrite": 68, "writev": 66, "fsync": 82, "fdatasync": 83, "ftruncate": 46, "renameat": 38,
+        "write": 64, "pwrite": 68, "writev": 66, "fsync": 82, "fdatasync": 83, "ftruncate": 46,
+        "renameat": 38,
         "mkdirat": 34, "unlinkat": 35, "openat": 56, "fallocate": 47, "renameat2": 276,
     },
 }  # fmt: skip
@@ -79,8 +82,8 @@ class Fault:
 
 @dataclass(slots=True)
 class Outcome:
-    """`failed`: the call that failed and its path, empty where fewer than n were made. `result`: what the scenario
-    returned; `error`: the exception that it ended with, `trace` that one's text."""
+    """`failed`: the call that failed and its path, empty where fewer than n were made. `result`: what the
+    scenario returned; `error`: the exception that it ended with, `trace` that one's text."""
 
     n: int
     folder: Path
@@ -98,10 +101,16 @@ Scenario = Callable[[Path, Callable[[], None]], Any]
 
 
 def each_nth(
-    place: Path, fault: Fault, scenario: Scenario, *, before: Callable[[Path], Any] | None = None, most: int = 2000
+    place: Path,
+    fault: Fault,
+    scenario: Scenario,
+    *,
+    before: Callable[[Path], Any] | None = None,
+    most: int = 2000,
 ) -> Iterator[Outcome]:
-    """`scenario(folder, repair)` in a process of its own and a new folder, for n = 1, 2, … until it makes fewer calls.
-    Each run is yielded, the whole one too. `before` fills the folder. Nothing fails after `repair()`."""
+    """`scenario(folder, repair)` in a process of its own and a new folder, for n = 1, 2, … until it makes
+    fewer calls. Each run is yielded, the whole one too. `before` fills the folder. Nothing fails after
+    `repair()`."""
     for n in range(1, most):
         folder = place / f"{fault}-{n}"
         folder.mkdir()
@@ -137,7 +146,7 @@ def run(folder: Path, fault: Fault, n: int, scenario: Scenario) -> Outcome:
     return outcome
 
 
-# -- the process --------------------------------------------------------------------------------------------------
+# -- the process ---------------------------------------------------------------------------------------------
 
 
 def _live(parent: socket.socket, fault: Fault, folder: Path, scenario: Scenario, repaired: mmap.mmap) -> None:
@@ -162,7 +171,12 @@ def _live(parent: socket.socket, fault: Fault, folder: Path, scenario: Scenario,
 
 
 class _Line(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_ushort), ("true", ctypes.c_ubyte), ("false", ctypes.c_ubyte), ("k", ctypes.c_uint32))
+    _fields_ = (
+        ("code", ctypes.c_ushort),
+        ("true", ctypes.c_ubyte),
+        ("false", ctypes.c_ubyte),
+        ("k", ctypes.c_uint32),
+    )
 
 
 class _Program(ctypes.Structure):
@@ -170,7 +184,8 @@ class _Program(ctypes.Structure):
 
 
 def _listen(fault: Fault) -> int:
-    """From here on each such call of this process and its children waits for an answer through the descriptor."""
+    """From here on each such call of this process and its children waits for an answer through the
+    descriptor."""
     numbers = [_numbers()[name] for name in _GROUPS[fault.calls] if name in _numbers()]
     lines = [_Line(0x20, 0, 0, 0)]  # load the number
     for index, number in enumerate(numbers):
@@ -179,7 +194,9 @@ def _listen(fault: Fault) -> int:
     program = _Program(len(lines), (_Line * len(lines))(*lines))
     library = ctypes.CDLL(None, use_errno=True)
     library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    listener = int(library.syscall(_SECCOMP[platform.machine()], _SET_FILTER, _NEW_LISTENER, ctypes.byref(program)))
+    listener = int(
+        library.syscall(_SECCOMP[platform.machine()], _SET_FILTER, _NEW_LISTENER, ctypes.byref(program))
+    )
     if listener < 0:
         raise OSError(ctypes.get_errno(), "no seccomp with user notification: Linux 5.6 or newer")
     return listener
@@ -189,7 +206,7 @@ def _numbers() -> dict[str, int]:
     return _NUMBERS[platform.machine()]
 
 
-# -- beside it ----------------------------------------------------------------------------------------------------
+# -- beside it -----------------------------------------------------------------------------------------------
 
 
 def _watch(listener: int, ours: socket.socket, outcome: Outcome, fault: Fault, repaired: mmap.mmap) -> bytes:
@@ -210,7 +227,9 @@ def _watch(listener: int, ours: socket.socket, outcome: Outcome, fault: Fault, r
                 poll.unregister(listener)
 
 
-def _decide(listener: int, names: dict[int, str], outcome: Outcome, fault: Fault, repaired: mmap.mmap) -> None:
+def _decide(
+    listener: int, names: dict[int, str], outcome: Outcome, fault: Fault, repaired: mmap.mmap
+) -> None:
     request = bytearray(_REQUEST.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, request, True)

@@ -12,7 +12,8 @@ from contract.wire import dump
 
 
 class FakeMa:
-    """`answers`: (status, headers, body or None) given before anything else, one per request to `protocols`."""
+    """`answers`: (status, headers, body or None) given before anything else, one per request to
+    `protocols`."""
 
     def __init__(self, server: str = "srv-1") -> None:
         self.server = server
@@ -20,7 +21,9 @@ class FakeMa:
         self.heartbeats: list[dict[str, Any]] = []
         self.batches: list[list[dict[str, Any]]] = []
         self.last_batch: dict[str, Any] = {}
-        self.connections: list[tuple[str, str]] = []  # path and what the request wants to become of its connection
+        self.connections: list[
+            tuple[str, str]
+        ] = []  # path and what the request wants to become of its connection
         self.records: dict[str, dict[str, Any]] = {}
         self.marks: dict[str, int] = {}
         self.answers: list[tuple[int, dict[str, str], Any]] = []
@@ -76,7 +79,7 @@ class FakeMa:
     def last(self) -> dict[str, Any]:
         return self.heartbeats[-1] if self.heartbeats else {"runs": [], "problems": []}
 
-    # -- requests -----------------------------------------------------------------------------------------------------
+    # -- requests --------------------------------------------------------------------------------------------
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         self.connections.append((request.path, request.headers.get("Connection", "")))
@@ -96,7 +99,10 @@ class FakeMa:
     def _decide(self, request: BaseHTTPRequestHandler, body: Any) -> tuple[int, dict[str, str], Any]:
         if self.down:
             return 503, {}, {}
-        if request.headers["Authorization"] != f"Bearer {self.token}" or body.get("server", self.server) != self.server:
+        if (
+            request.headers["Authorization"] != f"Bearer {self.token}"
+            or body.get("server", self.server) != self.server
+        ):
             return 403, {}, {"detail": "no"}
         if request.path == "/api/v1/acknowledgements/":
             self.asked.append(body)

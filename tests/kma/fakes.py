@@ -1,4 +1,5 @@
-"""A broker's link that tests can look into, and messages for it. Children, journal, spool and run are the real ones."""
+"""A broker's link that tests can look into, and messages for it. Children, journal, spool and run are the
+real ones."""
 
 import json
 import threading
@@ -26,11 +27,15 @@ from kma.spool_file import SpoolFile
 SAMPLES = ("kma.samples.scripted", "kma.samples.orders", "kma.samples.bench")
 
 
-def message(body: Any, *, count: int = 0, identity: str = "", annotations: Mapping[str, Typed] | None = None) -> bytes:
+def message(
+    body: Any, *, count: int = 0, identity: str = "", annotations: Mapping[str, Typed] | None = None
+) -> bytes:
     """An encoded message; a dict or list as JSON, `count` attempts made before by the broker's count."""
     text = body if isinstance(body, (str, bytes)) else json.dumps(body)
     found = decode(encoded_message(text, {}, message_id=identity or f"ID:{uuid4()}"))
-    return encode(replace(found, delivery_count=count, annotations={**found.annotations, **(annotations or {})}))
+    return encode(
+        replace(found, delivery_count=count, annotations={**found.annotations, **(annotations or {})})
+    )
 
 
 class FakeLink:
@@ -46,7 +51,9 @@ class FakeLink:
         self.sent: list[Outgoing] = []
         self.refuse_sends = ""
         self.may_share: list[bool] = []
-        self.held: list[tuple[int, Sequence[Outgoing]]] | None = None  # a list: transactions wait for `let_go`
+        self.held: list[tuple[int, Sequence[Outgoing]]] | None = (
+            None  # a list: transactions wait for `let_go`
+        )
         self.credit = 0
         self.stopped = False
         self._tag = 0

@@ -15,7 +15,9 @@ def of(setting: Setting, **fields: Any) -> DesiredRun:
 
 
 def script(step: Any, identity: str = "") -> Message:
-    return Message(body=Typed("string", json.dumps(step)), message_id=Typed("string", identity) if identity else None)
+    return Message(
+        body=Typed("string", json.dumps(step)), message_id=Typed("string", identity) if identity else None
+    )
 
 
 def publish(house: House, setting: Setting, *messages: Message) -> None:

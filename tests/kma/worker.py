@@ -40,10 +40,27 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "celery", "-A", "kma.app", "worker", "--pool=threads", "--concurrency=1"]
-        command += ["-n", f"kma@{self.ma.server}", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+        command = [
+            sys.executable,
+            "-m",
+            "celery",
+            "-A",
+            "kma.app",
+            "worker",
+            "--pool=threads",
+            "--concurrency=1",
+        ]
+        command += [
+            "-n",
+            f"kma@{self.ma.server}",
+            "--without-gossip",
+            "--without-mingle",
+            "--without-heartbeat",
+        ]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, cwd=self.folder)
+            self.process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log, cwd=self.folder
+            )
 
     def kill(self) -> None:
         """kill -9, nothing said."""

@@ -1,4 +1,5 @@
-"""python -m tests.mutation [--changed] [--minutes N] [PATH …]: fails on a survivor that is not named as equivalent."""
+"""python -m tests.mutation [--changed] [--minutes N] [PATH …]: fails on a survivor that is not named as
+equivalent."""
 
 import argparse
 import contextlib
@@ -22,12 +23,27 @@ import pytest
 from tests import environment
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants_of
-from tests.mutation.processes import LONGER, QUIET, REPOSITORY, TIMES_LONGER, Rule, Session, Verdict, run_imported
+from tests.mutation.processes import (
+    LONGER,
+    QUIET,
+    REPOSITORY,
+    TIMES_LONGER,
+    Rule,
+    Session,
+    Verdict,
+    run_imported,
+)
 from tests.mutation.rules import rules
 
 TOOL = ("tests/mutation/mutants.py", "tests/mutation/processes.py")
 MOST_SURVIVORS = 0.05
-IMPORTED = ("_hypothesis_pytestplugin", "hypothesis.stateful", "pytest_django.plugin", "pytest_timeout", "xdist.plugin")
+IMPORTED = (
+    "_hypothesis_pytestplugin",
+    "hypothesis.stateful",
+    "pytest_django.plugin",
+    "pytest_timeout",
+    "xdist.plugin",
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +155,8 @@ def run(rule: Rule, session: Connection) -> Record:
 def row(rule: Rule, record: Record) -> str:
     named = len(record.survivors) - len(unnamed(rule, record))
     return (
-        f"{rule.path:40} {record.mutants:5} {record.killed:6} {record.timeouts:8} {len(record.survivors):8} {named:10}"
+        f"{rule.path:40} {record.mutants:5} {record.killed:6} {record.timeouts:8} "
+        f"{len(record.survivors):8} {named:10}"
     )
 
 
@@ -158,7 +175,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("paths", nargs="*", help="parts of paths of rules")
     parser.add_argument("--changed", action="store_true", help="only what differs from the last complete run")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="begins no further rule after so many")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="begins no further rule after so many"
+    )
     arguments = parser.parse_args()
     until = time.monotonic() + arguments.minutes * 60
     chosen = choose(arguments.paths, arguments.changed)

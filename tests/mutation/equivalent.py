@@ -2,10 +2,14 @@
 
 EQUIVALENT: dict[str, dict[str, str]] = {
     "contract/acknowledging.py": {
-        "_bytes: True -> False": "a text from which signs were skipped is not canonical, which is refused as well",
+        "_bytes: True -> False": (
+            "a text from which signs were skipped is not canonical, which is refused as well"
+        ),
     },
     "contract/text.py": {
-        "storable: text.isascii() and '\\x00' not in text -> False": "a shortcut: the long way gives the same",
+        "storable: text.isascii() and '\\x00' not in text -> False": (
+            "a shortcut: the long way gives the same"
+        ),
         "storable: '\\x00' -> ''": "the same shortcut is never taken then",
     },
     "contract/redelivery.py": {
@@ -16,13 +20,17 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "failures/what_if.py": {
         "Replay.add: 1 -> 0 #2": "one that gave it up is as little below 0 as below 1",
-        "Replay._switch_off: assert step.trip is not None -> pass": "for the type checker: the caller has looked",
+        "Replay._switch_off: assert step.trip is not None -> pass": (
+            "for the type checker: the caller has looked"
+        ),
     },
     "failures/tally.py": {
         "story: 0 -> -1": "no step has a number below 0",
     },
     "failures/odd_server.py": {
-        "oddity: failing <= tried.keys() -> failing < tried.keys()": "one is fewer than the two at least that tried",
+        "oddity: failing <= tried.keys() -> failing < tried.keys()": (
+            "one is fewer than the two at least that tried"
+        ),
         "oddity: 0 -> -1 #3": "a rate below 0 is less than a third of another one, as 0 is",
     },
     "dlq/pages/pace.py": {
@@ -54,7 +62,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     },
     "failures/fingerprints/versions.py": {
         "module: 2 -> 3": "above every number as well, which begin with 1",
-        "version_key: assert found is not None -> pass": "for the type checker: the pattern matches everything",
+        "version_key: assert found is not None -> pass": (
+            "for the type checker: the pattern matches everything"
+        ),
         "version_key: 0 -> 1": "of one release, what ends first comes first anyway",
         "_is_decided: 0 -> -1": "the rest of a foreign version has one part",
         "_is_decided: 0 -> -1 #2": "the rest of a foreign version has one part",

@@ -1,4 +1,5 @@
-"""All mutants of one module. Words for people, decorators, annotations and docstrings are no rule: they stay."""
+"""All mutants of one module. Words for people, decorators, annotations and docstrings are no rule: they
+stay."""
 
 import ast
 from collections import Counter
@@ -99,19 +100,27 @@ def _within(parent: ast.AST, place: Place) -> Iterator[Mutant]:
 def _inside(node: ast.AST, place: Place) -> Place:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return Place(f"{place.qualname}.{node.name}".lstrip("."), place.function)
-    translated = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TRANSLATING
+    translated = (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TRANSLATING
+    )
     return Place(place.qualname, place.function, place.words or translated or isinstance(node, ast.Raise))
 
 
 def _stays(node: ast.AST) -> bool:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True  # a docstring, an ellipsis
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in NAMES_UNCHANGED:
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in NAMES_UNCHANGED
+    ):
         return True
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def _changes(node: ast.AST, parent: ast.AST, field: str, place: Place) -> Iterator[tuple[int, ast.AST, ast.AST | None]]:
+def _changes(
+    node: ast.AST, parent: ast.AST, field: str, place: Place
+) -> Iterator[tuple[int, ast.AST, ast.AST | None]]:
     """Line, what is changed, and what takes its place."""
     line = getattr(node, "lineno", 0)
     replacements: Sequence[ast.AST]
@@ -137,7 +146,9 @@ def _statements(node: ast.stmt) -> Iterator[ast.stmt]:
         yield ast.Pass()
     match node:
         case ast.Return(value=ast.expr() as value):
-            if not (isinstance(value, ast.Constant) and (value.value is None or isinstance(value.value, bool))):
+            if not (
+                isinstance(value, ast.Constant) and (value.value is None or isinstance(value.value, bool))
+            ):
                 yield ast.Return(ast.Constant(None))
         case ast.AugAssign(op=operator) if type(operator) in OTHERS:
             yield ast.AugAssign(node.target, OTHERS[type(operator)](), node.value)
@@ -171,7 +182,9 @@ def _expressions(node: ast.expr, place: Place) -> Iterator[ast.expr]:
         case ast.Compare():
             for index, operator in enumerate(node.ops):
                 for kind in OPPOSITES[type(operator)]:
-                    yield ast.Compare(node.left, [*node.ops[:index], kind(), *node.ops[index + 1 :]], node.comparators)
+                    yield ast.Compare(
+                        node.left, [*node.ops[:index], kind(), *node.ops[index + 1 :]], node.comparators
+                    )
         case ast.BoolOp():
             yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
             for index in range(len(node.values)):

@@ -59,7 +59,8 @@ class Ended:
 
 
 def in_child(run: Callable[[Callable[[int], None]], None], limit: float) -> Ended:
-    """`run` calls its argument with the number of the test that failed. `limit`: seconds of processor time."""
+    """`run` calls its argument with the number of the test that failed. `limit`: seconds of processor
+    time."""
     reading, writing = os.pipe()
     started = resource.getrusage(resource.RUSAGE_CHILDREN)
     if (child := os.fork()) == 0:
@@ -115,7 +116,9 @@ class Importing(MetaPathFinder):
     module: str
     code: CodeType
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
         if name != self.module or (spec := PathFinder.find_spec(name, path)) is None:
             return None
         assert isinstance(spec.loader, SourceFileLoader)
@@ -146,8 +149,8 @@ def run_items(items: Sequence[pytest.Item], failed: Callable[[int], None]) -> No
 
 
 def run_imported(rule: Rule, tree: ast.Module, limit: float, bare: bool) -> Ended:
-    """In a child of a process that has nothing of the project: slow, and it sees every change. `bare`: without Django,
-    which takes most of the time."""
+    """In a child of a process that has nothing of the project: slow, and it sees every change. `bare`:
+    without Django, which takes most of the time."""
     assert rule.module not in sys.modules, f"{rule.module} is imported already"
     code = compiled(tree, str(REPOSITORY / rule.path))
 
@@ -163,7 +166,8 @@ def run_imported(rule: Rule, tree: ast.Module, limit: float, bare: bool) -> Ende
 
 @dataclass
 class Session:
-    """Has collected the tests of all rules. Asked for a rule, it answers of the unchanged one, then of each mutant."""
+    """Has collected the tests of all rules. Asked for a rule, it answers of the unchanged one, then of each
+    mutant."""
 
     asked: Connection
 

@@ -1,4 +1,5 @@
-"""The pure rules, and the tests of each by the names of their files, so that a test may move to another folder."""
+"""The pure rules, and the tests of each by the names of their files, so that a test may move to another
+folder."""
 
 from tests.mutation.processes import REPOSITORY, Rule
 
@@ -40,7 +41,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 
 
 def rules() -> list[Rule]:
-    """Refuses a name that no file has, or two: a rule without its tests would look like one that they do not hold."""
+    """Refuses a name that no file has, or two: a rule without its tests would look like one that they do not
+    hold."""
     places = [str(place.relative_to(REPOSITORY)) for place in REPOSITORY.glob("tests/**/test_*.py")]
     return [Rule(path, tuple(_only(places, name) for name in names)) for path, names in NAMES.items()]
 

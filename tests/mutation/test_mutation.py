@@ -24,7 +24,10 @@ def names(source: str) -> list[str]:
         ("a < b", ["a < b -> a <= b", "a < b -> a >= b"]),
         ("a == b", ["a == b -> a != b"]),
         ("a not in b", ["a not in b -> a in b"]),
-        ("a < b <= c", [f"a < b <= c -> a {changed} c" for changed in ("<= b <=", ">= b <=", "< b <", "< b >")]),
+        (
+            "a < b <= c",
+            [f"a < b <= c -> a {changed} c" for changed in ("<= b <=", ">= b <=", "< b <", "< b >")],
+        ),
         ("a + b", ["a + b -> a - b"]),
         ("a += b", ["a += b -> pass", "a += b -> a -= b"]),
         ("a and b", ["a and b -> a or b", "a and b -> b", "a and b -> a"]),
@@ -59,7 +62,11 @@ def test_what_is_no_rule_stays(source: str) -> None:
 
 
 def test_mutants_of_one_name_are_numbered() -> None:
-    assert names("def f(a=1):\n  return 1")[::2] == ["f: 1 -> 2", "f: return 1 -> return None", "f: 1 -> 0 #2"]
+    assert names("def f(a=1):\n  return 1")[::2] == [
+        "f: 1 -> 2",
+        "f: return 1 -> return None",
+        "f: 1 -> 0 #2",
+    ]
 
 
 def test_each_mutant_changes_what_the_code_does() -> None:
@@ -76,7 +83,9 @@ def test_each_mutant_changes_what_the_code_does() -> None:
 
 def test_every_one_that_is_named_as_equivalent_exists() -> None:
     known = {rule.path: {mutant.name for mutant in mutants_of(rule.tree())} for rule in rules()}
-    assert [(path, name) for path, some in EQUIVALENT.items() for name in some if name not in known[path]] == []
+    assert [
+        (path, name) for path, some in EQUIVALENT.items() for name in some if name not in known[path]
+    ] == []
 
 
 def loop(_failed: Callable[[int], None]) -> None:

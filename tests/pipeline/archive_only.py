@@ -12,6 +12,8 @@ from pipeline.session import build
 plan = json.loads(Path(sys.argv[1]).read_text())
 session = build()
 archive = Archive(session, plan["archive"])
-done = archive_stage(session, plan["blocks"], plan["verify"], Source.of_plan(plan["source"], os.environ), archive)
+done = archive_stage(
+    session, plan["blocks"], plan["verify"], Source.of_plan(plan["source"], os.environ), archive
+)
 Path(sys.argv[2]).write_text(json.dumps(asdict(done)))
 session.stop()

@@ -33,7 +33,13 @@ class Archived:
         number = self._numbers[kind] = self._numbers.get(kind, 0) + 1
         block = {"kind": kind, "number": number, "day": day, "first": f"{day}T00:00:00.000000+00:00"}
         last = (datetime.fromisoformat(day) + timedelta(days=1)).date().isoformat()
-        write(self.session, block | {"last": f"{last}T00:00:00.000000+00:00"}, rows, Archive(self.session, self.url), 1)
+        write(
+            self.session,
+            block | {"last": f"{last}T00:00:00.000000+00:00"},
+            rows,
+            Archive(self.session, self.url),
+            1,
+        )
         return number
 
     def plan(self, jobs: Sequence[str] | None = None, **more: Any) -> Plan:

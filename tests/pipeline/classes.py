@@ -12,7 +12,8 @@ from subprocess import Popen, TimeoutExpired
 
 from tests.services import cache
 
-# Most of the time of a short run goes into compiling what is run once: the quick compiler alone takes a third of it.
+# Most of the time of a short run goes into compiling what is run once: the quick compiler alone takes a third
+# of it.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Messages would go to standard output, which spark-class reads.
 SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -39,7 +40,8 @@ def recording(made: Path) -> str:
 
 
 def keep(made: Path, process: "Popen[bytes]") -> None:
-    """Ends the JVM that makes the archive. One that takes long goes on alone, and the next session records."""
+    """Ends the JVM that makes the archive. One that takes long goes on alone, and the next session
+    records."""
     if kept().exists():
         return
     assert process.stdin is not None

@@ -30,7 +30,9 @@ def jars() -> str:
 
 
 @pytest.fixture(scope="session")
-def session(child_processes: None, jars: str, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+def session(
+    child_processes: None, jars: str, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[SparkSession]":
     from pipeline.session import JAVA_UTC, build
 
     made = tmp_path_factory.mktemp("classes") / "made.jsa"

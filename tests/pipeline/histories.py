@@ -26,7 +26,8 @@ class Run:
 
 @dataclass
 class History:
-    """One activation: `rows` of protocols and `recovered` of messages, in the order in which they occurred."""
+    """One activation: `rows` of protocols and `recovered` of messages, in the order in which they
+    occurred."""
 
     activation: str
     once: bool
@@ -52,8 +53,14 @@ class History:
         return row["occurred_at"], saved, self._false(row)
 
     def _false(self, row: dict[str, Any]) -> bool:
-        of_run = [each for each in self.rows if (each["server"], each["epoch"]) == (row["server"], row["epoch"])]
-        again = [each["occurred_at"] for each in of_run if each["number"] > row["number"] and each["successes_before"]]
+        of_run = [
+            each for each in self.rows if (each["server"], each["epoch"]) == (row["server"], row["epoch"])
+        ]
+        again = [
+            each["occurred_at"]
+            for each in of_run
+            if each["number"] > row["number"] and each["successes_before"]
+        ]
         again += [each["occurred_at"] for each in self.recovered if each["occurred_at"] > row["occurred_at"]]
         return any(each <= row["occurred_at"] + FALSE_WITHIN for each in again)
 
@@ -67,11 +74,15 @@ def history(number: int, chance: random.Random) -> History:
         made.runs[server, 1] = Run(server, 1)
     for turn in range(chance.randint(0, 90)):
         now += chance.randint(0, pace) if chance.random() < 0.9 else 0
-        run = made.runs.setdefault((server := chance.choice(servers), epoch := 1 + (turn > 60)), Run(server, epoch))
+        run = made.runs.setdefault(
+            (server := chance.choice(servers), epoch := 1 + (turn > 60)), Run(server, epoch)
+        )
         if chance.random() < success:
             run.counts, run.successes = count(run.counts, Outcome.RETURNED), run.successes + 1
             if chance.random() < 0.3:
-                made.recovered.append({"activation": made.activation, "server": server, "occurred_at": at(now)})
+                made.recovered.append(
+                    {"activation": made.activation, "server": server, "occurred_at": at(now)}
+                )
             continue
         _failure(made, run, at(now), chance.choice(kinds), chance)
     return made

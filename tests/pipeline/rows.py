@@ -28,9 +28,22 @@ PROTOCOL = {
 }
 OTHERS: dict[str, dict[str, Any]] = {
     "protocols": PROTOCOL,
-    "recovered": {"setting_key": "orders", "activation": "a1", "server": "srv-1", "message_key": "", "attempt": 2},
+    "recovered": {
+        "setting_key": "orders",
+        "activation": "a1",
+        "server": "srv-1",
+        "message_key": "",
+        "attempt": 2,
+    },
     "activations": {"setting_key": "orders", "state": "stopped", "well": True, "launched_with": "{}"},
-    "runs": {"activation": "a1", "setting_key": "orders", "server": "srv-1", "epoch": 1, "handled": 0, "failed": 0},
+    "runs": {
+        "activation": "a1",
+        "setting_key": "orders",
+        "server": "srv-1",
+        "epoch": 1,
+        "handled": 0,
+        "failed": 0,
+    },
     "trips": {"setting_key": "orders", "activation": "a1"},
     "letters": {"setting_key": "orders", "message_key": ""},
     "replays": {"setting_key": "orders", "target_key": "", "action": "give_back", "fingerprint": "f1"},
@@ -43,7 +56,8 @@ def at(seconds: float) -> datetime:
 
 
 def frame(session: SparkSession, kind: str, *rows: dict[str, Any]) -> DataFrame:
-    """Of a kind of the archive. A protocol without `received_at` was received as it occurred; numbers ascend."""
+    """Of a kind of the archive. A protocol without `received_at` was received as it occurred; numbers
+    ascend."""
     schema = KINDS[kind].schema
     whole = []
     for number, row in enumerate(rows):

@@ -1,4 +1,5 @@
-"""A database with the columns of the archive's kinds, without the MA: what the archive does with rows, not whose."""
+"""A database with the columns of the archive's kinds, without the MA: what the archive does with rows, not
+whose."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -38,14 +39,18 @@ class Database:
     @property
     def source(self) -> Source:
         statements = {
-            name: f"SELECT {', '.join(_quoted(kind.schema.names))} FROM {name}" for name, kind in KINDS.items()
+            name: f"SELECT {', '.join(_quoted(kind.schema.names))} FROM {name}"
+            for name, kind in KINDS.items()
         }
         return Source("sqlite", f"jdbc:sqlite:{self.path}?open_mode=1", statements)
 
 
-def block(number: int, first: datetime, last: datetime, kind: str = "protocols", **more: Any) -> Mapping[str, Any]:
+def block(
+    number: int, first: datetime, last: datetime, kind: str = "protocols", **more: Any
+) -> Mapping[str, Any]:
     return {
-        "kind": kind, "number": number, "day": first.date().isoformat(), "first": iso(first), "last": iso(last),
+        "kind": kind, "number": number, "day": first.date().isoformat(), "first": iso(first),
+        "last": iso(last),
         "splits": [], "late_of": None, "replaces": [], **more,
     }  # fmt: skip
 

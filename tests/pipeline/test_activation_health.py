@@ -15,7 +15,11 @@ def test_an_activation_is_told_from_its_failures_runs_trip_and_repair(session: S
         {"id": "a2", "started_at": at(200), "ended_at": at(300.5)},
     )  # fmt: skip
     runs = frame(
-        session, "runs", {"handled": 10}, {"server": "srv-2", "handled": 6}, {"activation": "a9", "handled": 1}
+        session,
+        "runs",
+        {"handled": 10},
+        {"server": "srv-2", "handled": 6},
+        {"activation": "a9", "handled": 1},
     )
     protocols = frame(
         session, "protocols",

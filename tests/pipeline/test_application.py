@@ -29,12 +29,18 @@ def activation(archived: Archived, number: int, start: datetime) -> None:
     rows[3]["successes_before"] = 4
     archived.block(frame(session, "protocols", *rows), "protocols")
     archived.block(
-        frame(session, "recovered", {**of, "occurred_at": start + timedelta(minutes=2), "message_key": f"m{number}"}),
+        frame(
+            session,
+            "recovered",
+            {**of, "occurred_at": start + timedelta(minutes=2), "message_key": f"m{number}"},
+        ),
         "recovered",
     )
     archived.block(
         frame(
-            session, "activations", {"id": f"a{number}", "started_at": start, "ended_at": start + timedelta(hours=1)}
+            session,
+            "activations",
+            {"id": f"a{number}", "started_at": start, "ended_at": start + timedelta(hours=1)},
         ),
         "activations",
     )
@@ -161,7 +167,9 @@ def test_one_job_that_fails_takes_no_other_one_down(
     }
 
 
-def test_a_file_that_cannot_be_read_is_put_aside_and_the_others_count(session: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_put_aside_and_the_others_count(
+    session: SparkSession, tmp_path: Path
+) -> None:
     archived = Archived(session, tmp_path)
     activation(archived, 1, DAY)
     activation(archived, 2, DAY)
@@ -189,7 +197,9 @@ def plan(**more: Any) -> dict[str, Any]:
         ({"run": "r"}, "KeyError"),
     ],
 )
-def test_a_plan_that_cannot_be_done_says_what_is_wrong(tmp_path: Path, told: dict[str, Any], wrong: str) -> None:
+def test_a_plan_that_cannot_be_done_says_what_is_wrong(
+    tmp_path: Path, told: dict[str, Any], wrong: str
+) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(told))
 

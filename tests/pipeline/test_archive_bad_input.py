@@ -10,7 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deploy.config import REPOSITORY
-from pipeline.archive import Archive, ArchiveError, archive_block, archive_stage, compact_day, guarded, verify_block
+from pipeline.archive import (
+    Archive,
+    ArchiveError,
+    archive_block,
+    archive_stage,
+    compact_day,
+    guarded,
+    verify_block,
+)
 from pipeline.archive.manifests import place
 from pipeline.archive.quarantine import inspect_all
 from pipeline.archive.reading import iso
@@ -101,7 +109,10 @@ def test_a_database_whose_connection_breaks_in_the_middle_leaves_the_other_block
     with database.path.open("r+b") as file:
         file.seek(database.path.stat().st_size // 2)
         file.write(b"\xff" * 65536)
-    blocks = [block(9, NOON + minutes(30), NOON + minutes(31)), block(1, NOON, NOON + minutes(1), "recovered")]
+    blocks = [
+        block(9, NOON + minutes(30), NOON + minutes(31)),
+        block(1, NOON, NOON + minutes(1), "recovered"),
+    ]
     done = archive_stage(session, blocks, [], database.source, archive)
 
     assert [(each["kind"], each["number"]) for each in done.failed] == [("protocols", 9)]
@@ -110,7 +121,9 @@ def test_a_database_whose_connection_breaks_in_the_middle_leaves_the_other_block
     assert ids(archive) == ["a", "b", "c"]
 
 
-def test_what_was_archived_by_an_older_version_is_read_with_nulls(session: SparkSession, archive: Archive) -> None:
+def test_what_was_archived_by_an_older_version_is_read_with_nulls(
+    session: SparkSession, archive: Archive
+) -> None:
     """Its schema had fewer columns."""
     manifest = archive.manifests("protocols")[1]
     path = file_of(archive, 1)
@@ -122,7 +135,11 @@ def test_what_was_archived_by_an_older_version_is_read_with_nulls(session: Spark
     path.write_bytes(written.read_bytes())
 
     rows = {row["id"]: row for row in archive.rows("protocols").collect()}
-    assert (rows["a"]["traceparent"], rows["a"]["durable"], rows["a"]["traceback"]) == (None, None, "a" * 3000)
+    assert (rows["a"]["traceparent"], rows["a"]["durable"], rows["a"]["traceback"]) == (
+        None,
+        None,
+        "a" * 3000,
+    )
     # Columns that are null change no checksum.
     assert _reread(archive, KINDS["protocols"], manifest) == []
 
@@ -150,7 +167,8 @@ def test_a_day_becomes_one_block_that_takes_the_place_of_many(
     assert (len(manifest.files), manifest.rows, ids(archive)) == (1, 3, ["a", "b", "c"])
     assert archive.rows("protocols", blocks=[4]).count() == 3
     assert verify_block(session, one(2), Database(tmp_path / "db2").source, archive, deep=True).problems == ()
-    # Who began to read the old files may go on for a while; then they go, and killed in between nothing comes twice.
+    # Who began to read the old files may go on for a while; then they go, and killed in between nothing comes
+    # twice.
     assert sweep(archive) == []
     later = datetime.now(UTC) + timedelta(days=2)
     assert len(sweep(archive, now=later)) == 3
@@ -208,9 +226,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.process
-def test_a_disk_that_is_full_leaves_nothing_half_and_the_next_run_goes_on(small_disk: Path, jars: str) -> None:
+def test_a_disk_that_is_full_leaves_nothing_half_and_the_next_run_goes_on(
+    small_disk: Path, jars: str
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(small_disk.parent), jars], cwd=REPOSITORY, capture_output=True, text=True,
+        [sys.executable, "-c", FULL, str(small_disk.parent), jars], cwd=REPOSITORY, capture_output=True,
+        text=True,
         timeout=240, check=False,
     )  # fmt: skip
 

@@ -31,27 +31,39 @@ def test_an_archive_with_nothing_in_it_has_rows_of_the_right_columns(archive: Ar
     assert (rows.count(), rows.columns[0], rows.columns[-1]) == (0, "id", "durable")
 
 
-def test_a_row_is_the_same_in_the_archive(session: SparkSession, database: Database, archive: Archive) -> None:
+def test_a_row_is_the_same_in_the_archive(
+    session: SparkSession, database: Database, archive: Archive
+) -> None:
     at = datetime(2026, 11, 22, 12, 0, 1, 234567, tzinfo=UTC)
     database.add_protocol(
-        "11111111-2222-3333-4444-555555555555", at, occurred_at=datetime(1970, 1, 1, tzinfo=UTC), temporary=True,
-        exception_text="Ошибка: «нет»\n\t'\"", duration_seconds=0.25, number=2**40, properties='{"a": [1, null]}',
+        "11111111-2222-3333-4444-555555555555", at, occurred_at=datetime(1970, 1, 1, tzinfo=UTC),
+        temporary=True,
+        exception_text="Ошибка: «нет»\n\t'\"", duration_seconds=0.25, number=2**40,
+        properties='{"a": [1, null]}',
     )  # fmt: skip
     manifest = archive_block(session, block(1, NOON, NOON + minutes(10)), database.source, archive)
     row = archive.rows("protocols").selectExpr("*", "unix_micros(received_at) AS micros").collect()[0]
 
     assert row["id"] == "11111111-2222-3333-4444-555555555555"
     assert row["exception_text"] == "Ошибка: «нет»\n\t'\""
-    assert (row["temporary"], row["counted"], row["number"], row["duration_seconds"]) == (True, None, 2**40, 0.25)
+    assert (row["temporary"], row["counted"], row["number"], row["duration_seconds"]) == (
+        True,
+        None,
+        2**40,
+        0.25,
+    )
     assert row["micros"] == int(at.timestamp()) * 1_000_000 + 234567
     assert row["properties"] == '{"a": [1, null]}'
     assert (manifest.rows, manifest.occurred_min) == (1, "1970-01-01T00:00:00.000000+00:00")
     assert [file.rows for file in manifest.files] == [1]
 
 
-def test_a_range_is_half_open_to_the_microsecond(session: SparkSession, database: Database, archive: Archive) -> None:
+def test_a_range_is_half_open_to_the_microsecond(
+    session: SparkSession, database: Database, archive: Archive
+) -> None:
     for name, at in (
-        ("before", NOON - timedelta(microseconds=1)), ("first", NOON), ("second", NOON + timedelta(microseconds=1)),
+        ("before", NOON - timedelta(microseconds=1)), ("first", NOON), ("second",
+        NOON + timedelta(microseconds=1)),
         ("end", NOON + minutes(1) - timedelta(microseconds=1)), ("last", NOON + minutes(1)),
     ):  # fmt: skip
         database.add_protocol(name, at)
@@ -60,11 +72,15 @@ def test_a_range_is_half_open_to_the_microsecond(session: SparkSession, database
     assert ids(archive) == ["end", "first", "second"]
 
 
-def test_partitions_of_a_block_hold_each_row_once(session: SparkSession, database: Database, archive: Archive) -> None:
+def test_partitions_of_a_block_hold_each_row_once(
+    session: SparkSession, database: Database, archive: Archive
+) -> None:
     for number in range(40):
         database.add_protocol(f"p{number:02d}", NOON + minutes(number))
     splits = [f"2026-11-22T12:{minute:02d}:00.000000+00:00" for minute in range(2, 40, 2)]
-    manifest = archive_block(session, block(1, NOON, NOON + minutes(40), splits=splits), database.source, archive)
+    manifest = archive_block(
+        session, block(1, NOON, NOON + minutes(40), splits=splits), database.source, archive
+    )
 
     assert ids(archive) == [f"p{number:02d}" for number in range(40)]
     assert 2 <= len(manifest.files) <= 8
@@ -82,8 +98,11 @@ def test_a_block_that_was_written_is_not_written_again(
     assert ids(archive) == ["a"]
 
 
-def test_readers_take_files_by_when_rows_occurred(session: SparkSession, database: Database, archive: Archive) -> None:
-    """A KMA that was away for a week: its rows are in the block of their receipt, and found by their occurrence."""
+def test_readers_take_files_by_when_rows_occurred(
+    session: SparkSession, database: Database, archive: Archive
+) -> None:
+    """A KMA that was away for a week: its rows are in the block of their receipt, and found by their
+    occurrence."""
     week_ago = NOON - timedelta(days=7)
     database.add_protocol("now", NOON)
     database.add_protocol("late", NOON + minutes(20), occurred_at=week_ago)
@@ -103,10 +122,14 @@ def test_readers_take_files_by_when_rows_occurred(session: SparkSession, databas
 def test_a_row_that_changed_is_read_as_it_was_archived_last(
     session: SparkSession, database: Database, archive: Archive
 ) -> None:
-    database.add("activations", id="a1", state="succeeded", well=True, started_at=NOON, ended_at=NOON + minutes(1))
+    database.add(
+        "activations", id="a1", state="succeeded", well=True, started_at=NOON, ended_at=NOON + minutes(1)
+    )
     archive_block(session, block(1, NOON, NOON + minutes(5), "activations"), database.source, archive)
     database.run("UPDATE activations SET well = 0, ended_at = '2026-11-22 12:07:00'")
-    archive_block(session, block(2, NOON + minutes(5), NOON + minutes(9), "activations"), database.source, archive)
+    archive_block(
+        session, block(2, NOON + minutes(5), NOON + minutes(9), "activations"), database.source, archive
+    )
     archive.forget()
 
     assert [(row["id"], row["well"]) for row in archive.rows("activations").collect()] == [("a1", False)]

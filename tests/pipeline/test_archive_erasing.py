@@ -1,4 +1,5 @@
-"""manage.py erase reaches the archive: blocks are written anew without what was personal, also after a kill."""
+"""manage.py erase reaches the archive: blocks are written anew without what was personal, also after a
+kill."""
 
 from __future__ import annotations
 
@@ -79,7 +80,9 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
         erase(wanted, dry=False)
     archive.forget()
     assert archive.rows("protocols").count() == rows
-    assert ArchiveErasure.objects.exists() and ArchiveBlock.objects.filter(erases=True, state="planned").exists()
+    assert (
+        ArchiveErasure.objects.exists() and ArchiveBlock.objects.filter(erases=True, state="planned").exists()
+    )
 
     monkeypatch.delitem(os.environ, crash.ASKED)
     erase(wanted, dry=False)
@@ -93,8 +96,13 @@ def test_what_is_erased_is_nowhere_in_the_archive_and_a_kill_in_the_middle_is_ha
     assert not ArchiveErasure.objects.exists()
     assert not ArchiveBlock.objects.filter(state="planned").exists()
     # The old files are gone at once.
-    named = {manifest.folder for kind in ("protocols", "letters") for manifest in archive.manifests(kind).values()}
-    lying = {str(path.parent.relative_to(archive_url)) for path in Path(archive_url).rglob("data/[pl]*/*/*/*.parquet")}
+    named = {
+        manifest.folder for kind in ("protocols", "letters") for manifest in archive.manifests(kind).values()
+    }
+    lying = {
+        str(path.parent.relative_to(archive_url))
+        for path in Path(archive_url).rglob("data/[pl]*/*/*/*.parquet")
+    }
     assert lying == named
     assert holding(Path(archive_url), SECRET) == []
     # What was summed up of it is gone, and is summed up anew.
@@ -128,7 +136,8 @@ def test_damage_hinders_no_erasing_and_what_lies_aside_is_told_or_goes(
 
     # It was read anew: what lies aside is needed by nobody.
     ArchiveBlock.objects.create(
-        kind="letters", number=900, day=block.day, first=block.first, last=block.last, replaces=[block.number],
+        kind="letters", number=900, day=block.day, first=block.first, last=block.last,
+        replaces=[block.number],
         state="verified", verified_at=world.now, rows=0,
     )  # fmt: skip
     assert erase(wanted, dry=False)["unreadable files of the archive"] == 1

@@ -1,4 +1,5 @@
-"""spark-submit killed with SIGKILL between all stages, and run again: readers see whole blocks, each row once."""
+"""spark-submit killed with SIGKILL between all stages, and run again: readers see whole blocks, each row
+once."""
 
 import json
 import os
@@ -41,7 +42,8 @@ class House:
         self.database.run(
             f"""WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS - 1})
             INSERT INTO protocols (id, received_at, occurred_at, setting_key, traceback)
-            SELECT 'p' || i, strftime('%Y-%m-%d %H:%M:%f', '2026-11-22 12:10:00', '+' || (i % 590) || ' seconds'),
+            SELECT 'p' || i, strftime('%Y-%m-%d %H:%M:%f', '2026-11-22 12:10:00',
+            '+' || (i % 590) || ' seconds'),
             occurred_at, setting_key, hex(randomblob(600)) FROM n JOIN protocols WHERE id = 'first'"""
         )
         splits = [iso(NOON + minutes(10) + timedelta(seconds=seconds)) for seconds in range(100, 600, 100)]
@@ -50,7 +52,8 @@ class House:
             "archive": str(folder / "archive"),
             "source": {"kind": "sqlite", "url_env": "JDBC", "statements": dict(source.statements)},
             "blocks": [
-                block(1, NOON, NOON + minutes(10)), block(2, NOON + minutes(10), NOON + minutes(20), splits=splits),
+                block(1, NOON, NOON + minutes(10)), block(2, NOON + minutes(10), NOON + minutes(20),
+                splits=splits),
             ],
             "verify": [],
         }  # fmt: skip
@@ -69,7 +72,13 @@ class House:
         }  # fmt: skip
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                command, cwd=self.folder, env=known, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0
+                command,
+                cwd=self.folder,
+                env=known,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0,
             )
 
     def killed_at(self, point: str) -> None:
@@ -79,8 +88,12 @@ class House:
     def killed_after_its_first_file(self) -> None:
         process = self.submit()
         deadline = time.monotonic() + SECONDS
-        while not list((self.folder / "archive/data").glob("*/*/block-000002-*/_temporary/**/part-*.parquet")):
-            assert process.poll() is None and time.monotonic() < deadline, (self.folder / "log").read_text()[-3000:]
+        while not list(
+            (self.folder / "archive/data").glob("*/*/block-000002-*/_temporary/**/part-*.parquet")
+        ):
+            assert process.poll() is None and time.monotonic() < deadline, (self.folder / "log").read_text()[
+                -3000:
+            ]
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait(SECONDS) == -signal.SIGKILL
@@ -116,7 +129,12 @@ def test_killed_at_every_stage_and_run_again_each_row_is_there_once(
     archive = Archive(session, house.plan["archive"])
     rows = archive.rows("protocols")
     assert (rows.count(), rows.select("id").distinct().count()) == (ROWS + 1, ROWS + 1)
-    # Nothing is left of the attempts that were killed: tools that read every file of the folder see each row once too.
-    named = {manifest.path(file) for manifest in archive.manifests("protocols").values() for file in manifest.files}
-    lying = {str(path.relative_to(tmp_path / "archive")) for path in (tmp_path / "archive/data").rglob("*.parquet")}
+    # Nothing is left of the attempts that were killed: tools that read every file of the folder see each row
+    # once too.
+    named = {
+        manifest.path(file) for manifest in archive.manifests("protocols").values() for file in manifest.files
+    }
+    lying = {
+        str(path.relative_to(tmp_path / "archive")) for path in (tmp_path / "archive/data").rglob("*.parquet")
+    }
     assert lying == named

@@ -1,4 +1,5 @@
-"""Each call of a block's writing to the files of the archive fails once, before or after it had its effect."""
+"""Each call of a block's writing to the files of the archive fails once, before or after it had its
+effect."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,9 @@ def test_a_block_is_written_once_whichever_call_fails(
         assert found or said, f"nothing was written, and nothing said so: {calls.made}"
         archive_block(session, ONE, database.source, archive)
         archive.forget()
-        assert sorted(row["id"] for row in archive.rows("protocols").collect()) == ["row-1", "row-2"], calls.made
+        assert sorted(row["id"] for row in archive.rows("protocols").collect()) == ["row-1", "row-2"], (
+            calls.made
+        )
         verify_block(session, ONE, database.source, archive)
         if len(calls.made) < n:
             assert n > 3 and not said

@@ -80,7 +80,10 @@ def test_a_protocol_is_archived_to_the_letter(session: SparkSession, world: Worl
 
     for protocol in FailureProtocol.objects.all():
         row = found[str(protocol.pk)]
-        assert (row["setting_key"], row["activation"]) == (protocol.setting_key, str(protocol.activation_uuid))
+        assert (row["setting_key"], row["activation"]) == (
+            protocol.setting_key,
+            str(protocol.activation_uuid),
+        )
         assert (row["traceback"], row["exception_text"]) == (protocol.traceback, protocol.exception_text)
         assert (row["temporary"], row["counted"]) == (protocol.temporary, protocol.counted)
         assert json.loads(row["properties"]) == protocol.properties
@@ -95,12 +98,15 @@ def test_a_protocol_is_archived_to_the_letter(session: SparkSession, world: Worl
 
 
 def test_what_settings_mask_is_in_no_letter_of_the_archive(session: SparkSession, world: World) -> None:
-    setting = next(each for each in world.settings.values() if DeadLetter.objects.filter(setting_key=each.key).exists())
+    setting = next(
+        each for each in world.settings.values() if DeadLetter.objects.filter(setting_key=each.key).exists()
+    )
     letter = DeadLetter.objects.filter(setting_key=setting.key, queue=f"DLQ.{setting.key}").first()
     assert letter is not None
     content = letter.content
     content.properties = [
-        {"name": "card", "type": "string", "value": "4111-1111"}, {"name": "count", "type": "int", "value": 7},
+        {"name": "card", "type": "string", "value": "4111-1111"}, {"name": "count", "type": "int",
+        "value": 7},
     ]  # fmt: skip
     content.body_text = '{"card": "4111-1111"}'
     content.save()
@@ -119,7 +125,9 @@ def test_a_run_with_nothing_new_writes_nothing(session: SparkSession, world: Wor
     assert (done.written, done.verified, done.failed) == ([], [], [])
 
 
-def test_a_setting_that_was_deleted_keeps_its_protocols_in_the_archive(session: SparkSession, world: World) -> None:
+def test_a_setting_that_was_deleted_keeps_its_protocols_in_the_archive(
+    session: SparkSession, world: World
+) -> None:
     key = FailureProtocol.objects.values_list("setting_key", flat=True)[0]
     count = FailureProtocol.objects.filter(setting_key=key).count()
     FailureProtocol.objects.filter(setting_key=key).update(setting=None, activation=None, run=None)

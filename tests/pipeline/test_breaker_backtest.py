@@ -26,7 +26,8 @@ def stepped(session: SparkSession, made: list[History]) -> DataFrame:
     recovered = frame(session, "recovered", *(row for each in made for row in each.recovered))
     activations = frame(
         session, "activations",
-        *({"id": each.activation, "ended_at": ENDED, "launched_with": f'{{"count_once": {str(each.once).lower()}}}'}
+        *({"id": each.activation, "ended_at": ENDED,
+        "launched_with": f'{{"count_once": {str(each.once).lower()}}}'}
           for each in made),
     )  # fmt: skip
     runs = frame(
@@ -83,7 +84,14 @@ def test_one_of_a_kind_trips_up_to_5_and_a_second_up_to_8(session: SparkSession)
 def test_many_needs_a_second_server_where_there_is_one(session: SparkSession) -> None:
     found = rows(session, {}, {"server": "srv-2"}, {}, servers=2)
 
-    assert [(m, saved) for m, mode, saved in found if mode == "any"] == [(3, 2), (4, 2), (5, 2), (6, 0), (7, 0), (8, 0)]
+    assert [(m, saved) for m, mode, saved in found if mode == "any"] == [
+        (3, 2),
+        (4, 2),
+        (5, 2),
+        (6, 0),
+        (7, 0),
+        (8, 0),
+    ]
     assert [(m, saved) for m, mode, saved in found if mode == "many"] == [(3, 1), (4, 1), (5, 1)]
 
 
@@ -100,7 +108,9 @@ def test_every_limit_has_a_row_and_what_is_looked_at_again_counts_once(session: 
     looked = [(each, "orders", ENDED, 0, "", None, 0, False) for each in ("a1", "a2")]
     first = totals(session.createDataFrame([step, other, *looked], BACKTEST_STEPS))
     again = totals(
-        session.createDataFrame([("a1", "orders", ENDED, 3, "any", at(5), 6, True), looked[0]], BACKTEST_STEPS)
+        session.createDataFrame(
+            [("a1", "orders", ENDED, 3, "any", at(5), 6, True), looked[0]], BACKTEST_STEPS
+        )
     )
     old = totals(session.createDataFrame([step, looked[0]], BACKTEST_STEPS))
     done = breaker_backtest(first.unionByName(taken_back(old)).unionByName(again))
@@ -132,9 +142,17 @@ def test_the_smallest_limit_with_few_false_trips_is_suggested(session: SparkSess
 
     wanted = [
         ("late", 10, 6, "earlier_saves", f'{{"runs":9,"now":{fact(10, 3, 0)},"suggested":{fact(6, 5, 0)}}}'),
-        ("early", 6, 10, "later_avoids_false", f'{{"runs":9,"now":{fact(6, 5, 4)},"suggested":{fact(10, 3, 0)}}}'),
+        (
+            "early",
+            6,
+            10,
+            "later_avoids_false",
+            f'{{"runs":9,"now":{fact(6, 5, 4)},"suggested":{fact(10, 3, 0)}}}',
+        ),
         ("fits", 6, 6, "as_it_is", f'{{"runs":9,"now":{fact(6, 9, 0)},"suggested":{fact(6, 9, 0)}}}'),
         ("few", 10, 10, "too_little", '{"runs":9}'),
         ("none", -7, -7, "too_little", '{"runs":0}'),
     ]
-    assertDataFrameEqual(breaker_suggestions(backtest, of), session.createDataFrame(wanted, BREAKER_SUGGESTIONS))
+    assertDataFrameEqual(
+        breaker_suggestions(backtest, of), session.createDataFrame(wanted, BREAKER_SUGGESTIONS)
+    )

@@ -60,7 +60,9 @@ def test_only_rows_of_the_touched_hours_are_counted_anew(session: SparkSession) 
 def test_a_day_may_have_23_or_25_hours(session: SparkSession) -> None:
     """In Berlin the 29th of March 2026 has 23 hours and the 25th of October 25."""
     spring, autumn = datetime(2026, 3, 28, 23, tzinfo=UTC), datetime(2026, 10, 24, 22, tzinfo=UTC)
-    every = [{"occurred_at": start + timedelta(hours=each)} for start in (spring, autumn) for each in range(26)]
+    every = [
+        {"occurred_at": start + timedelta(hours=each)} for start in (spring, autumn) for each in range(26)
+    ]
     counted = day_counts(frame(session, "protocols", *every), "Europe/Berlin")
 
     wanted = [

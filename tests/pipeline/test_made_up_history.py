@@ -28,9 +28,16 @@ class Archived:
 def numbers(session: SparkSession, *keys: str) -> list[set[int]]:
     """What a run sees by each of its ways to read."""
     run = cast(Any, object.__new__(Run))
-    run.plan = SimpleNamespace(settings=[{"key": key} for key in keys], now=datetime(2026, 11, 22, tzinfo=UTC))
+    run.plan = SimpleNamespace(
+        settings=[{"key": key} for key in keys], now=datetime(2026, 11, 22, tzinfo=UTC)
+    )
     run.archive, run.new_blocks = Archived(session), {}
-    ways = (run.new("protocols"), run.all("protocols"), run.of("runs", []), run.within("runs", (run.plan.now,) * 2))
+    ways = (
+        run.new("protocols"),
+        run.all("protocols"),
+        run.of("runs", []),
+        run.within("runs", (run.plan.now,) * 2),
+    )
     return [{row.number for row in found.collect()} for found in ways]
 
 

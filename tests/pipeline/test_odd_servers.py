@@ -15,9 +15,13 @@ def odd(session: SparkSession, *runs: tuple[str, int, int]) -> set[str]:
 
 
 def test_the_bound_is_wilsons(session: SparkSession) -> None:
-    """The interval of 10 of 100 at 95 % in the books: 0.0552 to 0.1744; of none of 20 with 99 %: 0 to 0.2491."""
+    """The interval of 10 of 100 at 95 % in the books: 0.0552 to 0.1744; of none of 20 with 99 %: 0 to
+    0.2491."""
     books = session.range(1).select(
-        *(bound(F.lit(10), F.lit(100), z).alias(name) for name, z in (("low", -1.959964), ("high", 1.959964))),
+        *(
+            bound(F.lit(10), F.lit(100), z).alias(name)
+            for name, z in (("low", -1.959964), ("high", 1.959964))
+        ),
         bound(F.lit(0), F.lit(20), -Z).alias("none"),
         bound(F.lit(0), F.lit(20), Z).alias("most"),
         bound(F.lit(0), F.lit(0), Z).alias("nothing"),
@@ -25,12 +29,19 @@ def test_the_bound_is_wilsons(session: SparkSession) -> None:
     found = books.first()
 
     assert found is not None
-    assert [round(found[name], 4) for name in ("low", "high", "none", "most")] == [0.0552, 0.1744, 0.0, 0.2491]
+    assert [round(found[name], 4) for name in ("low", "high", "none", "most")] == [
+        0.0552,
+        0.1744,
+        0.0,
+        0.2491,
+    ]
     assert found["nothing"] is None
 
 
 def test_a_server_far_above_its_peers_is_odd(session: SparkSession) -> None:
-    assert odd(session, ("srv-1", 900, 100), ("srv-2", 990, 10), ("srv-3", 500, 5), ("srv-3", 490, 5)) == {"srv-1"}
+    assert odd(session, ("srv-1", 900, 100), ("srv-2", 990, 10), ("srv-3", 500, 5), ("srv-3", 490, 5)) == {
+        "srv-1"
+    }
 
 
 def test_few_attempts_few_failures_or_a_small_difference_say_nothing(session: SparkSession) -> None:

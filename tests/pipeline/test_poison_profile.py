@@ -11,7 +11,12 @@ from tests.pipeline.rows import at, frame
 
 def test_endings_are_counted_by_what_the_latest_protocol_says(session: SparkSession) -> None:
     letters = frame(
-        session, "letters", {"message_key": "m1"}, {"message_key": "m1"}, {"message_key": ""}, {"message_key": "m9"}
+        session,
+        "letters",
+        {"message_key": "m1"},
+        {"message_key": "m1"},
+        {"message_key": ""},
+        {"message_key": "m9"},
     )
     recovered = frame(
         session, "recovered",
@@ -21,7 +26,8 @@ def test_endings_are_counted_by_what_the_latest_protocol_says(session: SparkSess
     protocols = frame(
         session, "protocols",
         {"message_key": "m1", "occurred_at": at(1), "properties": '{"kind": "old"}'},
-        {"message_key": "m1", "occurred_at": at(2), "properties": '{"kind": "new", "n": 40}', "body_size": 100},
+        {"message_key": "m1", "occurred_at": at(2), "properties": '{"kind": "new", "n": 40}',
+        "body_size": 100},
         {"message_key": "m2", "occurred_at": at(1), "properties": "{}", "body_size": 3},
         {"message_key": "m3", "setting_key": "bills", "occurred_at": at(1), "properties": '{"kind": null}'},
         {"message_key": "", "occurred_at": at(1), "properties": '{"kind": "none"}'},
@@ -38,7 +44,8 @@ def test_endings_are_counted_by_what_the_latest_protocol_says(session: SparkSess
 
 def test_a_number_is_told_by_its_power_of_two_and_a_text_as_it_is(session: SparkSession) -> None:
     cases = {
-        "15": "15", "16": "[16, 32)", "-16.5": "-[16, 32)", "1024": "[1024, 2048)", "1e300": "1e300", "NaN": "NaN",
+        "15": "15", "16": "[16, 32)", "-16.5": "-[16, 32)", "1024": "[1024, 2048)", "1e300": "1e300",
+        "NaN": "NaN",
         "EU": "EU", "true": "true", "": "", "x" * 99: "x" * 60,
     }  # fmt: skip
     texts = session.createDataFrame([(each,) for each in cases], "text string")
@@ -50,14 +57,23 @@ def test_only_the_most_frequent_values_of_a_property_are_kept(session: SparkSess
     made = session.createDataFrame(
         rows, "setting_key string, dead long, recovered long, properties string, body_size long"
     )
-    by_property = {row["property"]: row["count"] for row in poison_counts(made).groupBy("property").count().collect()}
+    by_property = {
+        row["property"]: row["count"] for row in poison_counts(made).groupBy("property").count().collect()
+    }
 
     assert by_property == {"": 1, "kind": 1, "body_size": 1, "id": 200}
 
 
-def test_marks_that_are_dead_more_often_than_others_are_told_with_support_and_lift(session: SparkSession) -> None:
+def test_marks_that_are_dead_more_often_than_others_are_told_with_support_and_lift(
+    session: SparkSession,
+) -> None:
     part = [("orders", "", "", 10, 30), ("orders", "region", "EU", 8, 2), ("orders", "region", "US", 2, 28)]
-    counts = [*part, ("orders", "kind", "rare", 2, 0), ("orders", "kind", "all", 10, 30), ("bills", "", "", 0, 4)]
+    counts = [
+        *part,
+        ("orders", "kind", "rare", 2, 0),
+        ("orders", "kind", "all", 10, 30),
+        ("bills", "", "", 0, 4),
+    ]
     more = [("orders", "", "", 10, 0), ("orders", "region", "EU", 2, 0)]
 
     # 10 of 12 from the EU are dead, of all 20 of 50.

@@ -18,9 +18,13 @@ def days_ago(number: int) -> datetime:
 
 
 def plan(
-    session: SparkSession, activations: list[dict[str, Any]], facts: Facts, keys: tuple[str, ...] = ("orders",)
+    session: SparkSession,
+    activations: list[dict[str, Any]],
+    facts: Facts,
+    keys: tuple[str, ...] = ("orders",),
 ) -> Any:
-    """100 failures on each of the 40 days before today; kept for 10 days before an activation with an error."""
+    """100 failures on each of the 40 days before today; kept for 10 days before an activation with an
+    error."""
     counts = [(days_ago(number).date(), "orders", "f1", 100, 1) for number in range(1, 41)]
     settings = [(key, 10, 10, "ANY", True, False) for key in keys]
     goes = projected(

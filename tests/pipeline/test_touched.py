@@ -16,7 +16,8 @@ def text(at: datetime) -> str:
 def manifest(block: int, least: datetime, most: datetime, day: str = "2026-03-30") -> Manifest:
     first = datetime.fromisoformat(f"{day}T00:00:00+00:00")
     return Manifest(
-        kind="protocols", block=block, day=day, folder="", files=(), rows=1, checksum="", keys="", first=text(first),
+        kind="protocols", block=block, day=day, folder="", files=(), rows=1, checksum="", keys="",
+        first=text(first),
         last=text(first + timedelta(days=1)), occurred_min=text(least), occurred_max=text(most), schema=1,
         archived_at=text(first),
     )  # fmt: skip
@@ -29,7 +30,10 @@ def test_hours_that_a_stretch_touches() -> None:
 
 def test_an_hour_may_be_of_two_days() -> None:
     """In India midnight is at half past six in the evening, UTC."""
-    assert days_of([datetime(2026, 3, 30, 18, tzinfo=UTC)], "Asia/Kolkata") == [date(2026, 3, 30), date(2026, 3, 31)]
+    assert days_of([datetime(2026, 3, 30, 18, tzinfo=UTC)], "Asia/Kolkata") == [
+        date(2026, 3, 30),
+        date(2026, 3, 31),
+    ]
     assert days_of([datetime(2026, 3, 30, 18, tzinfo=UTC)], "UTC") == [date(2026, 3, 30)]
 
 
@@ -57,4 +61,6 @@ def test_blocks_are_read_where_rows_occurred_then_or_were_received_then() -> Non
     skewed = manifest(3, datetime(2099, 1, 1, tzinfo=UTC), datetime(2099, 1, 1, tzinfo=UTC), day="2026-03-30")
 
     assert blocks_that_hold([away, before, skewed], [(NOON, NOON + HOUR)]) == [1, 3]
-    assert blocks_that_hold([away, before, skewed], [(NOON - timedelta(days=3), NOON - timedelta(days=2))]) == [1, 2]
+    assert blocks_that_hold(
+        [away, before, skewed], [(NOON - timedelta(days=3), NOON - timedelta(days=2))]
+    ) == [1, 2]

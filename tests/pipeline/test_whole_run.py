@@ -1,5 +1,5 @@
-"""The whole pipeline with the real Spark: from rows of the site to results on its pages, and the same over a standalone
-cluster of two workers."""
+"""The whole pipeline with the real Spark: from rows of the site to results on its pages, and the same over a
+standalone cluster of two workers."""
 
 import os
 import shutil
@@ -121,7 +121,9 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         command = [str(spark_class), f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
         with log.open("wb") as file:
             processes.append(
-                subprocess.Popen(command, env=environment, stdout=file, stderr=file, process_group=0, cwd=tmp_path)
+                subprocess.Popen(
+                    command, env=environment, stdout=file, stderr=file, process_group=0, cwd=tmp_path
+                )
             )
         return log
 
@@ -130,7 +132,9 @@ def cluster(tmp_path: Path) -> Iterator[str]:
         said(master, "Starting Spark master")
         for number in range(2):
             folder = str(tmp_path / f"work-{number}")
-            worker = begin("Worker", "-c", "1", "-m", "1g", "-d", folder, "--webui-port", "0", "-h", "127.0.0.1", url)
+            worker = begin(
+                "Worker", "-c", "1", "-m", "1g", "-d", folder, "--webui-port", "0", "-h", "127.0.0.1", url
+            )
             said(worker, "Successfully registered with master")
         yield url
     finally:

@@ -1,4 +1,5 @@
-"""One house for all tests of the product, looked at from outside: `./ma up` starts it and `./ma down` ends it."""
+"""One house for all tests of the product, looked at from outside: `./ma up` starts it and `./ma down` ends
+it."""
 
 from collections.abc import Iterator
 from pathlib import Path

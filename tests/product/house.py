@@ -48,7 +48,11 @@ class House:
         self.data = data
         self.servers = tuple(servers)
         ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_", "DJANGO_"))}
+        own = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MA_", "KMA_", "DJANGO_"))
+        }
         agents = ",".join((DEMO_AGENTS, "tests.product.agents"))
         own |= {"KMA_AGENTS": agents, "KMA_SAMPLES_ANYWHERE": "1"}
         # A run of the pipeline takes gigabytes; tests of its own switch it on.
@@ -63,7 +67,8 @@ class House:
         """`./ma ARGUMENTS`; what it printed. The run fails with all of it when the exit code is not 0."""
         done = subprocess.run(
             [sys.executable, str(ROOT / "ma"), *arguments],
-            cwd=ROOT, env=self.environ, stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=timeout,
+            cwd=ROOT, env=self.environ, stdin=subprocess.DEVNULL, text=True, capture_output=True,
+            timeout=timeout,
         )  # fmt: skip
         assert not check or done.returncode == 0, f"./ma {' '.join(arguments)}: {done.stdout}\n{done.stderr}"
         return done.stdout
@@ -81,7 +86,9 @@ class House:
         self.facts = json.loads(self.run("env", "--json"))
         commands = [["create_api_token", "admin"]]
         if "--no-demo" in arguments:
-            commands.insert(0, ["createsuperuser", "--noinput", "--username", "admin", "--email", "admin@example.org"])
+            commands.insert(
+                0, ["createsuperuser", "--noinput", "--username", "admin", "--email", "admin@example.org"]
+            )
         self.token = self.manage(*self.own_commands, *commands).split()[-1]
         return printed
 
@@ -91,7 +98,8 @@ class House:
         return []
 
     def manage(self, *commands: Sequence[str]) -> str:
-        """Each of `manage.py` with the environment of the running site; one process loads the site for all."""
+        """Each of `manage.py` with the environment of the running site; one process loads the site for
+        all."""
         done = subprocess.run(
             [sys.executable, "-c", COMMANDS, json.dumps(commands)],
             cwd=ROOT, env=self.environ | self.facts["environ"], text=True, capture_output=True, timeout=120,
@@ -102,10 +110,11 @@ class House:
     def down(self) -> None:
         self.run("down", timeout=180)
 
-    # -- REST ---------------------------------------------------------------------------------------------------
+    # -- REST ------------------------------------------------------------------------------------------------
 
     def call(self, method: str, path: str, body: Any = None, *, status: int | None = None) -> Any:
-        """One call of `/api/v1/PATH`; tried again while the site does not answer, which the tests bring about."""
+        """One call of `/api/v1/PATH`; tried again while the site does not answer, which the tests bring
+        about."""
         url = f"{self.facts['url'].rstrip('/')}/api/v1/{path}"
         headers = {"Authorization": f"Bearer {self.token}"}
         for _ in range(60):
@@ -118,7 +127,9 @@ class House:
                 time.sleep(1)
                 continue
             expected = [status] if status else range(200, 300)
-            assert answer.status_code in expected, f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+            assert answer.status_code in expected, (
+                f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
+            )
             return answer.json() if answer.content else None
         raise AssertionError(f"{method} {path}: the site did not answer for a minute")
 
@@ -127,7 +138,11 @@ class House:
         session = requests.Session()
         login = f"{self.facts['url']}login/"
         session.get(login, timeout=30)
-        form = {"username": "admin", "password": self.password, "csrfmiddlewaretoken": session.cookies["csrftoken"]}
+        form = {
+            "username": "admin",
+            "password": self.password,
+            "csrfmiddlewaretoken": session.cookies["csrftoken"],
+        }
         answer = session.post(login, data=form, headers={"Referer": login}, timeout=30, allow_redirects=False)
         assert answer.status_code == 302, "the printed password signs in"
         return session
@@ -139,10 +154,13 @@ class House:
             yield from page["results"]
             path = (page["next"] or "").partition("/api/v1/")[2]
 
-    # -- settings -----------------------------------------------------------------------------------------------
+    # -- settings --------------------------------------------------------------------------------------------
 
-    def setting(self, key: str, *, destination: str = "", policy: dict[str, Any] | None = None, **fields: Any) -> str:
-        """A provisioned and enabled setting of the scripted agent on a destination of its own (or a shared one)."""
+    def setting(
+        self, key: str, *, destination: str = "", policy: dict[str, Any] | None = None, **fields: Any
+    ) -> str:
+        """A provisioned and enabled setting of the scripted agent on a destination of its own (or a shared
+        one)."""
         address = destination or f"t.{key}"
         truth = self.data / f"truth-{key}.jsonl"
         if not any(row["name"] == address for row in self.pages("destinations/")):
@@ -150,18 +168,23 @@ class House:
             self.call("POST", "destinations/", {"name": address} | fast | (policy or {}))
         wish = {
             "key": key, "agent": "demo.scripted", "timing": "ASAP", "spread": "MANY", "pool": "demo",
-            "destination": address, "mode": "AUTO", "concurrency": 2, "parameters": {"truth_file": str(truth)},
+            "destination": address, "mode": "AUTO", "concurrency": 2,
+            "parameters": {"truth_file": str(truth)},
             "breaker_m": 1000,  # switches off only where a test is about it
         }  # fmt: skip
         self.call("POST", "settings/", wish | fields)
-        self.until(f"{key} is provisioned", lambda: self.call("GET", f"settings/{key}/")["provision_state"] == "ready")
+        self.until(
+            f"{key} is provisioned",
+            lambda: self.call("GET", f"settings/{key}/")["provision_state"] == "ready",
+        )
         return address
 
     def enable(self, key: str) -> None:
         self.call("POST", f"settings/{key}/enable/", {})
 
     def mend(self, key: str) -> None:
-        """What people do: off, the better agent in its place, on. The better one consumes when this returns."""
+        """What people do: off, the better agent in its place, on. The better one consumes when this
+        returns."""
 
         def consumers() -> int:
             return int(self.call("GET", f"queues/{key}/")["consumers"])
@@ -189,28 +212,38 @@ class House:
         """A job on dead letters, begun by somebody who has thought of everything that it warns of."""
         wish = {"setting": key} | asked
         ahead = self.call("POST", "preflight/", wish)
-        return dict(self.call("POST", "replays/", wish | {"acknowledge": [each["code"] for each in ahead["warnings"]]}))
+        return dict(
+            self.call(
+                "POST", "replays/", wish | {"acknowledge": [each["code"] for each in ahead["warnings"]]}
+            )
+        )
 
     def replay_all(self, key: str) -> dict[str, Any]:
         """Gives everything back and waits until the job is over."""
         job = self.job(key, all=True, reason="mended")
         path = f"replays/{job['id']}/"
-        self.until("the replay is over", lambda: self.call("GET", path)["state"] not in ("planned", "running"))
+        self.until(
+            "the replay is over", lambda: self.call("GET", path)["state"] not in ("planned", "running")
+        )
         return dict(self.call("GET", path))
 
-    # -- the broker itself ----------------------------------------------------------------------------------------
+    # -- the broker itself -----------------------------------------------------------------------------------
 
     def account(self, name: str, protocol: str) -> Account:
         known = self.facts["broker"]["accounts"][name]
         return Account(self.facts["broker"][protocol], known["user"], known["password"])
 
     def publish(self, address: str, bodies: Sequence[Any], properties: dict[str, str] | None = None) -> None:
-        """Persistent JSON texts over STOMP, as the demo sends them; on the broker's disk when this returns."""
+        """Persistent JSON texts over STOMP, as the demo sends them; on the broker's disk when this
+        returns."""
         publisher = StompPublisher(self.account("publisher", "stomp"))
         try:
             typed = {name: Typed("string", value) for name, value in (properties or {}).items()}
             publisher.publish(
-                [Outgoing(address, Message(body=Typed("string", json.dumps(b)), properties=typed)) for b in bodies]
+                [
+                    Outgoing(address, Message(body=Typed("string", json.dumps(b)), properties=typed))
+                    for b in bodies
+                ]
             )
         finally:
             publisher.close()
@@ -221,7 +254,9 @@ class House:
         try:
             for identity, body in bodies.items():
                 text = Typed("string", json.dumps(body))
-                publisher.publish([Outgoing(address, Message(body=text, message_id=Typed("string", identity)))])
+                publisher.publish(
+                    [Outgoing(address, Message(body=text, message_id=Typed("string", identity)))]
+                )
         finally:
             publisher.close()
 
@@ -233,7 +268,7 @@ class House:
         finally:
             management.close()
 
-    # -- processes ------------------------------------------------------------------------------------------------
+    # -- processes -------------------------------------------------------------------------------------------
 
     @property
     def runner(self) -> Runner:

@@ -1,4 +1,5 @@
-"""Bodies for `demo.scripted`. `note` is the message's number in the test, and comes back in the truth file."""
+"""Bodies for `demo.scripted`. `note` is the message's number in the test, and comes back in the truth
+file."""
 
 from typing import Any
 

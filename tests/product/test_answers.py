@@ -34,7 +34,9 @@ def test_others_commit_and_roll_back_what_an_agent_left_open(house: House) -> No
     assert (status, body["state"]) == (200, "rolled_back"), body
     assert house.count(KEY) == [3]
     house.until("it waits again", lambda: _waiting(house).get(1, {}).get("attempt") == 2)
-    house.until("its protocol is here", lambda: [p["exception_type"] for p in house.protocols(KEY)] == ["rollback"])
+    house.until(
+        "its protocol is here", lambda: [p["exception_type"] for p in house.protocols(KEY)] == ["rollback"]
+    )
 
     # By another agent, with the token of its server.
     house.publish(
@@ -48,7 +50,9 @@ def test_others_commit_and_roll_back_what_an_agent_left_open(house: House) -> No
     # Its server dies: whoever answers is told, and the message comes again.
     lost = _waiting(house)[3]
     house.kill(f"kma-{lost['server']}")
-    house.until("it is lost", lambda: house.call("GET", f"{ANSWERS}{lost['acknowledgement']}/")["state"] == "lost")
+    house.until(
+        "it is lost", lambda: house.call("GET", f"{ANSWERS}{lost['acknowledgement']}/")["state"] == "lost"
+    )
     status, body = _answer(house, acknowledgement=lost["acknowledgement"], action="COMMIT")
     assert (status, body["state"]) == (410, "lost")
     house.until("the rest is committed", lambda: _commit_all(house) and house.count(KEY, "told") == [0, 4])

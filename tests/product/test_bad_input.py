@@ -14,7 +14,9 @@ ODD = {
     "JSON of another shape": Message(body=Typed("string", "[[1]]")),
     "nothing at all": Message(body=Typed("binary", b""), body_kind=BodyKind.DATA),
     "an empty value": Message(),
-    "bytes that are no text": Message(body=Typed("binary", b"\xff\xfe\x00\x80" * 10), body_kind=BodyKind.DATA),
+    "bytes that are no text": Message(
+        body=Typed("binary", b"\xff\xfe\x00\x80" * 10), body_kind=BodyKind.DATA
+    ),
     "text with NUL": Message(body=Typed("string", "nul \0 and <script>alert(1)</script>")),
     "20 MB": Message(body=Typed("binary", b"{" * (20 * MEGABYTE)), body_kind=BodyKind.DATA),
     "every AMQP type": everything(Typed("list", VALUES)),
@@ -32,7 +34,9 @@ def test_odd_messages_become_letters_that_every_page_shows(house: House) -> None
     finally:
         publisher.close()
     house.publish(address, [scripted.ok(1)])
-    house.until("the odd are dead, the good one is handled", lambda: house.count("odd", "DLQ.odd") == [0, len(ODD)])
+    house.until(
+        "the odd are dead, the good one is handled", lambda: house.count("odd", "DLQ.odd") == [0, len(ODD)]
+    )
     assert house.truth("odd").count(1) == 1
 
     house.until("every letter is indexed", lambda: len(house.dead_letters("odd")) == len(ODD))

@@ -1,5 +1,6 @@
-"""What an operator does when something is wrong: find, understand, give back, see what became of it. In a real browser,
-with the real product behind it, in both languages. The pictures are kept and their folder is printed."""
+"""What an operator does when something is wrong: find, understand, give back, see what became of it. In a
+real browser, with the real product behind it, in both languages. The pictures are kept and their folder is
+printed."""
 
 import shutil
 from collections.abc import Iterator
@@ -49,7 +50,11 @@ class Operator:
     def goes_back(self) -> None:
         before = self.browser.url()
         self.browser.run("history.back()")
-        wait_for(lambda: self.browser.url() != before and self.browser.run("return document.readyState") == "complete")
+        wait_for(
+            lambda: (
+                self.browser.url() != before and self.browser.run("return document.readyState") == "complete"
+            )
+        )
 
     def sees(self, *texts: str) -> None:
         for text in texts:
@@ -73,7 +78,8 @@ def at_a_browser(house: House, language: str) -> Iterator[Operator]:
 
 
 def dead_ones(house: House, key: str) -> None:
-    """Messages that died of a cause that is mended now, and some that died of another one. The setting is off."""
+    """Messages that died of a cause that is mended now, and some that died of another one. The setting is
+    off."""
     address = house.setting(key, policy={"max_attempts": 2, "delay_ms": 0})
     house.enable(key)
     bodies = [scripted.poisoned(n) for n in range(POISONED)]

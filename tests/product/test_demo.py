@@ -10,7 +10,9 @@ KINDS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "a dependency that is away": lambda row: str(row["exception_type"]) == "ConnectionError",
     "a document that is not replicated yet": lambda row: bool(row["temporary"]),
     "a malformed body": lambda row: str(row["outcome"]) == "invalid",
-    "an order that kills its process": lambda row: str(row["exception_type"]).startswith(("exit:", "signal:")),
+    "an order that kills its process": lambda row: str(row["exception_type"]).startswith(
+        ("exit:", "signal:")
+    ),
 }
 
 
@@ -20,7 +22,9 @@ def test_every_demo_failure_kind_is_visible_within_three_minutes(house: House) -
         return [kind for kind, seen in KINDS.items() if not any(seen(row) for row in rows)]
 
     house.until("every kind of demo failure is in the API", lambda: not missing(), seconds=180)
-    house.until("a dead letter of the demo is in the index", lambda: bool(house.dead_letters("orders")), seconds=180)
+    house.until(
+        "a dead letter of the demo is in the index", lambda: bool(house.dead_letters("orders")), seconds=180
+    )
 
 
 def test_a_second_start_finds_everything_running(house: House) -> None:

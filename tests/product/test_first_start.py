@@ -30,11 +30,13 @@ def states(house: House) -> dict[str, str]:
 
 
 def test_a_start_that_was_killed_is_made_whole_by_the_next_one(tmp_path: Path) -> None:
-    """What the killed one had begun runs on by itself; the next one said "already running" of it. Both begin with
-    nothing: no database, no unpacked broker."""
+    """What the killed one had begun runs on by itself; the next one said "already running" of it. Both begin
+    with nothing: no database, no unpacked broker."""
     house = House(tmp_path / "killed", servers=("srv-1",))
     command = [sys.executable, str(ROOT / "ma"), "up", "--detach", "--no-demo"]
-    begun = subprocess.Popen(command, cwd=ROOT, env=house.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    begun = subprocess.Popen(
+        command, cwd=ROOT, env=house.environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     try:
         house.until("Redis runs", lambda: states(house).get("redis") == "RUNNING")
         begun.kill()

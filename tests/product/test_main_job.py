@@ -1,4 +1,5 @@
-"""The main job, counted at the broker: published, handled or dead, given back to its own subscription only."""
+"""The main job, counted at the broker: published, handled or dead, given back to its own subscription
+only."""
 
 from collections import Counter
 

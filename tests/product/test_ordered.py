@@ -1,5 +1,5 @@
-"""An ordered subscription in the whole product: its order and its attempts outlive a server and the broker, and a
-letter that is given back goes to the end."""
+"""An ordered subscription in the whole product: its order and its attempts outlive a server and the broker,
+and a letter that is given back goes to the end."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -73,7 +73,10 @@ def test_a_person_gives_up_what_blocks(house: House) -> None:
     failed, noted = sorted(house.protocols(key), key=lambda row: str(row["disposition"]))
     assert (failed["disposition"], noted["disposition"]) == ("", "dlq")
     (letter,) = house.dead_letters(key)
-    assert (letter["exception_type"], letter["fingerprint"]) == (failed["exception_type"], failed["fingerprint"])
+    assert (letter["exception_type"], letter["fingerprint"]) == (
+        failed["exception_type"],
+        failed["fingerprint"],
+    )
     house.call("POST", f"settings/{key}/disable/", {"reason": "over"})
 
 

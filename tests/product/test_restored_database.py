@@ -20,7 +20,9 @@ KEY = "restored"
 
 @pytest.fixture
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    own = House(Path(tmp_path_factory.mktemp("house")), SERVERS, DJANGO_SUPERUSER_PASSWORD="only for this house")
+    own = House(
+        Path(tmp_path_factory.mktemp("house")), SERVERS, DJANGO_SUPERUSER_PASSWORD="only for this house"
+    )
     try:
         own.up("--no-demo")
         yield own
@@ -59,14 +61,18 @@ def test_failures_that_were_reported_after_the_copy_come_again(house: House, tmp
     house.call("POST", "pools/", {"name": "demo", "servers": list(SERVERS)})
     address = house.setting(KEY, policy={"max_attempts": 1})
     house.enable(KEY)
-    house.until("both servers consume", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == len(SERVERS))
+    house.until(
+        "both servers consume", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == len(SERVERS)
+    )
     fail(house, address, 0, 30)
     copy = tmp_path / "copy.sqlite3"
     with closing(sqlite3.connect(Layout(house.data).database)) as of, closing(sqlite3.connect(copy)) as to:
         of.backup(to)
 
     fail(house, address, 30, 60)
-    house.call("POST", f"settings/{KEY}/disable/", {"reason": "a second activation, of which the copy knows nothing"})
+    house.call(
+        "POST", f"settings/{KEY}/disable/", {"reason": "a second activation, of which the copy knows nothing"}
+    )
     house.until("the servers have let go", lambda: house.call("GET", f"queues/{KEY}/")["consumers"] == 0)
     house.enable(KEY)
     fail(house, address, 60, 100)

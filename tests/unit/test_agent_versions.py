@@ -12,7 +12,8 @@ from failures.fingerprints.versions import is_older, version_key
 # From the text of PEP 440, oldest first.
 IN_ORDER = [
     "1.dev0", "1.0.dev456", "1.0a1", "1.0a2.dev456", "1.0a12.dev456", "1.0a12", "1.0b1.dev456", "1.0b2",
-    "1.0b2.post345.dev456", "1.0b2.post345", "1.0rc1.dev456", "1.0rc1", "1.0", "1.0+abc.5", "1.0+abc.7", "1.0+5",
+    "1.0b2.post345.dev456", "1.0b2.post345", "1.0rc1.dev456", "1.0rc1", "1.0", "1.0+abc.5", "1.0+abc.7",
+    "1.0+5",
     "1.0.post1", "1.0-2", "1.0.post3", "1.0.post456.dev34", "1.0.post456", "1.0.post457.dev1",
     "1.0.15", "1.1.dev1", "1.10", "2", "1!0.1",
 ]  # fmt: skip
@@ -73,7 +74,8 @@ def test_other_versions_are_ordered_by_their_numbers(older: str, newer: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("spelled", "stage"), [("alpha", "a"), ("beta", "b"), ("c", "rc"), ("pre", "rc"), ("preview", "rc"), ("rc", "rc")]
+    ("spelled", "stage"),
+    [("alpha", "a"), ("beta", "b"), ("c", "rc"), ("pre", "rc"), ("preview", "rc"), ("rc", "rc")],
 )
 def test_a_stage_may_be_spelled_in_several_ways(spelled: str, stage: str) -> None:
     assert version_key(f"1.0{spelled}2") == version_key(f"1.0{stage}2") < version_key("1.0")
@@ -86,7 +88,22 @@ def test_a_part_without_its_number_has_the_number_0(part: str) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["a", "alpha", "b", "beta", "c", "rc", "cr", "pre", "preview", "dev", "m", "milestone", "nightly", "snapshot"],
+    [
+        "a",
+        "alpha",
+        "b",
+        "beta",
+        "c",
+        "rc",
+        "cr",
+        "pre",
+        "preview",
+        "dev",
+        "m",
+        "milestone",
+        "nightly",
+        "snapshot",
+    ],
 )
 def test_what_is_called_early_comes_before_its_release(word: str) -> None:
     assert is_older(f"2.0 {word} x", "2.0") and is_older("1.9", f"2.0 {word} x")

@@ -1,4 +1,5 @@
-"""When an alert opens, is repeated and closes, as tables; and what holds whatever is observed, by hypothesis."""
+"""When an alert opens, is repeated and closes, as tables; and what holds whatever is observed, by
+hypothesis."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -105,7 +106,9 @@ def test_it_goes_on_as_it_was_where_it_closed_by_itself_a_moment_ago(state: Stat
 def test_what_a_person_closed_and_what_comes_back_then_is_another_alert() -> None:
     opened = State(Phase.OPEN, above_since=AT, snoozed_until=AT + MINUTE, repeats=2, repeat_at=AT)
     closed = closed_by_person(opened, AT)
-    assert closed == State(Phase.CLOSED, above_since=AT, closed_at=AT, by_hand=True, held=True, repeats=2, repeat_at=AT)
+    assert closed == State(
+        Phase.CLOSED, above_since=AT, closed_at=AT, by_hand=True, held=True, repeats=2, repeat_at=AT
+    )
     gone = replace(closed, held=False, above_since=AT)
     decision = decide(gone, 90, AT + 2 * MINUTE, LIMITS)
     assert (decision.step, decision.anew) == (Step.OPENED, True)
@@ -140,7 +143,9 @@ def test_it_closes_with_the_time_and_nothing_else_changed() -> None:
 
 
 def test_nothing_is_known_of_what_was_never_seen() -> None:
-    assert State(Phase.CALM, None, None, None, by_hand=False, held=False, snoozed_until=None, repeats=0) == CALM
+    assert (
+        State(Phase.CALM, None, None, None, by_hand=False, held=False, snoozed_until=None, repeats=0) == CALM
+    )
     assert decide(CALM, None, AT, LIMITS) == Decision(CALM, None, anew=False)
 
 
@@ -151,7 +156,11 @@ def test_phases_and_steps_have_the_words_that_are_stored() -> None:
 
 def test_a_new_alert_after_a_closed_one_is_another_one() -> None:
     closed = State(
-        Phase.CLOSED, closed_at=AT - timedelta(minutes=15), above_since=AT - 2 * MINUTE, repeats=3, repeat_at=AT
+        Phase.CLOSED,
+        closed_at=AT - timedelta(minutes=15),
+        above_since=AT - 2 * MINUTE,
+        repeats=3,
+        repeat_at=AT,
     )
     decision = decide(closed, 90, AT, LIMITS)
     assert (decision.step, decision.anew, decision.state.repeats) == (Step.OPENED, True, 0)

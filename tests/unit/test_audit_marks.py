@@ -23,4 +23,6 @@ def test_what_is_raised_from_a_kept_refusal_is_kept() -> None:
 
 def test_no_other_place_copies_the_mark() -> None:
     root = Path(dlq.__file__).parent
-    assert [path.name for path in root.rglob("*.py") if "in_audit" in path.read_text("utf-8")] == ["auditing.py"]
+    assert [path.name for path in root.rglob("*.py") if "in_audit" in path.read_text("utf-8")] == [
+        "auditing.py"
+    ]

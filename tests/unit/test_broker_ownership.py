@@ -62,7 +62,9 @@ def test_a_takeover_names_who_owned_it_before() -> None:
 def test_a_mark_that_nobody_can_read_is_no_free_broker() -> None:
     management = MemoryBroker().management()
     site_claim.claim(management, SITE)
-    management.call("broker", "updateQueue", '{"name": "MA.site", "address": "MA.site", "filter-string": "1 = 0"}')
+    management.call(
+        "broker", "updateQueue", '{"name": "MA.site", "address": "MA.site", "filter-string": "1 = 0"}'
+    )
     with pytest.raises(ManagementFailed, match="no id of a site"):
         site_claim.owner(management)
     assert site_claim.owner_or_unreadable(management) == "1 = 0"

@@ -8,14 +8,27 @@ from agents.services.choosing import Candidate, Current, Plan, Waiting, plan_any
 
 
 def candidate(
-    server: int, *, alive: bool = True, offers: bool = True, load: int = 0, lost: bool | None = None, **more: bool
+    server: int,
+    *,
+    alive: bool = True,
+    offers: bool = True,
+    load: int = 0,
+    lost: bool | None = None,
+    **more: bool,
 ) -> Candidate:
     lost = not alive if lost is None else lost
-    return Candidate(server=server, name=f"srv-{server}", alive=alive, offers=offers, load=load, lost=lost, **more)
+    return Candidate(
+        server=server, name=f"srv-{server}", alive=alive, offers=offers, load=load, lost=lost, **more
+    )
 
 
 def test_any_starts_on_the_able_server_with_the_fewest_runs() -> None:
-    candidates = [candidate(1, load=2), candidate(2, load=1), candidate(3, offers=False), candidate(4, alive=False)]
+    candidates = [
+        candidate(1, load=2),
+        candidate(2, load=1),
+        candidate(3, offers=False),
+        candidate(4, alive=False),
+    ]
 
     assert plan_any(candidates, []) == Plan(start=(2,))
 
@@ -29,7 +42,9 @@ def test_any_stays_where_it_runs() -> None:
 
 
 def test_any_waits_for_a_server_whose_silence_does_not_count_yet() -> None:
-    assert plan_any([candidate(1, alive=False, lost=False), candidate(2)], [Current(run=7, server=1)]) == Plan()
+    assert (
+        plan_any([candidate(1, alive=False, lost=False), candidate(2)], [Current(run=7, server=1)]) == Plan()
+    )
 
 
 def test_any_moves_when_its_server_is_lost() -> None:

@@ -39,7 +39,9 @@ COUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10_000))
 def test_a_change_is_said_where_it_is_hardly_chance(
     before: int, after: int, attempts: tuple[int, int], change: Change
 ) -> None:
-    assert [one.change for one in compare({"a": before}, {"a": after} if after else {}, *attempts)] == [change]
+    assert [one.change for one in compare({"a": before}, {"a": after} if after else {}, *attempts)] == [
+        change
+    ]
 
 
 def test_what_is_new_comes_first_and_what_is_the_same_last() -> None:
@@ -68,7 +70,8 @@ def test_everything_that_failed_in_either_is_there_once(
 
     assert sorted(one.fingerprint for one in found) == sorted({*before, *after})
     assert all(
-        (one.before, one.after) == (before.get(one.fingerprint, 0), after.get(one.fingerprint, 0)) for one in found
+        (one.before, one.after) == (before.get(one.fingerprint, 0), after.get(one.fingerprint, 0))
+        for one in found
     )
     assert compare(before, before, 5, 5) == [] or {one.change for one in compare(before, before, 5, 5)} <= {
         Change.SAME,

@@ -146,7 +146,9 @@ def test_the_time_is_up_after_the_longest_time_and_never_without_one() -> None:
 
 
 looks = st.builds(
-    lambda delayed, delivering, waiting, added: Look(delayed + delivering + waiting, delayed, delivering, added),
+    lambda delayed, delivering, waiting, added: Look(
+        delayed + delivering + waiting, delayed, delivering, added
+    ),
     *[st.integers(0, 2)] * 3,
     st.integers(0, 3),
 )

@@ -1,4 +1,5 @@
-"""Rules for many letters: their JSON form, what is refused with which word, what is told of them and what is hidden."""
+"""Rules for many letters: their JSON form, what is refused with which word, what is told of them and what is
+hidden."""
 
 import math
 from dataclasses import replace
@@ -88,7 +89,9 @@ def test_what_is_no_rule_is_refused_with_a_word_and_its_number(data: Any, code: 
         ({"op": "set_json", "pointer": "/a", "json": '[{"card": 1}]'}, "/a"),
     ],
 )  # fmt: skip
-def test_what_its_maker_may_not_see_is_locked_also_within_what_is_set(operation: dict[str, Any], what: str) -> None:
+def test_what_its_maker_may_not_see_is_locked_also_within_what_is_set(
+    operation: dict[str, Any], what: str
+) -> None:
     assert refusal([operation], CARD) == ("locked", f"Operation 1, {what}")
     assert is_hidden(rule_of([operation]).operations[0], CARD)
     assert not is_hidden(rule_of([operation]).operations[0], NONE)
@@ -129,7 +132,9 @@ def applied(*operations: dict[str, Any], message: Message = ORDER, masked: froze
     return apply(rule_of(list(operations)), message, masked)
 
 
-def refused_by(message: Message, *operations: dict[str, Any], locked: frozenset[str] = NONE) -> tuple[str, str]:
+def refused_by(
+    message: Message, *operations: dict[str, Any], locked: frozenset[str] = NONE
+) -> tuple[str, str]:
     with pytest.raises(EditRefused) as caught:
         apply(rule_of(list(operations)), message, NONE, locked=locked)
     return caught.value.code, caught.value.what
@@ -138,7 +143,8 @@ def refused_by(message: Message, *operations: dict[str, Any], locked: frozenset[
 @pytest.mark.parametrize(
     ("operation", "what"),
     [
-        ({**REMOVE, "name": "card"}, "card"), ({"op": "remove_json", "pointer": "/order/card"}, "/order/card"),
+        ({**REMOVE, "name": "card"}, "card"), ({"op": "remove_json", "pointer": "/order/card"},
+        "/order/card"),
         ({"op": "set_json", "pointer": "", "json": '{"card": 1}'}, "/"),
         ({"op": "remove_json", "pointer": "/order"}, "/order"),
         ({"op": "set_json", "pointer": "/order", "json": "1"}, "/order"),
@@ -156,7 +162,9 @@ def test_beside_what_is_hidden_a_letter_is_edited() -> None:
 
 
 def test_operations_that_undo_each_other_change_nothing() -> None:
-    there_and_back = [{**SET, "name": "region", "type": "string", "value": value} for value in ("south", "north")]
+    there_and_back = [
+        {**SET, "name": "region", "type": "string", "value": value} for value in ("south", "north")
+    ]
     assert refused_by(ORDER, *there_and_back) == ("unchanged", "")
     assert refused_by(ORDER, REMOVE) == ("unchanged", "")
     kept = applied({**REMOVE, "name": "nope"}, {"op": "set_json", "pointer": "/lines/0", "json": "1"}, SET)
@@ -192,6 +200,7 @@ def test_a_rule_is_told_bounded_and_without_what_is_masked() -> None:
     made = rule_of([SET, REMOVE, SET_JSON, REMOVE_JSON, large, {**SET, "name": "card"}])
     assert [tuple(each.values()) for each in told(made, CARD)] == [
         ("set_property", "n", "7 (int)"), ("remove_property", "n", ""), ("set_json", "/a/0", '{"b": 1.0}'),
-        ("remove_json", "/a", ""), ("set_json", f"/{long}"[:300], f'"{long}'[:300]), ("set_property", "card", HIDDEN),
+        ("remove_json", "/a", ""), ("set_json", f"/{long}"[:300], f'"{long}'[:300]), ("set_property", "card",
+        HIDDEN),
     ]  # fmt: skip
     assert [*told(made, NONE)[0]] == ["op", "place", "value"]

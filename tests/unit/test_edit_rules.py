@@ -1,4 +1,5 @@
-"""Rules for many letters: operations in order, JSON pointers over the text itself, and why one does not apply."""
+"""Rules for many letters: operations in order, JSON pointers over the text itself, and why one does not
+apply."""
 
 import json
 from dataclasses import replace
@@ -32,7 +33,9 @@ def test_a_pointer_finds_what_readers_see(place: str, value: Any) -> None:
     assert json.loads(DOC[start:end]) == value
 
 
-@pytest.mark.parametrize("place", ["/b", "/a/b~0~1c/3", "/a/b~0~1c/01", "/a/b~0~1c/-", "/a/b~0~1c/0/x", "/last/0"])
+@pytest.mark.parametrize(
+    "place", ["/b", "/a/b~0~1c/3", "/a/b~0~1c/01", "/a/b~0~1c/-", "/a/b~0~1c/0/x", "/last/0"]
+)
 def test_a_pointer_to_nothing_is_refused(place: str) -> None:
     with pytest.raises(EditRefused) as caught:
         pointer.locate(DOC, pointer.parse(place))
@@ -50,7 +53,8 @@ def test_what_is_no_pointer_is_refused(place: str) -> None:
     ("text", "place", "value", "result"),
     [
         ('{"a": 1.10 , "b": 1e400}', "/a", "2", '{"a": 2 , "b": 1e400}'),
-        ('{"a": 1}', "/b/", "2", None), ('{"a": 1}', "/b", "2", '{"a": 1, "b": 2}'), ("{ }", "/b", "[]", '{"b": [] }'),
+        ('{"a": 1}', "/b/", "2", None), ('{"a": 1}', "/b", "2", '{"a": 1, "b": 2}'), ("{ }", "/b", "[]",
+        '{"b": [] }'),
         ("[1 , 2]", "/-", "3", "[1 , 2, 3]"), ("[]", "/-", "3", "[3]"), ("[1]", "/0", "7", "[7]"),
         ("[1]", "/1", "7", None),
         (' {"a": [{"b": 1}]}\n', "/a/0/b", '"x"', ' {"a": [{"b": "x"}]}\n'), ('{"a": 1}', "", "[]", "[]"),
@@ -68,7 +72,8 @@ def test_setting_changes_that_place_alone(text: str, place: str, value: str, res
 @pytest.mark.parametrize(
     ("text", "place", "result"),
     [
-        ('{"a": 1, "b": 2, "c": 3}', "/a", '{"b": 2, "c": 3}'), ('{"a": 1, "b": 2, "c": 3}', "/b", '{"a": 1, "c": 3}'),
+        ('{"a": 1, "b": 2, "c": 3}', "/a", '{"b": 2, "c": 3}'), ('{"a": 1, "b": 2, "c": 3}', "/b",
+        '{"a": 1, "c": 3}'),
         ('{"a": 1, "b": 2 }', "/b", '{"a": 1 }'), ('{"a": 1}', "/a", "{}"), ("[1, 2]", "/0", "[2]"),
         ("[1, [2, 3]]", "/1/1", "[1, [2]]"), ('{"a": 1}', "/b", None), ('{"a": 1}', "/a/b", None),
     ],
@@ -98,7 +103,9 @@ def test_operations_apply_in_order_and_are_told() -> None:
         NONE,
     )
     assert done.message.properties == {"card": ORDER.properties["card"], "tries": Typed("short", 3)}
-    assert done.message.body.value == '{"order": {"sum": 2.50, "card": "4111", "sum2": {"é": 1}}, "lines": [2]}'
+    assert (
+        done.message.body.value == '{"order": {"sum": 2.50, "card": "4111", "sum2": {"é": 1}}, "lines": [2]}'
+    )
     assert done.changes[:3] == [
         {"what": "tries", "before": None, "after": "3 (short)"},
         {"what": "region", "before": "north (string)", "after": None},
@@ -109,7 +116,8 @@ def test_operations_apply_in_order_and_are_told() -> None:
 @pytest.mark.parametrize(
     ("operation", "message", "code"),
     [
-        ({"op": "set_json", "pointer": "/a", "json": "1"}, replace(ORDER, body=Typed("string", "hi")), "no_json"),
+        ({"op": "set_json", "pointer": "/a", "json": "1"}, replace(ORDER, body=Typed("string", "hi")),
+        "no_json"),
         ({"op": "set_json", "pointer": "/a", "json": "1"}, replace(ORDER, body=Typed("map", ())), "no_json"),
         ({"op": "set_json", "pointer": "/a/b", "json": "1"}, ORDER, "pointer_missing"),
         ({"op": "remove_json", "pointer": "/nope"}, ORDER, "pointer_missing"),
@@ -131,7 +139,8 @@ def test_a_letter_to_which_a_rule_does_not_apply_says_why(
     [
         {"op": "set_property", "name": "card", "type": "string", "value": "x"},
         {"op": "remove_property", "name": "card"}, {"op": "set_property", "name": "_AMQ_X", "value": "x"},
-        {"op": "set_json", "pointer": "/order/card", "json": "1"}, {"op": "remove_json", "pointer": "/card/number"},
+        {"op": "set_json", "pointer": "/order/card", "json": "1"}, {"op": "remove_json",
+        "pointer": "/card/number"},
     ],
 )  # fmt: skip
 def test_a_rule_leaves_alone_what_its_maker_may_not_see(operation: dict[str, Any]) -> None:
@@ -163,9 +172,12 @@ def test_changes_of_masked_fields_are_not_told() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        [], {}, "x", [{"op": "run"}], ["x"], [{"op": "set_json", "pointer": "/a"}], [{"op": "set_json", "json": "1"}],
-        [{"op": "set_json", "pointer": "/a", "json": "hello"}], [{"op": "set_json", "pointer": "/a", "json": "NaN"}],
-        [{"op": "remove_json", "pointer": ""}], [{"op": "set_property", "name": "a", "type": "int", "value": "x"}],
+        [], {}, "x", [{"op": "run"}], ["x"], [{"op": "set_json", "pointer": "/a"}], [{"op": "set_json",
+        "json": "1"}],
+        [{"op": "set_json", "pointer": "/a", "json": "hello"}], [{"op": "set_json", "pointer": "/a",
+        "json": "NaN"}],
+        [{"op": "remove_json", "pointer": ""}], [{"op": "set_property", "name": "a", "type": "int",
+        "value": "x"}],
         [{"op": "remove_property", "name": "a"}] * 21, [{"op": "remove_property"}],
     ],
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Values, names and changes as people write them: the bounds of each type, and what is refused with which word."""
+"""Values, names and changes as people write them: the bounds of each type, and what is refused with which
+word."""
 
 import math
 from typing import Any
@@ -14,7 +15,8 @@ BOUNDS = {
     "byte": (-128, 127), "short": (-32_768, 32_767), "int": (-2_147_483_648, 2_147_483_647),
     "long": (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807),
     "timestamp": (-9_223_372_036_854_775_808, 9_223_372_036_854_775_807),
-    "ubyte": (0, 255), "ushort": (0, 65_535), "uint": (0, 4_294_967_295), "ulong": (0, 18_446_744_073_709_551_615),
+    "ubyte": (0, 255), "ushort": (0, 65_535), "uint": (0, 4_294_967_295), "ulong": (0,
+    18_446_744_073_709_551_615),
 }  # fmt: skip
 
 
@@ -27,14 +29,18 @@ def refusal(kind: str, text: str) -> tuple[str, str, str]:
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_an_integer_has_the_bounds_of_its_type(kind: str) -> None:
     least, most = BOUNDS[kind]
-    assert [typed_value(kind, str(number), "p") for number in (least, most)] == [Typed(kind, least), Typed(kind, most)]
+    assert [typed_value(kind, str(number), "p") for number in (least, most)] == [
+        Typed(kind, least),
+        Typed(kind, most),
+    ]
     for number in (least - 1, most + 1):
         assert refusal(kind, str(number)) == ("bad_value", f"That is no value of the type {kind}.", "p")
 
 
 def test_the_types_are_offered_in_this_order() -> None:
     assert TYPES == (
-        "string", "boolean", "int", "long", "double", "float", "byte", "short", "ubyte", "ushort", "uint", "ulong",
+        "string", "boolean", "int", "long", "double", "float", "byte", "short", "ubyte", "ushort", "uint",
+        "ulong",
         "timestamp", "symbol", "char", "uuid", "binary", "null",
     )  # fmt: skip
 
@@ -46,8 +52,10 @@ def test_the_types_are_offered_in_this_order() -> None:
         ("char", " ", " "), ("boolean", " TRUE ", True), ("boolean", "False", False), ("null", " ", None),
         ("uuid", " 0CE1BF58-4e46-42b1-90a3-389a559e22e6", "0ce1bf58-4e46-42b1-90a3-389a559e22e6"),
         ("binary", " 00ff ", b"\0\xff"), ("binary", "0x", b""), ("string", "x" * 65_536, "x" * 65_536),
-        ("timestamp", "7", 7), ("timestamp", "1970-01-01T01:00:01.0015+01:00", 1002), ("double", " 1e39", 1e39),
-        ("float", "3.4028234663852886e38", LARGEST_FLOAT), ("float", "-3.4028234663852886e38", -LARGEST_FLOAT),
+        ("timestamp", "7", 7), ("timestamp", "1970-01-01T01:00:01.0015+01:00", 1002), ("double", " 1e39",
+        1e39),
+        ("float", "3.4028234663852886e38", LARGEST_FLOAT), ("float", "-3.4028234663852886e38",
+        -LARGEST_FLOAT),
         ("float", "-inf", -math.inf), ("string", "é", "é"),
     ],
 )  # fmt: skip
@@ -59,7 +67,8 @@ def test_a_text_is_read_as_its_type_says(kind: str, text: str, value: object) ->
     ("kind", "text"),
     [
         ("int", "0" * 21), ("int", "1 2"), ("int", "٧"), ("char", ""), ("char", "\0"), ("symbol", "é"),
-        ("symbol", "\0"), ("float", "3.4028234663852890e38"), ("float", "-1e39"), ("null", "null"), ("boolean", ""),
+        ("symbol", "\0"), ("float", "3.4028234663852890e38"), ("float", "-1e39"), ("null", "null"),
+        ("boolean", ""),
         ("timestamp", "2026-03-01"), ("timestamp", "soon"),
     ],
 )  # fmt: skip
@@ -75,7 +84,8 @@ def test_a_type_that_nobody_sets_and_a_text_that_is_too_long_have_words_of_their
 def test_a_name_has_signs_and_at_most_300_of_them() -> None:
     assert checked_name("n" * 300) == "n" * 300 and checked_name(" é ") == " é "
     for name, code, what in (
-        ("", "no_name", ""), (" \t", "no_name", ""), ("n" * 301, "bad_name", "n" * 40), ("a\0b", "bad_name", "a␀b"),
+        ("", "no_name", ""), (" \t", "no_name", ""), ("n" * 301, "bad_name", "n" * 40), ("a\0b", "bad_name",
+        "a␀b"),
     ):  # fmt: skip
         with pytest.raises(EditRefused) as caught:
             checked_name(name)
@@ -137,7 +147,8 @@ def test_parts_that_are_missing_change_nothing(data: dict[str, Any], changes: Ch
 @pytest.mark.parametrize(
     "data",
     [
-        7, [], {"body": []}, {"body": {}}, {"body": {"text": 7}}, {"body": {"base64": 7}}, {"body": {"base64": "AA"}},
+        7, [], {"body": []}, {"body": {}}, {"body": {"text": 7}}, {"body": {"base64": 7}},
+        {"body": {"base64": "AA"}},
         {"body": {"base64": "A\nA=="}}, {"set": "x"}, {"set": [7]}, {"remove": {"a": 1}}, {"remove": [7]},
         {"set": [{"name": 7}]}, {"set": [{}]}, {"set": [{"name": "n", "type": 7}]},
         {"set": [{"name": "n", "value": {}}]}, {"remove": ["x"] * (MOST_PROPERTIES + 1)},
@@ -168,7 +179,8 @@ def test_what_is_set_and_removed_at_once_is_named() -> None:
     ("kind", "value", "item"),
     [
         ("boolean", True, Typed("boolean", True)), ("boolean", False, Typed("boolean", False)),
-        ("int", 7, Typed("int", 7)), ("double", 0.5, Typed("double", 0.5)), ("null", None, Typed("null", None)),
+        ("int", 7, Typed("int", 7)), ("double", 0.5, Typed("double", 0.5)), ("null", None, Typed("null",
+        None)),
         ("string", None, Typed("string", "")), ("string", "x", Typed("string", "x")),
     ],
 )  # fmt: skip

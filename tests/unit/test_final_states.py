@@ -38,7 +38,9 @@ WITHDRAWN = RunFact("finished", wanted=False, closed=True)
         ("standalone", "ASAP", [FINISHED, RUNNING], None),
     ],
 )
-def test_an_activation_ends_by_itself(kind: str, timing: str, runs: list[RunFact], ending: str | None) -> None:
+def test_an_activation_ends_by_itself(
+    kind: str, timing: str, runs: list[RunFact], ending: str | None
+) -> None:
     assert own_ending(kind, timing, runs) == ending
 
 

@@ -8,7 +8,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from agents.models import ActivationState
 from agents.services.group_order import Decision, MemberFacts, Step, next_step
 
-ENDS = [state.value for state in ActivationState if state not in (ActivationState.PENDING, ActivationState.RUNNING)]
+ENDS = [
+    state.value
+    for state in ActivationState
+    if state not in (ActivationState.PENDING, ActivationState.RUNNING)
+]
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=5), st.sampled_from(ENDS), st.integers(0, 4))

@@ -1,4 +1,5 @@
-"""JSON pointers over the text of a document: each sign of RFC 6901, every layout, the edges of lists and objects."""
+"""JSON pointers over the text of a document: each sign of RFC 6901, every layout, the edges of lists and
+objects."""
 
 import pytest
 
@@ -11,7 +12,8 @@ from dlq.editing.refusal import EditRefused
     ("place", "tokens"),
     [
         ("", ()), ("/", ("",)), ("/a/b", ("a", "b")), ("/a//b/", ("a", "", "b", "")),
-        ("/~0", ("~",)), ("/~1", ("/",)), ("/~01", ("~1",)), ("/~10", ("/0",)), ("/" + "x" * 999, ("x" * 999,)),
+        ("/~0", ("~",)), ("/~1", ("/",)), ("/~01", ("~1",)), ("/~10", ("/0",)), ("/" + "x" * 999,
+        ("x" * 999,)),
     ],
 )  # fmt: skip
 def test_a_pointer_has_its_tokens(place: str, tokens: tuple[str, ...]) -> None:
@@ -36,7 +38,8 @@ def test_whatever_its_layout_a_value_is_found(text: str, place: str, value: str)
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("[1, 2]", "/2"), ("[1, 2]", "/-1"), ("[1, 2]", "/00"), ("[1, 2]", "/٠"), ("[1, 2]", "/1x"), ("[1, 2]", "/"),
+        ("[1, 2]", "/2"), ("[1, 2]", "/-1"), ("[1, 2]", "/00"), ("[1, 2]", "/٠"), ("[1, 2]", "/1x"),
+        ("[1, 2]", "/"),
         ("[1]", "/0000000000"), ("[]", "/0"), ("{}", "/a"), ('"a"', "/0"), ("7", "/"), ('{"a": 1}', "/A"),
     ],
 )  # fmt: skip
@@ -52,7 +55,8 @@ def test_there_is_nothing_at_another_place(text: str, place: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "result"),
     [
-        (" 7 ", "", " V "), ('{"a": 1}', "/-", '{"a": 1, "-": V}'), ('{"a": 1}', "/é\"", '{"a": 1, "é\\"": V}'),
+        (" 7 ", "", " V "), ('{"a": 1}', "/-", '{"a": 1, "-": V}'), ('{"a": 1}', "/é\"",
+        '{"a": 1, "é\\"": V}'),
         ('{"x": {"a": 1}, "y": 2}', "/x/b", '{"x": {"a": 1, "b": V}, "y": 2}'),
         ('{"x": [], "y": [1 ]}', "/x/-", '{"x": [V], "y": [1 ]}'),
         ('{"x": [], "y": [1 ]}', "/y/-", '{"x": [], "y": [1, V ]}'),

@@ -44,11 +44,15 @@ def test_an_empty_queue_counts_as_walked() -> None:
 
 def test_a_day_without_a_walk_is_over_whatever_is_counted() -> None:
     yesterday = NOW - timedelta(days=1)
-    assert judge(Known(5, 5, None, yesterday), 7, 5, feed_empty=True, now=NOW) == Judged(NOW, yesterday, walk=True)
+    assert judge(Known(5, 5, None, yesterday), 7, 5, feed_empty=True, now=NOW) == Judged(
+        NOW, yesterday, walk=True
+    )
 
 
 def test_what_was_never_counted_is_no_difference_that_was_seen_before() -> None:
     assert Known() == Known(broker=None, indexed=None, differs_since=None, walked_at=None)
     for broker, indexed in ((6, 5), (5, 6)):
-        found = judge(Known(differs_since=LATELY, walked_at=LATELY), broker, indexed, feed_empty=True, now=NOW)
+        found = judge(
+            Known(differs_since=LATELY, walked_at=LATELY), broker, indexed, feed_empty=True, now=NOW
+        )
         assert found == Judged(NOW, LATELY, walk=False)

@@ -1,4 +1,5 @@
-"""When a ladder goes on, waits or stops: of the breaker only what was reported after the outcomes of the step."""
+"""When a ladder goes on, waits or stops: of the breaker only what was reported after the outcomes of the
+step."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,7 +31,10 @@ def test_each_step_is_five_times_as_large_as_the_one_before() -> None:
 def test_the_next_letter_fills_its_step_before_another_begins() -> None:
     """Steps of 1, 5 and 25 letters: where the next one goes, and how many the step takes still."""
     expected = (
-        [(0, 1)] + [(1, room) for room in range(5, 0, -1)] + [(2, room) for room in range(25, 0, -1)] + [(3, 125)]
+        [(0, 1)]
+        + [(1, room) for room in range(5, 0, -1)]
+        + [(2, room) for room in range(25, 0, -1)]
+        + [(3, 125)]
     )
     assert [place(planned) for planned in range(32)] == expected
 
@@ -54,14 +58,17 @@ def test_each_letter_that_was_moved_has_one_outcome_or_none_yet() -> None:
 def test_a_ladder_stops_above_its_percentage_of_the_letters_of_a_step(
     handled: int, bad: int, percent: int, stops: bool
 ) -> None:
-    """Of what nobody has heard of nobody can say that it went well: it counts as failed, under a word of its own."""
+    """Of what nobody has heard of nobody can say that it went well: it counts as failed, under a word of its
+    own."""
     failing, unknown = Outcomes(handled=handled, failed=bad), Outcomes(handled=handled, unknown=bad)
     assert next_step(failing, percent, Surroundings()) == (Next(Decision.STOP, "failing") if stops else GO)
     assert next_step(unknown, percent, Surroundings()) == (Next(Decision.STOP, "unknown") if stops else GO)
 
 
 def test_failed_and_unknown_letters_add_up() -> None:
-    assert next_step(Outcomes(handled=8, failed=1, unknown=1), 10, Surroundings()) == Next(Decision.STOP, "unknown")
+    assert next_step(Outcomes(handled=8, failed=1, unknown=1), 10, Surroundings()) == Next(
+        Decision.STOP, "unknown"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +106,9 @@ def test_one_run_that_fails_is_enough_though_another_one_failed_more_before() ->
         (KNOWN, KNOWN + timedelta(seconds=10), False),
     ],
 )
-def test_a_step_waits_for_a_heartbeat_for_seconds_only(heard_at: datetime | None, now: datetime, waits: bool) -> None:
+def test_a_step_waits_for_a_heartbeat_for_seconds_only(
+    heard_at: datetime | None, now: datetime, waits: bool
+) -> None:
     assert unheard([Streak(1, 0, heard_at)], KNOWN, now) is waits
     assert unheard([], KNOWN, now) is False
 

@@ -1,4 +1,5 @@
-"""Which servers run an activation, against what the specification says in other words, over arbitrary pools."""
+"""Which servers run an activation, against what the specification says in other words, over arbitrary
+pools."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

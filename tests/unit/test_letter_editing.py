@@ -33,7 +33,8 @@ ORDER = Message(
     },
     annotations={"x-opt-jms-msg-type": Typed("byte", 5), "x-opt-ORIG-MESSAGE-ID": Typed("long", 12)},
     message_id=Typed("uuid", str(EDIT)), correlation_id=Typed("ulong", 9), reply_to="answers", priority=7,
-    content_type="application/json", group_id="g", created_at=NOW, durable=True, delivery_count=4, subject="s",
+    content_type="application/json", group_id="g", created_at=NOW, durable=True, delivery_count=4,
+    subject="s",
 )  # fmt: skip
 
 
@@ -56,7 +57,9 @@ def text(body: str, **fields: Any) -> Message:
 
 
 def test_what_was_not_named_stays_as_it_was() -> None:
-    after = edited(ORDER, Changes(text='{"order": 8}', put={"tries": Typed("int", 4)}, removed=("region",)), NONE)
+    after = edited(
+        ORDER, Changes(text='{"order": 8}', put={"tries": Typed("int", 4)}, removed=("region",)), NONE
+    )
     assert after.body == Typed("string", '{"order": 8}') and after.properties["tries"] == Typed("int", 4)
     kept = {name: item for name, item in ORDER.properties.items() if name not in ("tries", "region")}
     assert {**kept, "tries": Typed("int", 4)} == after.properties
@@ -80,9 +83,11 @@ def test_a_masked_property_stays_for_who_may_not_see_it_and_changes_for_who_may(
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ('{"a": 1}', '{"a": }', "no_json"), ('{"a": 1}', '{"a": NaN}', "no_json"), ('{"a": 1}', "hello", "no_json"),
+        ('{"a": 1}', '{"a": }', "no_json"), ('{"a": 1}', '{"a": NaN}', "no_json"), ('{"a": 1}', "hello",
+        "no_json"),
         ("[1]", "[" * 5000, "no_json"), ("<a><b/></a>", "<a><b></a>", "no_xml"), ("<a/>", "plain", "no_xml"),
-        ("<a/>", '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "no_xml"), ("<a/>", "<a>" * 300 + "</a>" * 300, "no_xml"),
+        ("<a/>", '<!DOCTYPE a [<!ENTITY x "y">]><a>&x;</a>', "no_xml"), ("<a/>", "<a>" * 300 + "</a>" * 300,
+        "no_xml"),
         ("plain", "\ud800", "bad_text"), ("plain", "x" * 1_100_000, "too_large"),
     ],
 )  # fmt: skip
@@ -134,13 +139,16 @@ def test_the_copy_goes_on_with_the_case_and_says_nothing_of_the_death() -> None:
     after = edited(ORDER, Changes(text='{"order": 8}'), NONE)
     copy = decode(encode(copy_for(row, ORDER, after, EDIT, NOW)))
     assert set(copy.properties) == {
-        "region", "tries", "card", "_AMQ_GROUP_ID", "ma_letter", "ma_letter_queue", "ma_letter_id", "_AMQ_DUPL_ID",
+        "region", "tries", "card", "_AMQ_GROUP_ID", "ma_letter", "ma_letter_queue", "ma_letter_id",
+        "_AMQ_DUPL_ID",
     }  # fmt: skip
     assert copy.annotations == {"x-opt-jms-msg-type": Typed("byte", 5)}
     assert message_key(copy.message_id, copy.body_section, copy.properties).text == row.message_key
     assert copy.properties["ma_letter_id"].value == row.orig_message_id + 1 == 13
     assert copy.properties["_AMQ_DUPL_ID"].value == str(EDIT) and copy.delivery_count == 0
-    same = replace(copy, body=ORDER.body, properties=ORDER.properties, annotations=ORDER.annotations, delivery_count=4)
+    same = replace(
+        copy, body=ORDER.body, properties=ORDER.properties, annotations=ORDER.annotations, delivery_count=4
+    )
     assert same == ORDER, "ids, priority, reply-to, times and types stay"
 
 
@@ -170,15 +178,17 @@ def test_what_cannot_be_edited_says_why() -> None:
         assert caught.value.code == code
 
 
-# -- values and their JSON form -------------------------------------------------------------------------------------
+# -- values and their JSON form ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        ("byte", "128"), ("ubyte", "-1"), ("short", "32768"), ("int", "2147483648"), ("long", "9223372036854775808"),
+        ("byte", "128"), ("ubyte", "-1"), ("short", "32768"), ("int", "2147483648"), ("long",
+        "9223372036854775808"),
         ("ulong", "-1"), ("int", "1.0"), ("int", "٣"), ("boolean", "yes"), ("char", "ab"), ("uuid", "x"),
-        ("binary", "0xz"), ("null", "x"), ("double", "one"), ("float", "1e39"), ("timestamp", "2026-03-01T00:00:00"),
+        ("binary", "0xz"), ("null", "x"), ("double", "one"), ("float", "1e39"), ("timestamp",
+        "2026-03-01T00:00:00"),
         ("map", "{}"), ("", ""), ("symbol", "é"), ("string", "\ud800"), ("uint", ""),
     ],
 )  # fmt: skip
@@ -193,7 +203,8 @@ def test_values_that_are_none_of_their_type_are_refused(kind: str, value: str) -
         Typed("string", " x "), Typed("string", ""), Typed("boolean", False), Typed("byte", -128),
         Typed("ulong", 2**64 - 1),
         Typed("double", 0.1), Typed("double", float("inf")), Typed("float", 0.5), Typed("binary", b"\0\xff"),
-        Typed("timestamp", 1_700_000_000_123), Typed("timestamp", 2**62), Typed("char", "ы"), Typed("uuid", str(EDIT)),
+        Typed("timestamp", 1_700_000_000_123), Typed("timestamp", 2**62), Typed("char", "ы"), Typed("uuid",
+        str(EDIT)),
         Typed("null", None), Typed("symbol", "s"),
     ],
     ids=str,
@@ -212,9 +223,11 @@ def test_changes_come_through_json_as_they_were() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        None, [], {"body": "x"}, {"body": {"base64": "?"}}, {"set": ["x"]}, {"set": [{"name": ""}]}, {"remove": [1]},
+        None, [], {"body": "x"}, {"body": {"base64": "?"}}, {"set": ["x"]}, {"set": [{"name": ""}]},
+        {"remove": [1]},
         {"set": [{"name": "a", "type": "int", "value": []}]}, {"set": {"a": 1}},
-        {"set": [{"name": "a", "value": "b"}], "remove": ["a"]}, {"remove": ["x" * 301]}, {"remove": ["\ud800"]},
+        {"set": [{"name": "a", "value": "b"}], "remove": ["a"]}, {"remove": ["x" * 301]},
+        {"remove": ["\ud800"]},
     ],
 )  # fmt: skip
 def test_what_is_no_change_is_refused(data: Any) -> None:
@@ -222,7 +235,7 @@ def test_what_is_no_change_is_refused(data: Any) -> None:
         changes_of(data)
 
 
-# -- the diff -------------------------------------------------------------------------------------------------------
+# -- the diff ------------------------------------------------------------------------------------------------
 
 
 def test_the_diff_tells_types_and_lines() -> None:
@@ -239,7 +252,9 @@ def test_the_diff_tells_types_and_lines() -> None:
 def test_masked_values_are_in_no_diff() -> None:
     before = text('{"card": "4111-1111", "deep": [{"card": {"n": "4222"}}], "sum": 1}')
     after = edited(
-        before, Changes('{"card": "5500", "deep": [{"card": 5511}], "sum": 2}', put={"card": Typed("int", 5522)}), NONE
+        before,
+        Changes('{"card": "5500", "deep": [{"card": 5511}], "sum": 2}', put={"card": Typed("int", 5522)}),
+        NONE,
     )
     told = str(changes_between(before, after, frozenset({"card"})))
     assert "41" not in told and "42" not in told and "55" not in told and '+  "sum": 2' in told

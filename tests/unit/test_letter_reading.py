@@ -70,7 +70,9 @@ def test_an_origin_that_is_no_id_of_a_message_is_none(number: Typed) -> None:
         (Typed("list", (Typed("int", 1),)), BodyKind.SEQUENCE, '[{"type": "int", "value": 1}]', None),
     ],
 )
-def test_lists_show_the_head_of_every_kind_of_body(body: Typed, kind: BodyKind, text: str, size: int | None) -> None:
+def test_lists_show_the_head_of_every_kind_of_body(
+    body: Typed, kind: BodyKind, text: str, size: int | None
+) -> None:
     read = row(replace(LETTER, body=body, body_kind=kind))
     assert read.body_text == text
     assert size is None or read.size == size
@@ -78,7 +80,9 @@ def test_lists_show_the_head_of_every_kind_of_body(body: Typed, kind: BodyKind, 
 
 def test_the_cut_of_a_long_text_goes_through_no_character() -> None:
     raw = ("x" + "ж" * HEAD_OF_TEXT).encode()
-    assert row(replace(LETTER, body=Typed("binary", raw), body_kind=BodyKind.DATA)).body_text.startswith("xжж")
+    assert row(replace(LETTER, body=Typed("binary", raw), body_kind=BodyKind.DATA)).body_text.startswith(
+        "xжж"
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,9 @@ def test_a_body_above_the_bound_is_kept_as_a_decodable_head(body: Typed, kind: B
 
 
 def test_properties_keep_their_types_in_json() -> None:
-    found = row(replace(LETTER, properties={"n\0": Typed("ulong", 2**64 - 1), "f": Typed("double", float("nan"))}))
+    found = row(
+        replace(LETTER, properties={"n\0": Typed("ulong", 2**64 - 1), "f": Typed("double", float("nan"))})
+    )
     assert found.properties == [
         {"name": "n\N{SYMBOL FOR NULL}", "type": "ulong", "value": 2**64 - 1},
         {"name": "f", "type": "double", "value": "nan"},

@@ -16,7 +16,11 @@ BACK = Policy(Action.GIVE_BACK, node_id="node-1")
 
 
 def flight(
-    *letters: Letter, policy: Policy = BACK, place: Place = PLACE, total: int | None = None, ladder: bool = False
+    *letters: Letter,
+    policy: Policy = BACK,
+    place: Place = PLACE,
+    total: int | None = None,
+    ladder: bool = False,
 ) -> Flight:
     why = [(letter, policy.why_not(letter)) for letter in letters]
     return judge(why, policy, place, total=total, ladder=ladder)
@@ -125,7 +129,9 @@ def test_a_ladder_is_advised_to_whoever_can_use_one(policy: Policy, advised: boo
 @pytest.mark.parametrize("action", [Action.GIVE_BACK, Action.REDIRECT, Action.EDIT])
 def test_whatever_comes_before_an_agent_is_warned_of_its_place(action: Action) -> None:
     place = replace(PLACE, enabled=False, consumers=0, ordered=True, versions=frozenset({"1.0"}))
-    same = [("same_version", 1, 1)] if action == Action.GIVE_BACK else []  # elsewhere, or another text: no repetition
+    same = (
+        [("same_version", 1, 1)] if action == Action.GIVE_BACK else []
+    )  # elsewhere, or another text: no repetition
     assert codes(flight(GOOD, policy=replace(BACK, action=action), place=place)) == [
         ("disabled", 0, 0),
         *same,

@@ -41,12 +41,21 @@ def test_the_explanation_says_who_and_how_many_it_takes() -> None:
 
 
 @pytest.mark.parametrize(("many", "trial", "needed"), [(True, False, 2), (True, True, 1), (False, False, 1)])
-def test_only_a_pool_whose_servers_work_at_once_needs_two_that_give_up(many: bool, trial: bool, needed: int) -> None:
+def test_only_a_pool_whose_servers_work_at_once_needs_two_that_give_up(
+    many: bool, trial: bool, needed: int
+) -> None:
     assert decide(Facts(many, trial, interrupted=("b",))).needed == needed
 
 
 def test_the_words_of_the_rule_are_those_that_are_stored_with_a_trip() -> None:
-    assert [rule.value for rule in Rule] == ["nothing", "any", "trial", "two_servers", "all_there_are", "not_enough"]
+    assert [rule.value for rule in Rule] == [
+        "nothing",
+        "any",
+        "trial",
+        "two_servers",
+        "all_there_are",
+        "not_enough",
+    ]
 
 
 @given(st.booleans(), st.booleans(), NAMES, NAMES, st.booleans())
@@ -55,7 +64,9 @@ def test_one_more_that_gives_up_never_keeps_a_setting_on(
 ) -> None:
     before = Facts(many, trial, interrupted, live, heard)
     for name in live:
-        after = Facts(many, trial, (*interrupted, name), tuple(other for other in live if other != name), heard)
+        after = Facts(
+            many, trial, (*interrupted, name), tuple(other for other in live if other != name), heard
+        )
         assert decide(after).trips >= decide(before).trips
 
 
@@ -77,7 +88,11 @@ def test_many_is_switched_off_by_two_servers_or_by_all_there_are(
         (Other("b", JUST_NOW), LONG_AGO, True),  # in service: it is given a run, or has ended its own
         (Other("b", LONG_AGO, runs=True), JUST_NOW, False),
         (Other("b", None), JUST_NOW, False),
-        (Other("b", NOW, runs=True, off_duty=True, duty_since=LONG_AGO), LONG_AGO, True),  # cordoned: it goes on
+        (
+            Other("b", NOW, runs=True, off_duty=True, duty_since=LONG_AGO),
+            LONG_AGO,
+            True,
+        ),  # cordoned: it goes on
         (Other("b", NOW, off_duty=True, duty_since=LONG_AGO), JUST_NOW, False),
         (Other("b", NOW, off_duty=True), JUST_NOW, False),  # nobody knows since when
         (Other("b", NOW, off_duty=True, duty_since=JUST_NOW), LONG_AGO, True),

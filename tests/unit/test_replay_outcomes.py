@@ -17,7 +17,13 @@ def at(minute: float) -> datetime:
 
 
 def back(
-    item: int, number: int, minute: float, *, weak: bool = False, died_as: int | None = None, confirmed: bool = True
+    item: int,
+    number: int,
+    minute: float,
+    *,
+    weak: bool = False,
+    died_as: int | None = None,
+    confirmed: bool = True,
 ) -> Given:
     return Given(item, number, weak, at(minute), died_as, confirmed)
 
@@ -121,8 +127,12 @@ def test_reports_without_an_id_are_of_one_message_each() -> None:
     assert {item: fate.at for item, fate in fates(equal, reports, []).items()} == {1: at(1), 2: at(2)}
 
 
-@pytest.mark.parametrize(("first", "second", "handled"), [(True, True, 1), (False, True, 2), (False, False, 1)])
-def test_of_equal_messages_the_oldest_that_certainly_left_was_meant(first: bool, second: bool, handled: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "handled"), [(True, True, 1), (False, True, 2), (False, False, 1)]
+)
+def test_of_equal_messages_the_oldest_that_certainly_left_was_meant(
+    first: bool, second: bool, handled: int
+) -> None:
     equal = [back(1, 10, 0, weak=True, confirmed=first), back(2, 11, 0, weak=True, confirmed=second)]
     found = outcome(fates(equal, [Report(50, True, at(1))], []))
     assert found == {1: "", 2: ""} | {handled: "handled"}
@@ -135,7 +145,9 @@ def test_a_letter_that_was_taken_left_certainly_unless_said_otherwise() -> None:
 def test_a_death_that_was_joined_stays_joined_though_its_letter_was_handled_or_returned_since() -> None:
     """Where an id names the message nobody took it for another."""
     death = Death(7, 20, at(2))
-    assert outcome(fates([back(1, 10, 0, died_as=7)], [Report(11, True, at(1))], [death])) == {1: "dead_again"}
+    assert outcome(fates([back(1, 10, 0, died_as=7)], [Report(11, True, at(1))], [death])) == {
+        1: "dead_again"
+    }
     later = [back(1, 10, 0, died_as=7), back(2, 19, 1)]
     assert outcome(fates(later, [], [death])) == {1: "dead_again", 2: ""}
 

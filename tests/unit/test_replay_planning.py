@@ -34,7 +34,9 @@ SEEN = st.sets(st.integers(0, 50)).map(_seen)
 
 
 @given(LETTERS, st.integers(1, 700), st.lists(st.integers(0, 30), max_size=5))
-def test_every_letter_is_in_one_chunk_in_the_order_of_ids(numbers: list[int], largest: int, rooms: list[int]) -> None:
+def test_every_letter_is_in_one_chunk_in_the_order_of_ids(
+    numbers: list[int], largest: int, rooms: list[int]
+) -> None:
     letters = [Candidate(letter, number) for letter, number in enumerate(numbers)]
     made = list(chunks(letters, largest, iter([*rooms, *[largest] * 10_001])))
     assert [each.number for chunk in made for each in chunk] == sorted(numbers)
@@ -48,7 +50,9 @@ def test_without_limits_of_their_own_chunks_are_as_large_as_may_be() -> None:
 
 
 @given(LETTERS, st.integers(1, 30))
-def test_a_move_by_ids_names_each_letter_once_and_no_more_than_are_asked_for(numbers: list[int], largest: int) -> None:
+def test_a_move_by_ids_names_each_letter_once_and_no_more_than_are_asked_for(
+    numbers: list[int], largest: int
+) -> None:
     letters = [Candidate(letter, number) for letter, number in enumerate(numbers)]
     pieces = list(by_ids(letters, largest))
     assert [each for piece in pieces for each in piece] == letters
@@ -77,7 +81,9 @@ def test_who_consumes_makes_no_figures_differ() -> None:
         ((10, 10), (11, 10), None),  # one more than could be
     ],
 )
-def test_figures_tell_how_many_left(before: tuple[int, int], after: tuple[int, int], left: int | None) -> None:
+def test_figures_tell_how_many_left(
+    before: tuple[int, int], after: tuple[int, int], left: int | None
+) -> None:
     assert left_by(Figures(*before), Figures(*after)) == left
 
 
@@ -91,7 +97,12 @@ def test_figures_tell_how_many_left(before: tuple[int, int], after: tuple[int, i
         (0, 0, True, Told.STAYED),
         (1, 0, True, Told.UNCLEAR),
         (5, 5, False, Told.GONE),  # the try before moved none of them
-        (5, 0, False, Told.LEFT),  # moved again after a crash: none of them is there, and nobody knows who took them
+        (
+            5,
+            0,
+            False,
+            Told.LEFT,
+        ),  # moved again after a crash: none of them is there, and nobody knows who took them
         (5, 2, False, Told.LEFT),
         (6, 0, False, Told.UNCLEAR),
         (0, 0, False, Told.UNCLEAR),

@@ -7,14 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from failures.retention.rule import ActivationFact, Range, Rule, last_finished, nobodys, none_finished, what_goes
+from failures.retention.rule import (
+    ActivationFact,
+    Range,
+    Rule,
+    last_finished,
+    nobodys,
+    none_finished,
+    what_goes,
+)
 
 NOW = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 N, C = 30 * DAY, 90 * DAY
 
 
-def activation(number: int, days_ago: float, lasted: float | None = 1, *, well: bool | None = None) -> ActivationFact:
+def activation(
+    number: int, days_ago: float, lasted: float | None = 1, *, well: bool | None = None
+) -> ActivationFact:
     """Started so many days ago; `lasted`: None where it has not ended."""
     start = NOW - days_ago * DAY
     return ActivationFact(number, start, None if lasted is None else start + lasted * DAY, well)
@@ -52,9 +62,11 @@ UNKNOWN = None
         ("never finished", [GOING_ON], GOING_ON, 4, False),
         ("never finished: older than C", [activation(1, 120, None)], activation(1, 120, None), 90.001, True),
         ("never finished: exactly C", [activation(1, 120, None)], activation(1, 120, None), 90, False),
-        ("ASAP that never ends after a good one long ago", [activation(1, 200, well=True), activation(2, 190, None)],
+        ("ASAP that never ends after a good one long ago", [activation(1, 200, well=True), activation(2, 190,
+        None)],
          activation(2, 190, None), 100, True),
-        ("ASAP that never ends after a good one, young", [activation(1, 200, well=True), activation(2, 190, None)],
+        ("ASAP that never ends after a good one, young", [activation(1, 200, well=True), activation(2, 190,
+        None)],
          activation(2, 190, None), 89, False),
         ("ASAP that goes on, one finished within C", [BAD, activation(3, 120, None)],
          activation(3, 120, None), 110, False),
@@ -66,7 +78,8 @@ UNKNOWN = None
         ("one ended more than C ago", [activation(1, 120, 29.999, well=False)], UNKNOWN, 100, True),
         ("one that ended after a later one", [activation(1, 60, 59, well=False), WELL],
          activation(1, 60, 59, well=False), 20, True),
-        ("nobody can tell how it finished", [activation(2, 40, well=None)], activation(2, 40, well=None), 40, False),
+        ("nobody can tell how it finished", [activation(2, 40, well=None)], activation(2, 40, well=None), 40,
+        False),
         ("an activation that the MA does not know, after a good one", [WELL], UNKNOWN, 60, False),
         ("a setting that never ran", [], UNKNOWN, 89, False),
         ("a setting that never ran: older than C", [], UNKNOWN, 91, True),
@@ -146,7 +159,9 @@ def by_the_sentences(
             return True
         if history[last].started_at - at > n:
             return True
-    finished_lately = any(each.ended_at is not None and c is not None and NOW - each.ended_at <= c for each in history)
+    finished_lately = any(
+        each.ended_at is not None and c is not None and NOW - each.ended_at <= c for each in history
+    )
     return c is not None and not finished_lately and NOW - at > c
 
 
@@ -179,7 +194,9 @@ def test_only_the_last_finished_one_matters_and_the_one_that_ended_last(
     history: list[ActivationFact], days: int, silent: int
 ) -> None:
     last = last_finished(history)
-    latest = max((each for each in history if each.ended_at), key=lambda each: each.ended_at or NOW, default=None)
+    latest = max(
+        (each for each in history if each.ended_at), key=lambda each: each.ended_at or NOW, default=None
+    )
     those = [each for each in (last, latest) if each is not None]
 
     assert what_goes(history, now=NOW, n=days * DAY, c=silent * DAY) == what_goes(
@@ -188,7 +205,9 @@ def test_only_the_last_finished_one_matters_and_the_one_that_ended_last(
 
 
 @given(histories(), INSTANTS, st.integers(0, 120), st.integers(0, 60))
-def test_a_larger_n_never_deletes_more(history: list[ActivationFact], at: datetime, days: int, more: int) -> None:
+def test_a_larger_n_never_deletes_more(
+    history: list[ActivationFact], at: datetime, days: int, more: int
+) -> None:
     less_kept = what_goes(history, now=NOW, n=days * DAY, c=C)
     more_kept = what_goes(history, now=NOW, n=(days + more) * DAY, c=C)
     for each in history:

@@ -125,4 +125,6 @@ def test_one_is_a_word_of_its_own(seconds: int, english: str, russian: str) -> N
 @pytest.mark.parametrize("language", ["en", "en-gb", None])
 def test_names_of_days_are_written_large_in_english_and_without_a_language(language: str | None) -> None:
     with translation.override(language):
-        assert describe(Schedule(crontab="0 0 * 5 1", time_zone="UTC")) == "on Monday at 00:00, only in May, UTC"
+        assert (
+            describe(Schedule(crontab="0 0 * 5 1", time_zone="UTC")) == "on Monday at 00:00, only in May, UTC"
+        )

@@ -12,7 +12,15 @@ from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq.waiting.rows import Held, NextTry, WaitingMessage, held_messages, next_try, waiting_message
 
-AMQP = {"messageID": 7, "_AMQ_AD": "t", "address": "t", "durable": True, "priority": 4, "timestamp": 0, "expiration": 0}
+AMQP = {
+    "messageID": 7,
+    "_AMQ_AD": "t",
+    "address": "t",
+    "durable": True,
+    "priority": 4,
+    "timestamp": 0,
+    "expiration": 0,
+}
 CORE = {"messageID": 8, "type": 3, "_AMQ_ROUTING_TYPE": 0, "address": "t", "timestamp": 1_795_277_586_666}
 
 
@@ -29,7 +37,8 @@ def key_of(kind: str, value: Any) -> str:
         ({**AMQP, "userID": "ID:7"}, [("string", "7"), ("ulong", 7)]),
         (
             {**AMQP, "userID": "ID:0ce1bf58-4e46-42b1-90a3-389a559e22e6"},
-            [("string", "0ce1bf58-4e46-42b1-90a3-389a559e22e6"), ("uuid", "0ce1bf58-4e46-42b1-90a3-389a559e22e6")],
+            [("string", "0ce1bf58-4e46-42b1-90a3-389a559e22e6"), ("uuid",
+            "0ce1bf58-4e46-42b1-90a3-389a559e22e6")],
         ),
         ({**CORE, "userID": "ID:6fc4f506-e5c6-11f1-bc2f-02fc00000001"}, [
             ("string", "ID:6fc4f506-e5c6-11f1-bc2f-02fc00000001")
@@ -47,7 +56,8 @@ def test_a_copy_of_ours_has_the_key_of_its_case_and_without_an_id_there_is_none(
 
 def test_only_what_a_producer_set_is_called_a_property() -> None:
     row = {
-        **AMQP, "x-opt-ORIG-QUEUE": "q", "x-opt-delivery-time": 1, "_AMQ_ORIG_QUEUE": "q", "__AMQ_CID": "c", "to": "t",
+        **AMQP, "x-opt-ORIG-QUEUE": "q", "x-opt-delivery-time": 1, "_AMQ_ORIG_QUEUE": "q", "__AMQ_CID": "c",
+        "to": "t",
         "destination-type": "MULTICAST", "receipt": "r", "tenant": "acme", "n": 3, "f": 1.5, "yes": True,
         "bytes": [97, -1], "\ud800": "\udfff",
     }  # fmt: skip
@@ -139,11 +149,15 @@ def test_keys_are_those_that_the_id_can_be_of(row: dict[str, Any], keys: tuple[s
 
 
 @pytest.mark.parametrize(
-    ("number", "before"), [(0, 0), (-1, None), (2**63 - 1, 2**63 - 1), (2**63, None), (1.5, None), (None, None)]
+    ("number", "before"),
+    [(0, 0), (-1, None), (2**63 - 1, 2**63 - 1), (2**63, None), (1.5, None), (None, None)],
 )
 def test_the_id_before_the_last_move_is_one_of_the_brokers(number: Any, before: int | None) -> None:
     assert waiting_message({**CORE, "_AMQ_ORIG_MESSAGE_ID": number}).before == before
-    assert waiting_message({**AMQP, "x-opt-ORIG-MESSAGE-ID": number, "_AMQ_ORIG_MESSAGE_ID": 77}).before == before
+    assert (
+        waiting_message({**AMQP, "x-opt-ORIG-MESSAGE-ID": number, "_AMQ_ORIG_MESSAGE_ID": 77}).before
+        == before
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,7 +190,8 @@ def test_what_is_held_says_by_whom() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "attempt", "expected"), [(1, 0, (1, 1, 1)), (0, 1, (2, None, 1)), (1, 1, (2, 1, 1)), (9, 3, (4, 9, 4))]
+    ("attempts", "attempt", "expected"),
+    [(1, 0, (1, 1, 1)), (0, 1, (2, None, 1)), (1, 1, (2, 1, 1)), (9, 3, (4, 9, 4))],
 )
 def test_the_next_try_is_counted_from_the_attempt_that_failed(
     attempts: int, attempt: int, expected: tuple[int, int | None, int]

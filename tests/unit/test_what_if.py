@@ -1,4 +1,5 @@
-"""What another limit would have done is what the breaker itself does, fed with one outcome after the other."""
+"""What another limit would have done is what the breaker itself does, fed with one outcome after the
+other."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -44,7 +45,11 @@ def test_it_agrees_with_feeding_the_breaker_one_by_one(happened: list[tuple[UUID
             successes[place] = successes.get(place, 0) + 1
             continue
         temporary = outcome == "temporary"
-        facts = {"temporary": temporary, "counted": not temporary, "successes_before": successes.get(place, 0)}
+        facts = {
+            "temporary": temporary,
+            "counted": not temporary,
+            "successes_before": successes.get(place, 0),
+        }
         written.append(stored(number, outcome, server, activation, **facts))
         counts[place] = count(before, Outcome.TEMPORARY if temporary else Outcome.RAISED, outcome)
         if temporary:
@@ -82,7 +87,9 @@ def test_who_gave_it_up_alone_does_not_run_and_who_enables_it_begins_at_zero() -
     quorums = {ONE: 3}
     alone = [stored(number, server=server) for number, server in enumerate(["srv-1"] * 3 + ["srv-2"] * 3)]
     assert what_if(alone, 9, quorums=quorums) == Answer(alone=2, failures=6)
-    assert what_if([*alone, stored(6), stored(7), stored(8)], 9, quorums=quorums) == Answer(alone=2, failures=9)
+    assert what_if([*alone, stored(6), stored(7), stored(8)], 9, quorums=quorums) == Answer(
+        alone=2, failures=9
+    )
     third = [stored(number, server="srv-3") for number in range(6, 9)]
     off = what_if([*alone, *third], 9, quorums=quorums)
     assert [trip.servers for trip in off.trips] == [("srv-1", "srv-2", "srv-3")] and off.alone == 0
@@ -115,21 +122,35 @@ def test_what_counts_no_more_trips_nothing() -> None:
 
 def test_equal_messages_are_told_apart_by_their_first_attempts() -> None:
     tally = Tally(9, count_once=True)
-    weak = [failure(number, message_key="sha256:a", weak=True, attempt=attempt) for number, attempt in ((1, 1), (2, 1))]
+    weak = [
+        failure(number, message_key="sha256:a", weak=True, attempt=attempt)
+        for number, attempt in ((1, 1), (2, 1))
+    ]
     assert [tally.add(each).verdict for each in weak] == [Verdict.COUNTED, Verdict.COUNTED]
     assert tally.add(failure(3, message_key="sha256:a", weak=True, attempt=2)).verdict is Verdict.SAME_MESSAGE
 
 
 def test_successes_that_a_failure_that_counts_has_told_are_told_anew_after_it() -> None:
     tally = Tally(9)
-    gaps = [tally.add(failure(number, successes_before=before)).gap for number, before in enumerate((3, 3, 1, 0))]
+    gaps = [
+        tally.add(failure(number, successes_before=before)).gap for number, before in enumerate((3, 3, 1, 0))
+    ]
     assert gaps == [3, 3, 1, 0]
-    mixed = [(3, False), (3, True), (2, True)]  # told by one that does not count, and not once more by the one after it
+    mixed = [
+        (3, False),
+        (3, True),
+        (2, True),
+    ]  # told by one that does not count, and not once more by the one after it
     tally = Tally(9)
-    steps = [failure(number, counted=counts, successes_before=before) for number, (before, counts) in enumerate(mixed)]
+    steps = [
+        failure(number, counted=counts, successes_before=before)
+        for number, (before, counts) in enumerate(mixed)
+    ]
     assert [tally.add(each).gap for each in steps] == [3, 0, 2]
     tally = Tally(9)
-    uncounted = [failure(number, counted=False, successes_before=before) for number, before in enumerate((3, 1, 4))]
+    uncounted = [
+        failure(number, counted=False, successes_before=before) for number, before in enumerate((3, 1, 4))
+    ]
     assert [tally.add(each).gap for each in uncounted] == [3, 0, 1]
 
 
@@ -185,7 +206,8 @@ def test_the_story_says_of_each_failure_whether_it_counts_now() -> None:
     steps = story(failures, Tally(9, count_once=True))
 
     assert [step.verdict for step in steps] == [
-        Verdict.WIPED, Verdict.COUNTED, Verdict.TEMPORARY, Verdict.SAME_MESSAGE, Verdict.NOT_THE_AGENT, Verdict.COUNTED,
+        Verdict.WIPED, Verdict.COUNTED, Verdict.TEMPORARY, Verdict.SAME_MESSAGE, Verdict.NOT_THE_AGENT,
+        Verdict.COUNTED,
         Verdict.NOTED,
     ]  # fmt: skip
     assert [step.gap for step in steps] == [0, 4, 0, 0, 0, 0, 0]
@@ -194,8 +216,15 @@ def test_the_story_says_of_each_failure_whether_it_counts_now() -> None:
 
 def test_a_story_wipes_out_what_was_before_its_last_success_and_nothing_else() -> None:
     temporary = failure(0, temporary=True)
-    two = story([temporary, failure(1), failure(2, successes_before=1), failure(3, successes_before=1)], Tally(9))
-    assert [step.verdict for step in two] == [Verdict.TEMPORARY, Verdict.WIPED, Verdict.WIPED, Verdict.COUNTED]
+    two = story(
+        [temporary, failure(1), failure(2, successes_before=1), failure(3, successes_before=1)], Tally(9)
+    )
+    assert [step.verdict for step in two] == [
+        Verdict.TEMPORARY,
+        Verdict.WIPED,
+        Verdict.WIPED,
+        Verdict.COUNTED,
+    ]
     none = story([failure(1), failure(2)], Tally(9))
     assert [step.verdict for step in none] == [Verdict.COUNTED, Verdict.COUNTED]
 

@@ -36,7 +36,11 @@ def test_a_time_that_does_not_exist_comes_at_the_end_of_the_gap() -> None:
 
 
 def test_several_times_in_one_gap_come_once() -> None:
-    assert due("0,20,40 2,3 * * *", "2026-03-29", "2026-03-29T02:00") == ["03-29 01:00", "03-29 01:20", "03-29 01:40"]
+    assert due("0,20,40 2,3 * * *", "2026-03-29", "2026-03-29T02:00") == [
+        "03-29 01:00",
+        "03-29 01:20",
+        "03-29 01:40",
+    ]
 
 
 def test_a_time_that_occurs_twice_comes_the_first_time_only() -> None:
@@ -63,7 +67,11 @@ def test_a_window_belongs_to_the_moments_after_its_predecessor_up_to_itself() ->
 
 def test_day_of_month_or_weekday_is_enough_where_both_are_given() -> None:
     """2026-02-13 is a Friday; 2026-03-13 too."""
-    assert due("0 0 14 * 5", "2026-02-11", "2026-02-21", "UTC") == ["02-13 00:00", "02-14 00:00", "02-20 00:00"]
+    assert due("0 0 14 * 5", "2026-02-11", "2026-02-21", "UTC") == [
+        "02-13 00:00",
+        "02-14 00:00",
+        "02-20 00:00",
+    ]
 
 
 def test_a_timetable_of_seconds_has_no_crontab_and_one_without_a_zone_means_utc() -> None:
@@ -81,7 +89,9 @@ def test_an_interval_is_counted_from_a_fixed_instant() -> None:
 
 
 @given(
-    st.sampled_from(["* * * * *", "30 2 * * *", "0 0 1 * *", "15 3 29 2 *", "*/7 1-5 * * 1", "0 2,3 * 3,10 0"]),
+    st.sampled_from(
+        ["* * * * *", "30 2 * * *", "0 0 1 * *", "15 3 29 2 *", "*/7 1-5 * * 1", "0 2,3 * 3,10 0"]
+    ),
     st.sampled_from([BERLIN, "UTC", "Australia/Lord_Howe", "America/New_York", "Asia/Kathmandu"]),
     st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),
     st.integers(1, 200_000),
@@ -131,7 +141,9 @@ def test_the_newest_multiple_is_computed_and_one_that_is_due_just_now_is_the_new
     every = Watched(every_seconds=600)
     assert last_window(every, at("2000-01-01"), at("2026-01-01T10:10")) == at("2026-01-01T10:10")
     assert every.asked == []
-    assert last_window(Timetable("0 * * * *"), at("2000-01-01"), at("2026-01-01T11:00")) == at("2026-01-01T11:00")
+    assert last_window(Timetable("0 * * * *"), at("2000-01-01"), at("2026-01-01T11:00")) == at(
+        "2026-01-01T11:00"
+    )
 
 
 @pytest.mark.db  # as dear: many examples

@@ -75,7 +75,8 @@ def all_places_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def alerts_are_looked_at_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where beat is away, a heartbeat begins a thread that looks at them: it would go on into the next test."""
+    """Where beat is away, a heartbeat begins a thread that looks at them: it would go on into the next
+    test."""
     from agents.services import standing_in
 
     monkeypatch.setattr(standing_in, "_next_question", float("inf"))

@@ -1,4 +1,5 @@
-"""Rows as a house has them after a busy morning: for tests of pages and for looking at them (browser/look.py)."""
+"""Rows as a house has them after a busy morning: for tests of pages and for looking at them
+(browser/look.py)."""
 
 import json
 from dataclasses import dataclass, field
@@ -136,7 +137,9 @@ def _servers(world: World) -> None:
             spool_bytes=9_412 if name == "srv-4" else 0,
         )
         for agent in agents:
-            OfferedAgent.objects.create(server=server, name=agent, kind="message", version="2.4.1", summary="Sample.")
+            OfferedAgent.objects.create(
+                server=server, name=agent, kind="message", version="2.4.1", summary="Sample."
+            )
         world.servers[name] = server
     Server.objects.create(name="srv-5", created_at=world.now - timedelta(hours=1))
     pool = Pool.objects.create(name="main", description="Both halls")
@@ -148,7 +151,13 @@ def _settings(world: World) -> None:
     rows: list[tuple[str, str, str, str, dict[str, Any]]] = [
         ("orders-export", "orders.export", "shop.orders", "MANY", {"concurrency": 4, "enabled": True}),
         ("orders-archive", "demo.orders", "shop.orders", "ANY", {"enabled": True}),
-        ("invoices", "demo.invoices", "shop.invoices", "MANY", {"enabled": True, "mode": "AUTO", "breaker_m": 40}),
+        (
+            "invoices",
+            "demo.invoices",
+            "shop.invoices",
+            "MANY",
+            {"enabled": True, "mode": "AUTO", "breaker_m": 40},
+        ),
         (
             "stock-sync",
             "stock.sync",
@@ -156,20 +165,31 @@ def _settings(world: World) -> None:
             "ANY",
             {"enabled": False, "disabled_reason": "supplier moves house"},
         ),
-        ("mail-send", "mail.send", "mail.outgoing", "ANY", {"enabled": True, "description": "Letters to customers"}),
+        (
+            "mail-send",
+            "mail.send",
+            "mail.outgoing",
+            "ANY",
+            {"enabled": True, "description": "Letters to customers"},
+        ),
         ("prices-import", "prices.import", "shop.prices", "ANY", {"provision_state": ProvisionState.FAILED}),
     ]
     for index, (key, agent, address, spread, values) in enumerate(rows):
         destination, _made = Destination.objects.get_or_create(
-            name=address, defaults={"max_attempts": 4 if address == "shop.orders" else 10, "collision_avoidance": 0.15}
+            name=address,
+            defaults={"max_attempts": 4 if address == "shop.orders" else 10, "collision_avoidance": 0.15},
         )
         provision = values.pop("provision_state", ProvisionState.READY)
-        problem = "AMQ229204: address shop.prices exists as ANYCAST" if provision == ProvisionState.FAILED else ""
+        problem = (
+            "AMQ229204: address shop.prices exists as ANYCAST" if provision == ProvisionState.FAILED else ""
+        )
         pool = Pool.objects.get(name="main" if spread == "MANY" else "north")
         world.settings[key] = LaunchSetting.objects.create(
-            key=key, agent=agent, spread=spread, pool=pool, destination=destination, provision_state=provision,
+            key=key, agent=agent, spread=spread, pool=pool, destination=destination,
+            provision_state=provision,
             provision_problem=problem, provisioned_hash="h", wanted_hash="h",
-            state_since=world.now - timedelta(hours=2 + 5 * index), provisioned_at=world.now - timedelta(days=3),
+            state_since=world.now - timedelta(hours=2 + 5 * index),
+            provisioned_at=world.now - timedelta(days=3),
             disabled_by=world.people["operator"] if values.get("disabled_reason") else None, **values,
         )  # fmt: skip
 
@@ -200,7 +220,8 @@ def _activations(world: World) -> None:
         world.activations[key] = activation
         StateChange.objects.create(
             setting=setting, activation=earlier, what="setting", old="enabled", new="disabled",
-            by=world.people["operator"], at=world.now - timedelta(days=1, hours=3), reason="new version of the agent",
+            by=world.people["operator"], at=world.now - timedelta(days=1, hours=3),
+            reason="new version of the agent",
         )  # fmt: skip
         StateChange.objects.create(
             setting=setting, activation=activation, what="setting", old="disabled", new="enabled",
@@ -212,7 +233,8 @@ def _activations(world: World) -> None:
 
 def _run(world: World, activation: Activation, name: str, epoch: int) -> Run:
     StateChange.objects.create(
-        setting=activation.setting, activation=activation, server=world.servers[name], what="run", new="wanted",
+        setting=activation.setting, activation=activation, server=world.servers[name], what="run",
+        new="wanted",
         at=activation.started_at + timedelta(seconds=1), reason=f"epoch {epoch}",
     )  # fmt: skip
     silent = name == "srv-4"
@@ -238,7 +260,13 @@ FAILURES = [
     ("orders-export", "KeyError", "'currency'", 46, False),
     ("orders-export", "signal:SIGSEGV", "the process was ended by SIGSEGV", 4, False),
     ("orders-export", "kma.agent.TemporaryUnavailable", "customer 88121 is not replicated yet", 19, True),
-    ("invoices", "requests.exceptions.ConnectionError", "HTTPSConnectionPool(host='tax.example', port=443)", 31, True),
+    (
+        "invoices",
+        "requests.exceptions.ConnectionError",
+        "HTTPSConnectionPool(host='tax.example', port=443)",
+        31,
+        True,
+    ),
     ("invoices", "kma.agent.InvalidMessage", "not JSON: line 1 column 1", 9, False),
     ("mail-send", "ValueError", HOSTILE, 3, False),
     ("returns", "IndexError", "list index out of range", 7, False),
@@ -270,7 +298,9 @@ def _protocol(
     died = kind.startswith("signal:")
     stored = text.replace("\x00", "\u2400")
     traceback = "" if died else TRACEBACK.format(kind=kind, text=stored, key="currency")
-    outcome = "child_died" if died else "temporary" if temporary else "invalid" if "Invalid" in kind else "raised"
+    outcome = (
+        "child_died" if died else "temporary" if temporary else "invalid" if "Invalid" in kind else "raised"
+    )
     at = world.now - timedelta(seconds=12 + 61 * index)
     return FailureProtocol(
         id=UUID(int=world.number),
@@ -366,7 +396,11 @@ def make_letter(world: World, key: str, body: Any, **values: Any) -> DeadLetter:
 def _letters(world: World, count: int) -> None:
     of_key_error = next(each for each in world.protocols if each.exception_type == "KeyError").fingerprint
     for index in range(count):
-        order = {"order": 70_000 + index, "customer": "Ann & Söhne", "lines": [{"sku": "A-1", "n": 2, "price": 19.90}]}
+        order = {
+            "order": 70_000 + index,
+            "customer": "Ann & Söhne",
+            "lines": [{"sku": "A-1", "n": 2, "price": 19.90}],
+        }
         at = world.now - timedelta(minutes=3 + 7 * (count - index))
         make_letter(
             world, "orders-export", json.dumps(order, ensure_ascii=False), seen_at=at, state_at=at,
@@ -385,15 +419,23 @@ def _replay(world: World) -> None:
     setting = world.settings["orders-export"]
     given = [letter for letter in world.letters if letter.setting_key == setting.key][:20]
     job = ReplayJob.objects.create(
-        id=UUID(int=4242), setting=setting, setting_key=setting.key, scope=Scope.SELECTION, state=JobState.RUNNING,
+        id=UUID(int=4242), setting=setting, setting_key=setting.key, scope=Scope.SELECTION,
+        state=JobState.RUNNING,
         by=world.people["operator"], reason="export 2.4.1 reads orders without a currency", total=len(given),
         created_at=world.now - timedelta(minutes=2), started_at=world.now - timedelta(minutes=2),
         planned_at=world.now - timedelta(minutes=2),
     )  # fmt: skip
     part = ReplaySlice.objects.create(
-        job=job, number=1, first_letter_id=given[0].pk, last_letter_id=given[-1].pk, state="checked", size=len(given)
+        job=job,
+        number=1,
+        first_letter_id=given[0].pk,
+        last_letter_id=given[-1].pk,
+        state="checked",
+        size=len(given),
     )
-    outcomes = [Outcome.HANDLED] * 11 + [Outcome.FAILED_AGAIN] * 2 + [Outcome.DEAD_AGAIN] + [Outcome.WAITING] * 6
+    outcomes = (
+        [Outcome.HANDLED] * 11 + [Outcome.FAILED_AGAIN] * 2 + [Outcome.DEAD_AGAIN] + [Outcome.WAITING] * 6
+    )
     for letter, outcome in zip(given, outcomes, strict=True):
         moved = outcome is not Outcome.WAITING or letter.pk % 2 == 0
         ReplayItem.objects.create(
@@ -411,7 +453,8 @@ def _replay(world: World) -> None:
         occurred_at=world.now - timedelta(minutes=1),
     )  # fmt: skip
     RecoveredMessage.objects.create(
-        id=UUID(int=1), setting_key=setting.key, message_key="ID:orders-export-2", attempt=3, server_name="srv-2",
+        id=UUID(int=1), setting_key=setting.key, message_key="ID:orders-export-2", attempt=3,
+        server_name="srv-2",
         activation_uuid=world.activations[setting.key].pk, occurred_at=world.now - timedelta(minutes=4),
     )  # fmt: skip
     world.job = job

@@ -36,7 +36,8 @@ def run_row(state: str = "done", *, hours: float = 1, **more: Any) -> PipelineRu
         stages[2] |= {"state": "running", "done": 3, "total": 8, "share": 0.375}
         stages[3] |= {"state": "waiting"}
     row = {
-        "state": state, "open": True if opened else None, "trigger": "nightly", "asked_at": at, "started_at": at,
+        "state": state, "open": True if opened else None, "trigger": "nightly", "asked_at": at,
+        "started_at": at,
         "ended_at": None if opened else at + timedelta(minutes=2), "heartbeat_at": now, "stages": stages,
         "master": "local[*]", "host": "srv-1", "pid": 4711, "memory_peak_bytes": 1_900_000_000,
         "window_until": at - timedelta(minutes=10), "rows_loaded": 4321, "versions": {"spark": "4.3.0"},
@@ -63,7 +64,8 @@ def found(key: str = "orders-export") -> PipelineRun:
                 standing=("new", "same", "returned")[(back + rank) % 3],
             )  # fmt: skip
             FailureTrend.objects.create(
-                **of, hour=hour, server="srv-1", fingerprint=fingerprint, count=count, temporary=1, first_at=hour,
+                **of, hour=hour, server="srv-1", fingerprint=fingerprint, count=count, temporary=1,
+                first_at=hour,
                 last_at=hour, messages=2,
             )  # fmt: skip
         RetentionPlan.objects.create(
@@ -71,9 +73,12 @@ def found(key: str = "orders-export") -> PipelineRun:
             bytes_going=back * 2_000_000, archive_bytes=9_000_000, database_bytes=700_000_000,
         )  # fmt: skip
     activations = Activation.objects.filter(setting__key=key).values_list("pk", "started_at")
-    for index, (activation, at) in enumerate([*activations, *((uuid4(), timezone.now()) for _each in range(9))]):
+    for index, (activation, at) in enumerate(
+        [*activations, *((uuid4(), timezone.now()) for _each in range(9))]
+    ):
         ActivationHealth.objects.create(
-            **of, activation=activation, started_at=at - timedelta(days=index), ended_at=at, duration_seconds=3600.0,
+            **of, activation=activation, started_at=at - timedelta(days=index), ended_at=at,
+            duration_seconds=3600.0,
             handled=900, failures=10 * index, failures_per_1000=11.0 * index, seconds_to_trip=90.0,
             seconds_to_repair=None if index % 2 else 4000.0, wasted_deliveries=index, temporary_share=0.25,
         )  # fmt: skip
@@ -88,11 +93,20 @@ def found(key: str = "orders-export") -> PipelineRun:
     }  # fmt: skip
     BreakerSuggestion.objects.create(**of, m_now=10, m_suggested=6, why="earlier_saves", evidence=evidence)
     ReplaySuccess.objects.create(
-        **of, fingerprint=prints[0], age_bucket="under_1d", since_fix_bucket="unknown", handled=90, failed_again=8,
+        **of, fingerprint=prints[0], age_bucket="under_1d", since_fix_bucket="unknown", handled=90,
+        failed_again=8,
         dead_again=2,
     )  # fmt: skip
     OddServer.objects.create(
-        **of, server="srv-2", handled=400, failures=90, rate=0.18, peers_rate=0.02, low=0.01, high=0.05, odd=True
+        **of,
+        server="srv-2",
+        handled=400,
+        failures=90,
+        rate=0.18,
+        peers_rate=0.02,
+        low=0.01,
+        high=0.05,
+        odd=True,
     )
     PoisonProfile.objects.create(
         **of, property="<i>region</i>", value_bucket="=EU", dead=40, recovered=2, support=0.4, lift=9.5

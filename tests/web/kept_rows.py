@@ -1,7 +1,7 @@
 """Rows that many tests begin with: made once in a process, then written again as they were.
 
-All instants move by the time that has passed since, so nobody is silent that was not silent then. Only on SQLite, and
-in a transaction that the test rolls back: there numbers of rows begin again where they began.
+All instants move by the time that has passed since, so nobody is silent that was not silent then. Only on
+SQLite, and in a transaction that the test rolls back: there numbers of rows begin again where they began.
 """
 
 import io
@@ -83,8 +83,12 @@ def kept(name: str, make: Callable[[], Made]) -> Made:
     rows = {model: {*_rows(model)} for model in _models()}
     indexed = [*DeadLetter.objects.values_list("pk", flat=True)]
     made = make()
-    added = {model: more for model in rows if (more := [row for row in _rows(model) if row not in rows[model]])}
-    letters = [*DeadLetter.objects.exclude(pk__in=indexed).exclude(words_without="").select_related("content")]
+    added = {
+        model: more for model in rows if (more := [row for row in _rows(model) if row not in rows[model]])
+    }
+    letters = [
+        *DeadLetter.objects.exclude(pk__in=indexed).exclude(words_without="").select_related("content")
+    ]
     _known[name] = Kept(before, now, _dumped(made), added, letters, storing.prepare(letters))
     return made
 

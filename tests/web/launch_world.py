@@ -1,8 +1,9 @@
-"""A small world for the state machine of launch control: KMAs as they keep the contract, the MA's own services.
+"""A small world for the state machine of launch control: KMAs as they keep the contract, the MA's own
+services.
 
-A model KMA does what the wire asks of a real one: it goes on with the desired state that it has, never takes a run up
-again that it gave up or closed, keeps its records in a spool until they are taken, and ends what runs under a lease
-when the lease is over. Time is the world's own.
+A model KMA does what the wire asks of a real one: it goes on with the desired state that it has, never takes
+a run up again that it gave up or closed, keeps its records in a spool until they are taken, and ends what
+runs under a lease when the lease is over. Time is the world's own.
 """
 
 from dataclasses import dataclass, field
@@ -40,7 +41,8 @@ def key_of(run: DesiredRun) -> Key:
 
 @dataclass
 class Kma:
-    """`states`: what became of each run that was ever wanted here. `unsent`: records that the MA has not taken."""
+    """`states`: what became of each run that was ever wanted here. `unsent`: records that the MA has not
+    taken."""
 
     name: str
     boot: UUID
@@ -79,7 +81,7 @@ class Kma:
             and (leased or run.kind is not AgentKind.STANDALONE)
         ]
 
-    # -- what it does -----------------------------------------------------------------------------------------------
+    # -- what it does ----------------------------------------------------------------------------------------
 
     def beat(self, now: datetime, *, answered: bool = True) -> None:
         """One heartbeat that reaches the MA; `answered`: its answer comes back too."""
@@ -119,7 +121,7 @@ class Kma:
         """What is on its disk stays: desired state, spool and ledger."""
         self.alive, self.frozen, self.leased_since = False, False, None
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # -- inside ----------------------------------------------------------------------------------------------
 
     def _obey(self, desired: DesiredState) -> None:
         wanted = {key_of(run) for run in desired.runs}

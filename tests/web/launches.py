@@ -1,4 +1,5 @@
-"""Rows of launch control in the busy house: a trip, a server that gave up alone, a group with its passes, duties."""
+"""Rows of launch control in the busy house: a trip, a server that gave up alone, a group with its passes,
+duties."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -60,7 +61,8 @@ def make_setting(world: "World", key: str, agent: str, **values: object) -> Laun
         )
     pool = Pool.objects.get(name="main")
     setting = LaunchSetting.objects.create(
-        key=key, agent=agent, pool=pool, provision_state=ProvisionState.READY, provisioned_hash="h", wanted_hash="h",
+        key=key, agent=agent, pool=pool, provision_state=ProvisionState.READY, provisioned_hash="h",
+        wanted_hash="h",
         **{"state_since": world.now - timedelta(hours=4), **values},
     )  # fmt: skip
     world.settings[key] = setting
@@ -123,7 +125,11 @@ def _trip(world: "World") -> BreakerTrip:
             reported_at=at,
         )
         for epoch, (name, state, same) in enumerate(
-            [("srv-1", RunPhase.FINISHED, 1), ("srv-2", RunPhase.INTERRUPTED, 3), ("srv-3", RunPhase.INTERRUPTED, 3)],
+            [
+                ("srv-1", RunPhase.FINISHED, 1),
+                ("srv-2", RunPhase.INTERRUPTED, 3),
+                ("srv-3", RunPhase.INTERRUPTED, 3),
+            ],
             start=1,
         )
     ]
@@ -139,21 +145,38 @@ def _trip(world: "World") -> BreakerTrip:
     )  # fmt: skip
     for number, run in enumerate(runs[1:], start=2):
         _interruption(
-            world, run, number, trip=trip, same_type="IndexError", occurred_at=at - timedelta(seconds=4 - number)
+            world,
+            run,
+            number,
+            trip=trip,
+            same_type="IndexError",
+            occurred_at=at - timedelta(seconds=4 - number),
         )
     _interruption(world, runs[0], 5, effective=False, epoch=0, occurred_at=at + timedelta(seconds=3))
     Notice.objects.create(
-        trip=trip, channel="email", address="oncall@shop.example", state=NoticeState.SENT, attempts=1, sent_at=at
+        trip=trip,
+        channel="email",
+        address="oncall@shop.example",
+        state=NoticeState.SENT,
+        attempts=1,
+        sent_at=at,
     )
     Notice.objects.create(
-        trip=trip, channel="webhook", address="http://pager.example/hook", attempts=2, problem="503 Service Unavailable"
+        trip=trip,
+        channel="webhook",
+        address="http://pager.example/hook",
+        attempts=2,
+        problem="503 Service Unavailable",
     )
     return trip
 
 
 def _group(world: "World") -> tuple[ScheduledGroup, list[GroupActivation]]:
     group = ScheduledGroup.objects.create(
-        name=GROUP, description="After the shops close", enabled=True, state_since=world.now - timedelta(days=6)
+        name=GROUP,
+        description="After the shops close",
+        enabled=True,
+        state_since=world.now - timedelta(days=6),
     )
     schedule = Schedule.objects.create(group=group, crontab="30 2 * * 1-5", time_zone="Europe/Berlin")
     destination = Destination.objects.create(name="shop.night", max_attempts=5)
@@ -166,11 +189,16 @@ def _group(world: "World") -> tuple[ScheduledGroup, list[GroupActivation]]:
         GroupMember.objects.create(group=group, setting=setting, position=position)
     keys = list(members)
     failed = GroupActivation.objects.create(
-        group=group, state=GroupActivationState.FAILED, plan=keys, step=1, started_at=world.now - timedelta(days=1),
+        group=group, state=GroupActivationState.FAILED, plan=keys, step=1,
+        started_at=world.now - timedelta(days=1),
         ended_at=world.now - timedelta(hours=23), reason="night-sum ended failed",
     )  # fmt: skip
     running = GroupActivation.objects.create(
-        group=group, plan=keys, step=1, started_at=world.now - timedelta(minutes=6), started_by=world.people["operator"]
+        group=group,
+        plan=keys,
+        step=1,
+        started_at=world.now - timedelta(minutes=6),
+        started_by=world.people["operator"],
     )
     for each, states in (
         (failed, [ActivationState.SUCCEEDED, ActivationState.FAILED]),
@@ -180,11 +208,16 @@ def _group(world: "World") -> tuple[ScheduledGroup, list[GroupActivation]]:
             begun = each.started_at + timedelta(minutes=2 * place)
             ended = None if state == ActivationState.RUNNING else begun + timedelta(minutes=2)
             Activation.objects.create(
-                setting=world.settings[keys[place]], state=state, trigger=Trigger.GROUP, group_activation=each,
+                setting=world.settings[keys[place]], state=state, trigger=Trigger.GROUP,
+                group_activation=each,
                 started_at=begun, ended_at=ended, ending=Ending.DRAINED if place == 0 else "",
             )  # fmt: skip
     Window.objects.create(
-        schedule=schedule, due_at=failed.started_at, result="started", group_activation=failed, decided_at=world.now
+        schedule=schedule,
+        due_at=failed.started_at,
+        result="started",
+        group_activation=failed,
+        decided_at=world.now,
     )
     Window.objects.create(
         schedule=schedule, due_at=world.now - timedelta(days=2), result="skipped", decided_at=world.now,

@@ -44,7 +44,9 @@ def group_of(*settings: LaunchSetting, name: str = "night") -> ScheduledGroup:
     return group
 
 
-def end(activation: Activation, now: datetime, state: str = ActivationState.SUCCEEDED, *, tell: bool = True) -> None:
+def end(
+    activation: Activation, now: datetime, state: str = ActivationState.SUCCEEDED, *, tell: bool = True
+) -> None:
     """Every record of it is here. `tell`: also those who follow; without it the process died in between."""
     Run.objects.filter(activation=activation, closed_at=None).update(
         wanted=False, state=RunPhase.FINISHED, closed_at=now

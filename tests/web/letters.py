@@ -16,7 +16,9 @@ from tests.web.reports import AT
 NODE = "node-1"
 
 
-def dead(setting_key: str, number: int, message_id: str = "", body: Typed | None = None, **fields: Any) -> DeadLetter:
+def dead(
+    setting_key: str, number: int, message_id: str = "", body: Typed | None = None, **fields: Any
+) -> DeadLetter:
     """A letter as the feed stores it. `number` is the broker's id of the message before it died."""
     annotations = {
         "x-opt-ORIG-ADDRESS": Typed("string", f"t.{setting_key}"),
@@ -35,14 +37,21 @@ def given_back(setting: LaunchSetting, *letters: DeadLetter) -> ReplayJob:
     """A job that gave these back, one minute after the last of them died."""
     now = max(letter.seen_at for letter in letters) + timedelta(minutes=1)
     job = ReplayJob.objects.create(
-        setting=setting, setting_key=setting.key, scope="selection", state="done", created_at=now, total=len(letters)
+        setting=setting,
+        setting_key=setting.key,
+        scope="selection",
+        state="done",
+        created_at=now,
+        total=len(letters),
     )
     piece = ReplaySlice.objects.create(
         job=job, number=1, first_letter_id=letters[0].pk, last_letter_id=letters[-1].pk, size=len(letters),
         state=SliceState.CHECKED, tries=1, planned_at=now,
     )  # fmt: skip
     for letter in letters:
-        ReplayItem.objects.create(job=job, letter=letter, slice=piece, state=ItemState.GIVEN_BACK, state_at=now)
+        ReplayItem.objects.create(
+            job=job, letter=letter, slice=piece, state=ItemState.GIVEN_BACK, state_at=now
+        )
     DeadLetter.objects.filter(pk__in=[letter.pk for letter in letters]).update(state=LetterState.GIVEN_BACK)
     counting.recount(job.pk)
     return job

@@ -1,4 +1,5 @@
-"""Who is told of trips, made for tests: a web server and a mail server on free ports, which keep what came."""
+"""Who is told of trips, made for tests: a web server and a mail server on free ports, which keep what
+came."""
 
 import socketserver
 import threading

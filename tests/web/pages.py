@@ -81,8 +81,12 @@ def every_page(world: World) -> dict[str, str]:
         "saved filters": "/saved-filters/",
         "dead letters of nobody": "/dead-letters/unknown/",
         "give back all": f"/dead-letters/{key}/give-back/?all=1",
-        "give back some": f"/dead-letters/{key}/give-back/?letter={world.letters[-5].pk}&letter={world.letters[0].pk}",
-        **{f"letter {letter.pk}": f"/letters/{letter.pk}/" for letter in (world.letters[0], *world.letters[-4:])},
+        "give back some": f"/dead-letters/{key}/give-back/?letter={world.letters[-5].pk}"
+        f"&letter={world.letters[0].pk}",
+        **{
+            f"letter {letter.pk}": f"/letters/{letter.pk}/"
+            for letter in (world.letters[0], *world.letters[-4:])
+        },
         "redirect all": f"/dead-letters/{key}/redirect/?all=1",
         "discard some": f"/dead-letters/{key}/discard/?letter={world.letters[-5].pk}",
         "edit by a rule": f"/dead-letters/{key}/edit/?all=1",

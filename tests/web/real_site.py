@@ -1,4 +1,5 @@
-"""The site as the Procfile serves it: gunicorn with its processes and threads, on the database of the tests."""
+"""The site as the Procfile serves it: gunicorn with its processes and threads, on the database of the
+tests."""
 
 import os
 import shutil
@@ -117,7 +118,9 @@ def real_site(url: str = "", **environ: str) -> Iterator[Site]:
     _collect_static(folder / "static")
     log = folder / "log"
     with log.open("wb") as file:
-        process = subprocess.Popen(["sh", "-c", f"exec {command}"], cwd=ROOT, env=given, stdout=file, stderr=file)
+        process = subprocess.Popen(
+            ["sh", "-c", f"exec {command}"], cwd=ROOT, env=given, stdout=file, stderr=file
+        )
     site = Site(port, folder, process)
     try:
         until(lambda: site.status("GET", "/favicon.ico") == 302)

@@ -37,7 +37,9 @@ class Pages:
         if (person, language) not in _known:
             headers = {"accept-language": language}
             client = signed_in(self._world, person, headers=headers) if person else Client(headers=headers)
-            _known[person, language] = {name: _rendered(client, path) for name, path in every_page(self._world).items()}
+            _known[person, language] = {
+                name: _rendered(client, path) for name, path in every_page(self._world).items()
+            }
         return _known[person, language]
 
 

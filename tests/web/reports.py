@@ -64,7 +64,9 @@ def message(key: str = "ID:1", attempt: int = 1, **fields: Any) -> MessageIdenti
 def protocol(of: RecordRun, about: MessageIdentity | None = None, **fields: Any) -> Protocol:
     known: dict[str, Any] = {
         "outcome": "raised", "exception_type": "builtins.KeyError", "exception_text": "'sum'",
-        "traceback": 'Traceback (most recent call last):\n  File "orders.py", line 3, in handle\nKeyError: \'sum\'\n',
+        "traceback": "Traceback (most recent call last):\n"
+                     '  File "orders.py", line 3, in handle\n'
+                     "KeyError: 'sum'\n",
         "fingerprint": "v1:0123456789abcdef", "place": "orders.py:handle", "occurred_at": AT,
     }  # fmt: skip
     return Protocol(run=of, message=about or message(), **(known | fields))
@@ -94,7 +96,13 @@ def interruption(of: RecordRun, **fields: Any) -> Interruption:
 
 
 def closing(of: RecordRun, records: int, **fields: Any) -> Closing:
-    totals: dict[str, Any] = {"state": RunState.FINISHED, "handled": 5, "failed": 1, "temporary": 0, "restarts": 0}
+    totals: dict[str, Any] = {
+        "state": RunState.FINISHED,
+        "handled": 5,
+        "failed": 1,
+        "temporary": 0,
+        "restarts": 0,
+    }
     return Closing(run=of, records=records, occurred_at=AT + timedelta(hours=1), **(totals | fields))
 
 

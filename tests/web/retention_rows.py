@@ -23,7 +23,12 @@ def of_today(days_ago: float) -> float:
 
 
 def activation(
-    setting: LaunchSetting, days_ago: float, *, well: bool | None = None, going_on: bool = False, lasted: float = 1
+    setting: LaunchSetting,
+    days_ago: float,
+    *,
+    well: bool | None = None,
+    going_on: bool = False,
+    lasted: float = 1,
 ) -> Activation:
     """Started so many days before NOW."""
     started = NOW - days_ago * DAY
@@ -50,8 +55,10 @@ def protocols(of: Activation | None, count: int, days_ago: float, **fields: Any)
                 "id": uuid4(), "spool": spool, "number": number, "setting": setting,
                 "setting_key": setting.key if setting else "gone", "activation": of,
                 "activation_uuid": of.pk if of else UUID(int=77), "epoch": 1, "server": server,
-                "server_name": server.name, "agent": "demo.orders", "outcome": "raised", "exception_type": "KeyError",
-                "fingerprint": "v1:0123456789abcdef", "message_key": f"ID:{spool}-{number}", "occurred_at": at,
+                "server_name": server.name, "agent": "demo.orders", "outcome": "raised",
+                "exception_type": "KeyError",
+                "fingerprint": "v1:0123456789abcdef", "message_key": f"ID:{spool}-{number}",
+                "occurred_at": at,
                 "received_at": at, **fields,
             }
         )
@@ -64,7 +71,8 @@ def recoveries(of: Sequence[FailureProtocol], days_ago: float | None = None) -> 
     for each in of:
         at = each.occurred_at + timedelta(seconds=5) if days_ago is None else NOW - days_ago * DAY
         RecoveredMessage.objects.create(
-            id=uuid4(), setting_key=each.setting_key, activation_uuid=each.activation_uuid, server_name="srv-1",
+            id=uuid4(), setting_key=each.setting_key, activation_uuid=each.activation_uuid,
+            server_name="srv-1",
             message_key=each.message_key, attempt=2, occurred_at=at, received_at=at,
         )  # fmt: skip
 

@@ -49,7 +49,9 @@ def make_setting(pool: Pool, key: str = "orders", **fields: Any) -> LaunchSettin
     if fields.get("kind") != "standalone":
         destination, _ = Destination.objects.get_or_create(name=fields.pop("address", "demo.orders"))
     facts = {name: fields.pop(name) for name in ("provision_state", "provisioned_hash") if name in fields}
-    setting = LaunchSetting(key=key, pool=pool, **{"agent": "demo.orders", "destination": destination, **fields})
+    setting = LaunchSetting(
+        key=key, pool=pool, **{"agent": "demo.orders", "destination": destination, **fields}
+    )
     setting.wanted_hash = wanted_hash(setting)
     setting.provisioned_hash = facts.get("provisioned_hash", setting.wanted_hash)
     setting.provision_state = facts.get("provision_state", ProvisionState.READY)

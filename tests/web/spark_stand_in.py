@@ -1,4 +1,5 @@
-"""In place of spark-submit: `spark_stand_in.py MODE … --plan plan.json`. Takes the same way as the real application."""
+"""In place of spark-submit: `spark_stand_in.py MODE … --plan plan.json`. Takes the same way as the real
+application."""
 
 import datetime
 import json

@@ -60,15 +60,21 @@ class House:
 
     def id(self, nonce: int = 1, secret: str = "") -> str:
         secret = secret or secret_of(self.run, self.server)
-        return make_id(secret, self.server.name, self.activation.pk, self.run.epoch, nonce.to_bytes(16, "big"))
+        return make_id(
+            secret, self.server.name, self.activation.pk, self.run.epoch, nonce.to_bytes(16, "big")
+        )
 
     @property
     def of(self) -> RecordRun:
-        return RecordRun(self.setting.key, self.activation.pk, self.run.epoch, self.server.name, self.setting.agent)
+        return RecordRun(
+            self.setting.key, self.activation.pk, self.run.epoch, self.server.name, self.setting.agent
+        )
 
     def opened(self, acknowledgement: str, **changes: Any) -> AcknowledgementOpened:
         message = MessageIdentity(key="k-1", attempt=2)
-        return replace(AcknowledgementOpened(self.of, acknowledgement, message, JMS, timezone.now()), **changes)
+        return replace(
+            AcknowledgementOpened(self.of, acknowledgement, message, JMS, timezone.now()), **changes
+        )
 
     def ended(self, acknowledgement: str, state: EndState, reason: str = "") -> AcknowledgementEnded:
         return AcknowledgementEnded(self.of, acknowledgement, state, reason, timezone.now())
@@ -79,7 +85,9 @@ class House:
             self.number += 1
             pk = ids[place] if ids else uuid4()
             records.append(Record(self.number, pk, KIND_OF[type(content)], dumped(content)))
-        return accept_batch(self.server, RecordBatch(self.server.name, self.spool, tuple(records)), timezone.now())
+        return accept_batch(
+            self.server, RecordBatch(self.server.name, self.spool, tuple(records)), timezone.now()
+        )
 
     def answers(self) -> tuple[Answer, ...]:
         return accept_heartbeat(self.server, heartbeat(self.server.name), timezone.now()).answers
@@ -109,7 +117,7 @@ def post(client: APIClient, acknowledgement: str, action: str = "COMMIT") -> Any
     return client.post(URL, {"acknowledgement": acknowledgement, "action": action})
 
 
-# -- what servers say -------------------------------------------------------------------------------------------------
+# -- what servers say ----------------------------------------------------------------------------------------
 
 
 def test_a_delivery_waits_from_its_record_to_its_end(house: House) -> None:
@@ -170,7 +178,7 @@ def test_a_run_of_the_mode_gets_a_secret_of_its_own_and_no_other_does(house: Hou
     assert secret_of(second, house.server) != secrets["answers"] == secret_of(house.run, house.server)
 
 
-# -- answers ----------------------------------------------------------------------------------------------------------
+# -- answers -------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_is_pending_until_its_server_tells_the_end(house: House, operating: APIClient) -> None:
@@ -230,7 +238,11 @@ def test_an_answer_that_is_quicker_than_the_record_is_taken(house: House, operat
 
 def test_an_id_that_nobody_made_is_unknown(house: House, operating: APIClient) -> None:
     made_up = house.id(secret="ab" * 32)
-    assert [post(operating, each).status_code for each in (made_up, "nonsense", "a.b.c.d.e")] == [404, 404, 404]
+    assert [post(operating, each).status_code for each in (made_up, "nonsense", "a.b.c.d.e")] == [
+        404,
+        404,
+        404,
+    ]
     assert not Acknowledgement.objects.exists()
 
 
@@ -266,7 +278,9 @@ def test_a_delivery_is_named_in_one_way(operating: APIClient, house: House, aske
 
 
 @pytest.mark.parametrize("action", ["", "ACCEPT", "КОММИТ", 5, None])
-def test_another_action_is_refused_with_those_there_are(house: House, operating: APIClient, action: Any) -> None:
+def test_another_action_is_refused_with_those_there_are(
+    house: House, operating: APIClient, action: Any
+) -> None:
     house.store(house.opened(house.id()))
     answer = operating.post(URL, {"acknowledgement": house.id(), "action": action})
 
@@ -321,7 +335,7 @@ def test_the_list_is_narrowed(house: House, operating: APIClient) -> None:
     assert operating.get(f"{URL}?state=nonsense").status_code == 400
 
 
-# -- pages ------------------------------------------------------------------------------------------------------------
+# -- pages ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -332,7 +346,9 @@ def browsing(operator: User) -> Client:
 
 
 def test_the_page_lists_what_waits_and_takes_the_answer(house: House, browsing: Client) -> None:
-    house.store(house.opened(house.id(), jms_message_id="<b>ID</b>", due_at=timezone.now() + timedelta(minutes=5)))
+    house.store(
+        house.opened(house.id(), jms_message_id="<b>ID</b>", due_at=timezone.now() + timedelta(minutes=5))
+    )
     text = browsing.get("/answers/").content.decode()
     assert "&lt;b&gt;ID&lt;/b&gt;" in text and "<b>ID</b>" not in text
     pk = row(house.id()).pk
@@ -340,7 +356,10 @@ def test_the_page_lists_what_waits_and_takes_the_answer(house: House, browsing: 
 
     assert browsing.get(f"/answers/{pk}/rollback/").status_code == 200 and row(house.id()).state == "open"
     assert browsing.post(f"/answers/{pk}/rollback/").status_code == 302
-    assert (row(house.id()).action, row(house.id()).answered_by) == ("ROLLBACK", User.objects.get(username="operator"))
+    assert (row(house.id()).action, row(house.id()).answered_by) == (
+        "ROLLBACK",
+        User.objects.get(username="operator"),
+    )
     assert f"/answers/{pk}/rollback/" not in browsing.get("/answers/").content.decode()
     assert house.answers() == (Answer(house.id(), Action.ROLLBACK),)
 
@@ -379,8 +398,12 @@ def test_a_setting_says_what_its_mode_costs(house: House, browsing: Client) -> N
 def test_what_ended_long_ago_is_forgotten(house: House, settings: Any) -> None:
     house.store(*(house.opened(house.id(n)) for n in (1, 2, 3)), house.ended(house.id(1), EndState.COMMITTED))
     house.store(house.ended(house.id(2), EndState.COMMITTED))
-    Acknowledgement.objects.filter(acknowledgement=house.id(1)).update(ended_at=timezone.now() - timedelta(days=31))
-    Acknowledgement.objects.filter(acknowledgement=house.id(3)).update(created_at=timezone.now() - timedelta(days=99))
+    Acknowledgement.objects.filter(acknowledgement=house.id(1)).update(
+        ended_at=timezone.now() - timedelta(days=31)
+    )
+    Acknowledgement.objects.filter(acknowledgement=house.id(3)).update(
+        created_at=timezone.now() - timedelta(days=99)
+    )
     (aged,) = (each for each in AGED if each.what == ANSWERS)
     older = timezone.now() - timedelta(days=30)
     keys = aged.pick(older, 10)

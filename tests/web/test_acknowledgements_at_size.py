@@ -1,5 +1,5 @@
-"""However many deliveries have ended: what lists, looks up and passes on reads an index; and pages know what servers
-say of ends."""
+"""However many deliveries have ended: what lists, looks up and passes on reads an index; and pages know what
+servers say of ends."""
 
 import uuid
 from collections.abc import Callable
@@ -36,9 +36,11 @@ def many(pool: Pool, server: Server) -> LaunchSetting:
         at = now - timedelta(seconds=number)
         state = ("committed", "committed", "rolled_back", "expired")[number % 4] if ended else "open"
         return Acknowledgement(
-            acknowledgement=f"{setting.key}.{number}", setting=setting, server=server, activation_uuid=uuid.uuid4(),
+            acknowledgement=f"{setting.key}.{number}", setting=setting, server=server,
+            activation_uuid=uuid.uuid4(),
             epoch=1,
-            jms_message_id=f"ID:{number}", state=state, opened_at=at, created_at=at, ended_at=at if ended else None,
+            jms_message_id=f"ID:{number}", state=state, opened_at=at, created_at=at,
+            ended_at=at if ended else None,
             opened_record=uuid.uuid4(), ended_record=uuid.uuid4() if ended else None,
         )  # fmt: skip
 
@@ -58,7 +60,9 @@ def read_whole(step: Callable[[], Any]) -> list[str]:
     with connection.cursor() as cursor:
         for query in asked.captured_queries:
             if query["sql"].startswith("SELECT") and 'FROM "agents_acknowledgement"' in query["sql"]:
-                cursor.execute(("EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN ") + query["sql"])
+                cursor.execute(
+                    ("EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN ") + query["sql"]
+                )
                 plan = "\n".join(str(line) for line in cursor.fetchall())
                 found.append(plan)
     assert found, "it asks nothing of the table"
@@ -66,7 +70,9 @@ def read_whole(step: Callable[[], Any]) -> list[str]:
     return [plan for plan in found if any(word in plan for word in wholly)]
 
 
-def test_no_list_and_no_look_up_reads_what_has_ended(many: LaunchSetting, operator: User, server: Server) -> None:
+def test_no_list_and_no_look_up_reads_what_has_ended(
+    many: LaunchSetting, operator: User, server: Server
+) -> None:
     browser, rest = Client(), api_client(operator)
     browser.force_login(operator)
     old = timezone.now() - timedelta(seconds=ENDED - 5)
@@ -85,7 +91,8 @@ def test_no_list_and_no_look_up_reads_what_has_ended(many: LaunchSetting, operat
         **{
             path: got(browser, path)
             for path in (
-                "/answers/", "/answers/?setting=busy", "/answers/?state=ended", "/answers/?state=ended&setting=rare",
+                "/answers/", "/answers/?setting=busy", "/answers/?state=ended",
+                "/answers/?state=ended&setting=rare",
                 "/settings/busy/", "/",
             )
         },

@@ -1,5 +1,5 @@
-"""Killed at every statement, and two at once: what servers say of open deliveries is kept once and whole, and the first
-answer counts."""
+"""Killed at every statement, and two at once: what servers say of open deliveries is kept once and whole, and
+the first answer counts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -44,8 +44,9 @@ def found() -> list[dict[str, Any]]:
 
 @contextmanager
 def killed_at(statement: int, *, after: bool) -> Iterator[Callable[[], int]]:
-    """Dies before or after the statement with this number, from 1; tells how many there were. Those that begin and end
-    transactions are not counted: a process that dies there leaves what one leaves that dies beside them."""
+    """Dies before or after the statement with this number, from 1; tells how many there were. Those that
+    begin and end transactions are not counted: a process that dies there leaves what one leaves that dies
+    beside them."""
     count = 0
 
     def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -65,7 +66,9 @@ def killed_at(statement: int, *, after: bool) -> Iterator[Callable[[], int]]:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_batch_that_is_killed_anywhere_is_stored_whole_by_the_next_attempt(house: House, after: bool) -> None:
+def test_a_batch_that_is_killed_anywhere_is_stored_whole_by_the_next_attempt(
+    house: House, after: bool
+) -> None:
     house.store(house.opened(house.id(1)))
     answering.answer(answering.named(house.id(2), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     told = (
@@ -89,7 +92,9 @@ def test_a_batch_that_is_killed_anywhere_is_stored_whole_by_the_next_attempt(hou
         if died:
             assert (found(), SpoolMark.objects.get().stored_up_to) == (before, mark), f"statement {statement}"
     assert count() >= 10 and statement == count() + 1
-    states = {row["acknowledgement"]: (row["state"], row["action"], row["jms_message_id"] != "") for row in found()}
+    states = {
+        row["acknowledgement"]: (row["state"], row["action"], row["jms_message_id"] != "") for row in found()
+    }
     assert states == {
         house.id(1): ("expired", "", True),
         house.id(2): ("committed", "COMMIT", True),
@@ -130,14 +135,18 @@ def test_an_answer_that_comes_while_its_record_is_stored_keeps_both(house: House
     def execute(run: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.startswith("INSERT") and "agents_acknowledgement" in sql and not done:
             done.append(sql)
-            answering.answer(answering.named(waiting, timezone.now()), Action.COMMIT, Answerer(), timezone.now())
+            answering.answer(
+                answering.named(waiting, timezone.now()), Action.COMMIT, Answerer(), timezone.now()
+            )
         return run(sql, params, many, context)
 
     with connection.execute_wrapper(execute):
         house.store(house.opened(waiting))
     row = Acknowledgement.objects.get()
     assert done and (row.state, row.action) == ("pending", "COMMIT")
-    assert (row.message_key, row.jms_message_id) == ("k-1", "ID:1-2-3") and row.opened_at and row.opened_record
+    assert (
+        (row.message_key, row.jms_message_id) == ("k-1", "ID:1-2-3") and row.opened_at and row.opened_record
+    )
 
 
 def test_of_two_answers_at_once_one_counts(house: House) -> None:
@@ -178,7 +187,9 @@ def test_an_end_for_a_run_that_its_server_does_not_know_is_kept(house: House) ->
     """It was passed an answer after it had forgotten the run: the record names no setting."""
     answering.answer(answering.named(house.id(), timezone.now()), Action.COMMIT, Answerer(), timezone.now())
     unknown = replace(house.of, setting="", agent="")
-    receipt = house.store(replace(house.ended(house.id(), EndState.LOST, "It is not open here."), run=unknown))
+    receipt = house.store(
+        replace(house.ended(house.id(), EndState.LOST, "It is not open here."), run=unknown)
+    )
     assert (receipt.new, receipt.refused, house.answers()) == (1, (), ())
     assert Acknowledgement.objects.get().state == "lost"
 

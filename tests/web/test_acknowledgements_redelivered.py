@@ -92,6 +92,8 @@ def test_other_messages_and_earlier_deliveries_say_nothing_of_it(house: House, o
     known, unnamed = house.id(3), house.id(4)
     house.store(house.opened(known), house.opened(unnamed, jms_message_id=""))
     silence(house)
-    other.store(other.opened(other.id(5), jms_message_id="ID:other"), other.opened(other.id(6), jms_message_id=""))
+    other.store(
+        other.opened(other.id(5), jms_message_id="ID:other"), other.opened(other.id(6), jms_message_id="")
+    )
     keep_up(timezone.now())
     assert (row(known).state, row(unnamed).state) == ("open", "open")

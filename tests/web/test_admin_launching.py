@@ -1,4 +1,5 @@
-"""The forms of settings, groups, grants and notice targets: in words, with rights, each mistake at its field."""
+"""The forms of settings, groups, grants and notice targets: in words, with rights, each mistake at its
+field."""
 
 import html
 import re
@@ -40,7 +41,7 @@ def save(who: User, setting: LaunchSetting, **changes: Any) -> Any:
     return signed_in(who).post(change_url(setting), form(setting, **changes))
 
 
-# -- schedule in words ----------------------------------------------------------------------------------------------
+# -- schedule in words ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,10 @@ def test_no_schedule_takes_it_away_and_a_form_without_the_field_leaves_it(
         ({"schedule_choice": "weekly", "schedule_time": "02:00"}, "schedule_days"),
         ({"schedule_choice": "crontab", "schedule_crontab": "0 0 31 2 *"}, "schedule_crontab"),
         ({"schedule_choice": "crontab", "schedule_crontab": "hourly"}, "schedule_crontab"),
-        ({"schedule_choice": "daily", "schedule_time": "02:00", "schedule_zone": "Mars/Base"}, "schedule_zone"),
+        (
+            {"schedule_choice": "daily", "schedule_time": "02:00", "schedule_zone": "Mars/Base"},
+            "schedule_zone",
+        ),
         ({"schedule_choice": "daily", "schedule_time": "02:00", "timing": "ASAP"}, "schedule_choice"),
         ({"breaker_m": 0}, "breaker_m"),
     ],
@@ -102,7 +106,12 @@ def test_each_mistake_is_told_at_its_field_and_nothing_is_saved(
 
 def test_a_standalone_setting_is_made_without_a_destination(operator: User, setting: LaunchSetting) -> None:
     url = reverse("admin:agents_launchsetting_add")
-    wish = form(setting) | {"key": "report", "agent": "demo.report", "kind": "standalone", "timing": "DELAYED"}
+    wish = form(setting) | {
+        "key": "report",
+        "agent": "demo.report",
+        "kind": "standalone",
+        "timing": "DELAYED",
+    }
     assert "destination" in problems(signed_in(operator).post(url, wish))
 
     made = signed_in(operator).post(url, wish | {"destination": ""} | WEEKLY)
@@ -124,7 +133,7 @@ def test_the_form_has_no_inline_script_and_names_consequences(operator: User, de
     assert not re.search(r"<script(?![^>]*src=)(?![^>]*json)[^>]*>\s*\S", page)
 
 
-# -- rights ---------------------------------------------------------------------------------------------------------
+# -- rights --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -158,7 +167,7 @@ def test_a_viewer_looks_at_the_form_and_changes_nothing(viewer: User, delayed: L
     assert Schedule.objects.exists()
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
+# -- groups --------------------------------------------------------------------------------------------------
 
 ADD_GROUP = "admin:agents_scheduledgroup_add"
 
@@ -188,16 +197,23 @@ def test_members_that_cannot_be_are_told_at_the_field(
     assert "members" in told and ScheduledGroup.objects.count() == 1
 
 
-def test_a_group_is_not_changed_by_who_may_not_edit_each_member(team: User, pool: Pool, delayed: LaunchSetting) -> None:
+def test_a_group_is_not_changed_by_who_may_not_edit_each_member(
+    team: User, pool: Pool, delayed: LaunchSetting
+) -> None:
     other = make_setting(Pool.objects.create(name="other"), "others", timing="DELAYED")
     client = signed_in(team)
-    assert "members" in problems(client.post(reverse(ADD_GROUP), {"name": "night", "members": "orders others"}))
+    assert "members" in problems(
+        client.post(reverse(ADD_GROUP), {"name": "night", "members": "orders others"})
+    )
     group = ScheduledGroup.objects.create(name="night")
     group.members.create(setting=other, position=1)
 
     assert client.post(change_url(group), {"members": "orders"}).status_code == 403
     assert (
-        client.post(reverse("admin:agents_scheduledgroup_delete", args=[group.pk]), {"post": "yes"}).status_code == 403
+        client.post(
+            reverse("admin:agents_scheduledgroup_delete", args=[group.pk]), {"post": "yes"}
+        ).status_code
+        == 403
     )
 
 
@@ -212,7 +228,7 @@ def test_an_enabled_group_is_not_deleted(operator: User, delayed: LaunchSetting)
     assert not ScheduledGroup.objects.exists()
 
 
-# -- grants and targets ---------------------------------------------------------------------------------------------
+# -- grants and targets --------------------------------------------------------------------------------------
 
 
 def test_grants_are_for_administrators_only(operator: User, pool: Pool) -> None:
@@ -237,7 +253,7 @@ def test_the_secret_of_a_webhook_is_shown_once(operator: User, pool: Pool) -> No
     assert secret not in client.get(change_url(pool.notice_targets.get())).content.decode()
 
 
-# -- deleting and long lists ----------------------------------------------------------------------------------------
+# -- deleting and long lists ---------------------------------------------------------------------------------
 
 
 def test_a_setting_is_deleted_by_administrators_after_the_reasons_are_gone(
@@ -253,7 +269,10 @@ def test_a_setting_is_deleted_by_administrators_after_the_reasons_are_gone(
 
 
 def test_long_changelists_never_count_the_table(
-    operator: User, setting: LaunchSetting, django_assert_max_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+    operator: User,
+    setting: LaunchSetting,
+    django_assert_max_num_queries: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Activation.objects.bulk_create(
         [Activation(setting=setting, state="succeeded", started_at=NOW, ended_at=NOW) for _ in range(120)]

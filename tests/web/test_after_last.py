@@ -1,4 +1,5 @@
-"""What becomes of a message without an attempt left: who may choose it, what is refused, and what pages say of it."""
+"""What becomes of a message without an attempt left: who may choose it, what is refused, and what pages say
+of it."""
 
 from typing import Any
 
@@ -61,7 +62,9 @@ def test_who_may_discards_and_others_keep_what_they_find(orders: LaunchSetting) 
     assert patched(user, after_last="discard", description="other").status_code == 200
     assert patched(user, after_last="dlq").status_code == 200
     assert patched(user, after_last="discard").status_code == 400
-    user = User.objects.get(pk=reports.person("chief", "agents.can_discard", "agents.change_launchsetting").pk)
+    user = User.objects.get(
+        pk=reports.person("chief", "agents.can_discard", "agents.change_launchsetting").pk
+    )
     user.groups.add(Group.objects.get(name="operator"))
     assert patched(user, after_last="discard").status_code == 200
 
@@ -88,7 +91,9 @@ def test_a_file_refuses_it_too(orders: LaunchSetting) -> None:
     ("to", "said"),
     [("", "Name the destination"), ("MA.DLA", "Letters, digits"), ("own", "From its own destination")],
 )
-def test_an_exception_destination_is_named_and_is_another_one(orders: LaunchSetting, to: str, said: str) -> None:
+def test_an_exception_destination_is_named_and_is_another_one(
+    orders: LaunchSetting, to: str, said: str
+) -> None:
     to = orders.subscribed.name if to == "own" else to
     user = person()
     answer = patched(user, after_last="exception", exception_destination=to)
@@ -98,7 +103,8 @@ def test_an_exception_destination_is_named_and_is_another_one(orders: LaunchSett
 
 
 def test_exception_destinations_do_not_lead_back(orders: LaunchSetting) -> None:
-    """Over others that send a message on. One that ends elsewhere, or goes round without this one, is none of its."""
+    """Over others that send a message on. One that ends elsewhere, or goes round without this one, is none of
+    its."""
     aside = {"after_last": "exception"}
     reports.setting("second", **aside, exception_destination="t.third")
     third = reports.setting("third", **aside, exception_destination=orders.subscribed.name)
@@ -109,13 +115,17 @@ def test_exception_destinations_do_not_lead_back(orders: LaunchSetting) -> None:
     assert "From there second, third would send it on, and back to here" in str(answer.json())
     LaunchSetting.objects.filter(pk=third.pk).update(exception_destination="t.second")
     assert patched(user, **aside, exception_destination="t.second").status_code == 200
-    LaunchSetting.objects.filter(pk=third.pk).update(exception_destination=orders.subscribed.name, after_last="dlq")
+    LaunchSetting.objects.filter(pk=third.pk).update(
+        exception_destination=orders.subscribed.name, after_last="dlq"
+    )
     assert patched(user, **aside, exception_destination="t.third").status_code == 200
 
 
 def test_a_way_back_that_is_there_keeps_nobody_from_another_change(orders: LaunchSetting) -> None:
     reports.setting("second", after_last="exception", exception_destination=orders.subscribed.name)
-    LaunchSetting.objects.filter(pk=orders.pk).update(after_last="exception", exception_destination="t.second")
+    LaunchSetting.objects.filter(pk=orders.pk).update(
+        after_last="exception", exception_destination="t.second"
+    )
     user = person()
 
     assert patched(user, description="as before").status_code == 200
@@ -146,7 +156,9 @@ def test_servers_are_told(orders: LaunchSetting) -> None:
 def stored(run: Run, disposition: str) -> FailureProtocol:
     about = reports.message("ID:1", 3)
     batch = Spool().batch(
-        reports.protocol(reports.run_of(run), about, outcome="raised", last_attempt=True, disposition=disposition)
+        reports.protocol(
+            reports.run_of(run), about, outcome="raised", last_attempt=True, disposition=disposition
+        )
     )
     assert accept_batch(run.server, batch, NOW).new == 1
     return FailureProtocol.objects.get(pk=batch.records[0].id)
@@ -156,7 +168,9 @@ def stored(run: Run, disposition: str) -> FailureProtocol:
     ("disposition", "words"),
     [("exception", "sent to the exception destination"), ("discarded", "discarded"), ("dlq", "dead letter")],
 )
-def test_the_protocols_page_says_what_became_of_it(orders: LaunchSetting, disposition: str, words: str) -> None:
+def test_the_protocols_page_says_what_became_of_it(
+    orders: LaunchSetting, disposition: str, words: str
+) -> None:
     row = stored(reports.run(orders, reports.server()), disposition)
     client = Client()
     client.force_login(reports.person("viewer", "failures.view_failureprotocol"))
@@ -193,7 +207,9 @@ def test_a_word_that_nobody_knows_is_refused(orders: LaunchSetting) -> None:
     ],
     ids=["dlq", "discard", "exception"],
 )
-def test_the_schedule_of_a_setting_ends_with_it(orders: LaunchSetting, values: dict[str, str], end: str) -> None:
+def test_the_schedule_of_a_setting_ends_with_it(
+    orders: LaunchSetting, values: dict[str, str], end: str
+) -> None:
     LaunchSetting.objects.update(**values)
     client = Client()
     client.force_login(person())

@@ -40,10 +40,17 @@ def test_operator_and_viewer_see_the_lists_and_the_outsider_does_not(
 
 
 @pytest.mark.parametrize("kind", TOKENS)
-def test_tokens_are_for_administrators(kind: str, operator: User, viewer: User, outsider: User, admin: User) -> None:
+def test_tokens_are_for_administrators(
+    kind: str, operator: User, viewer: User, outsider: User, admin: User
+) -> None:
     url = reverse(f"admin:agents_{kind}_changelist")
 
-    assert [signed_in(who).get(url).status_code for who in (operator, viewer, outsider, admin)] == [403, 403, 403, 200]
+    assert [signed_in(who).get(url).status_code for who in (operator, viewer, outsider, admin)] == [
+        403,
+        403,
+        403,
+        200,
+    ]
 
 
 def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
@@ -85,7 +92,9 @@ def form(setting: LaunchSetting, **changes: Any) -> dict[str, Any]:
 
 def test_saving_a_setting_in_the_admin_stores_its_wish(operator: User, setting: LaunchSetting) -> None:
     client = signed_in(operator)
-    added = client.post(reverse("admin:agents_launchsetting_add"), form(setting, key="exports", spread="MANY"))
+    added = client.post(
+        reverse("admin:agents_launchsetting_add"), form(setting, key="exports", spread="MANY")
+    )
     assert added.status_code == 302, added.content.decode()[:3000]
 
     new = LaunchSetting.objects.get(key="exports")
@@ -97,7 +106,8 @@ def test_the_key_of_a_setting_and_the_name_of_a_destination_never_change(
 ) -> None:
     client = signed_in(operator)
     changed = client.post(
-        reverse("admin:agents_launchsetting_change", args=[setting.pk]), form(setting, key="other", concurrency=3)
+        reverse("admin:agents_launchsetting_change", args=[setting.pk]),
+        form(setting, key="other", concurrency=3),
     )
     assert changed.status_code == 302, changed.content.decode()[:3000]
 
@@ -106,7 +116,9 @@ def test_the_key_of_a_setting_and_the_name_of_a_destination_never_change(
 
 
 @pytest.mark.parametrize("key", ["feed", "unknown", "bin", "UPPER", "x", "a b"])
-def test_a_reserved_or_wrong_key_is_refused_in_the_form(operator: User, setting: LaunchSetting, key: str) -> None:
+def test_a_reserved_or_wrong_key_is_refused_in_the_form(
+    operator: User, setting: LaunchSetting, key: str
+) -> None:
     answer = signed_in(operator).post(reverse("admin:agents_launchsetting_add"), form(setting, key=key))
 
     assert answer.status_code == 200
@@ -123,7 +135,8 @@ def test_the_page_of_a_destination_says_who_shares_its_policy(operator: User, se
 def test_a_new_policy_saved_in_the_admin_is_a_new_wish(operator: User, setting: LaunchSetting) -> None:
     url = reverse("admin:agents_destination_change", args=[setting.destination_id])
     body = {
-        "max_attempts": 2, "delay_ms": 5000, "multiplier": 2.0, "max_delay_ms": "", "collision_avoidance": 0.0,
+        "max_attempts": 2, "delay_ms": 5000, "multiplier": 2.0, "max_delay_ms": "",
+        "collision_avoidance": 0.0,
         "expiry_ms": "", "description": "", "settings-TOTAL_FORMS": 0, "settings-INITIAL_FORMS": 0,
     }  # fmt: skip
     answer = signed_in(operator).post(url, body)
@@ -140,14 +153,21 @@ def test_a_destination_that_nothing_receives_from_says_that_the_broker_has_it_no
     client, lone = signed_in(operator), Destination.objects.create(name="shop.reports")
     words = "the broker has not made it"
 
-    assert "with the first setting that receives from it" in client.get("/agents/destination/add/").content.decode()
+    assert (
+        "with the first setting that receives from it"
+        in client.get("/agents/destination/add/").content.decode()
+    )
     assert words in client.get(f"/agents/destination/{lone.pk}/change/").content.decode()
     assert words not in client.get(f"/agents/destination/{setting.destination_id}/change/").content.decode()
 
 
 def test_a_viewer_changes_nothing(viewer: User, setting: LaunchSetting, server: Server) -> None:
     client = signed_in(viewer)
-    for name, pk in (("launchsetting", setting.pk), ("destination", setting.destination_id), ("server", server.pk)):
+    for name, pk in (
+        ("launchsetting", setting.pk),
+        ("destination", setting.destination_id),
+        ("server", server.pk),
+    ):
         assert client.post(reverse(f"admin:agents_{name}_change", args=[pk]), {}).status_code == 403
     assert client.get(reverse("admin:agents_launchsetting_add")).status_code == 403
 
@@ -183,9 +203,14 @@ def test_a_setting_that_is_not_saved_has_no_state_and_offered_agents_are_suggest
     page = client.get(reverse("admin:agents_launchsetting_add")).content.decode()
 
     assert "Since:" not in page and "being made on the broker" not in page
-    assert '<datalist id="offered-agents"><option value="demo.orders">srv-1, srv-2</option></datalist>' in page
+    assert (
+        '<datalist id="offered-agents"><option value="demo.orders">srv-1, srv-2</option></datalist>' in page
+    )
     assert 'list="offered-agents"' in page and "N is derived and no field" in page
-    assert "Since:" in client.get(reverse("admin:agents_launchsetting_change", args=[setting.pk])).content.decode()
+    assert (
+        "Since:"
+        in client.get(reverse("admin:agents_launchsetting_change", args=[setting.pk])).content.decode()
+    )
 
 
 def test_the_preview_names_the_queue_of_the_setting_and_an_agent_that_nobody_offers(
@@ -195,12 +220,16 @@ def test_the_preview_names_the_queue_of_the_setting_and_an_agent_that_nobody_off
     other = Pool.objects.create(name="other")
 
     def preview(query: str) -> str:
-        return html.unescape(signed_in(operator).get(f"/previews/setting/?breaker_m=10&{query}").content.decode())
+        return html.unescape(
+            signed_in(operator).get(f"/previews/setting/?breaker_m=10&{query}").content.decode()
+        )
 
     assert "kept in DLQ.orders." in preview("setting=orders&agent=demo.orders")
     assert "kept in DLQ.exports." in preview(f"destination={setting.destination_id}&key=exports")
     assert "kept in DLQ.…" in preview(f"destination={setting.destination_id}&key=<b>")
-    assert "No server offers the agent “x”: it could not start. Offered are: demo.orders." in preview("agent=x")
+    assert "No server offers the agent “x”: it could not start. Offered are: demo.orders." in preview(
+        "agent=x"
+    )
     assert "No server offers" not in preview("agent=demo.orders")
     assert "No server of the pool “other” offers" in preview(f"agent=demo.orders&pool={other.pk}")
     assert "offers" not in preview(f"agent=demo.orders&pool={setting.pool_id}")
@@ -222,7 +251,9 @@ def delete(client: Client, server: Server) -> str:
     return html.unescape(client.post(url, {"post": "yes"}, follow=True).content.decode())
 
 
-def test_a_server_that_was_never_heard_is_deleted_with_its_tokens(admin: User, operator: User, server: Server) -> None:
+def test_a_server_that_was_never_heard_is_deleted_with_its_tokens(
+    admin: User, operator: User, server: Server
+) -> None:
     issue_server_token(server, now=NOW)
     url = reverse("admin:agents_server_delete", args=[server.pk])
     assert signed_in(operator).post(url, {"post": "yes"}).status_code == 403
@@ -260,7 +291,11 @@ def test_russians_read_states_and_permissions_in_russian(admin: User, setting: L
         return html.unescape(answer.content.decode())
 
     changes = page("agents_statechange_changelist")
-    assert "выключена" in changes and "включена" in changes and "disabled" not in changes.replace("disabled>", "")
+    assert (
+        "выключена" in changes
+        and "включена" in changes
+        and "disabled" not in changes.replace("disabled>", "")
+    )
     change = page("agents_statechange_change", StateChange.objects.get().pk)
     assert "включена" in change and "enabled" not in change
     for form_of_people in (page("auth_group_add"), page("auth_user_change", admin.pk)):

@@ -12,7 +12,13 @@ from agents.models import Destination, LaunchSetting, Pool, ProvisionState, Serv
 from agents.services import tokens
 from tests.web.rows import NOW, api_client, heartbeat_json, make_alive, make_setting
 
-WISH = {"key": "exports", "agent": "demo.orders", "pool": "demo", "destination": "demo.orders", "spread": "MANY"}
+WISH = {
+    "key": "exports",
+    "agent": "demo.orders",
+    "pool": "demo",
+    "destination": "demo.orders",
+    "spread": "MANY",
+}
 
 
 @pytest.fixture
@@ -25,7 +31,7 @@ def destination(db: None) -> Destination:
     return Destination.objects.create(name="demo.orders")
 
 
-# -- settings -----------------------------------------------------------------------------------------------------
+# -- settings ------------------------------------------------------------------------------------------------
 
 
 def test_a_setting_is_created_with_its_wish_for_the_broker(
@@ -52,11 +58,17 @@ def test_a_setting_is_changed_by_patch_and_keeps_its_machine_facts(
     assert (setting.concurrency, setting.parameters, setting.provision_state) == (8, {"a": [1]}, "ready")
 
 
-def test_a_change_that_the_broker_must_follow_is_pending_again(operating: APIClient, setting: LaunchSetting) -> None:
-    assert operating.patch("/api/v1/settings/orders/", {"spread": "MANY"}).json()["provision_state"] == "pending"
+def test_a_change_that_the_broker_must_follow_is_pending_again(
+    operating: APIClient, setting: LaunchSetting
+) -> None:
+    assert (
+        operating.patch("/api/v1/settings/orders/", {"spread": "MANY"}).json()["provision_state"] == "pending"
+    )
 
 
-def test_a_new_policy_makes_every_setting_of_the_destination_pending(operating: APIClient, pool: Pool) -> None:
+def test_a_new_policy_makes_every_setting_of_the_destination_pending(
+    operating: APIClient, pool: Pool
+) -> None:
     make_setting(pool, "first")
     make_setting(pool, "second")
     make_setting(pool, "other", address="demo.other")
@@ -105,13 +117,16 @@ def test_what_the_subscription_hangs_on_cannot_change(operating: APIClient, sett
     assert operating.patch("/api/v1/destinations/demo.orders/", {"name": "x.y"}).status_code == 400
 
 
-def test_no_attempt_at_all_is_refused_rather_than_taken_for_attempts_without_end(operating: APIClient) -> None:
+def test_no_attempt_at_all_is_refused_rather_than_taken_for_attempts_without_end(
+    operating: APIClient,
+) -> None:
     answer = operating.post("/api/v1/destinations/", {"name": "t.none", "max_attempts": 0})
     assert answer.status_code == 400 and "-1" in str(answer.json())
 
 
 @pytest.mark.parametrize(
-    "name", ["MA.DLA", "a::b", "a.#", "*", "$sys", "activemq.management", "DLQ.orders", "ExpiryQueue", "MA", ""]
+    "name",
+    ["MA.DLA", "a::b", "a.#", "*", "$sys", "activemq.management", "DLQ.orders", "ExpiryQueue", "MA", ""],
 )
 def test_an_address_that_is_not_ours_to_make_is_refused(operating: APIClient, name: str) -> None:
     answer = operating.post("/api/v1/destinations/", {"name": name})
@@ -125,7 +140,7 @@ def test_what_is_not_offered_yet_is_refused_and_not_silently_kept(operating: API
     assert (answer.status_code, answer.json()["where"]) == (400, "accept_queue_senders")
 
 
-# -- enabling -----------------------------------------------------------------------------------------------------
+# -- enabling ------------------------------------------------------------------------------------------------
 
 
 def test_enabling_answers_the_activation_and_disabling_the_setting(
@@ -145,7 +160,9 @@ def test_enabling_answers_the_activation_and_disabling_the_setting(
     assert (disabled.json()["enabled"], disabled.json()["disabled_reason"]) == (False, "mending")
 
 
-def test_enabling_what_is_not_on_the_broker_yet_is_a_conflict_with_the_reason(operating: APIClient, pool: Pool) -> None:
+def test_enabling_what_is_not_on_the_broker_yet_is_a_conflict_with_the_reason(
+    operating: APIClient, pool: Pool
+) -> None:
     make_setting(pool, provision_state=ProvisionState.PENDING)
     answer = operating.post("/api/v1/settings/orders/enable/")
 
@@ -159,9 +176,17 @@ def test_an_unknown_setting_is_not_found(operating: APIClient, db: None) -> None
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
-# -- who may ------------------------------------------------------------------------------------------------------
+# -- who may -------------------------------------------------------------------------------------------------
 
-READING = ["settings/", "settings/orders/", "destinations/", "pools/", "servers/", "servers/srv-1/", "activations/"]
+READING = [
+    "settings/",
+    "settings/orders/",
+    "destinations/",
+    "pools/",
+    "servers/",
+    "servers/srv-1/",
+    "activations/",
+]
 CHANGING = [
     ("post", "settings/", WISH),
     ("patch", "settings/orders/", {"concurrency": 2}),
@@ -178,7 +203,9 @@ CHANGING = [
 def test_operator_and_viewer_read_and_the_outsider_does_not(
     path: str, setting: LaunchSetting, operator: User, viewer: User, outsider: User
 ) -> None:
-    answers = [api_client(who).get(f"/api/v1/{path}").status_code for who in (operator, viewer, outsider, None)]
+    answers = [
+        api_client(who).get(f"/api/v1/{path}").status_code for who in (operator, viewer, outsider, None)
+    ]
 
     assert answers == [200, 200, 403, 401]
 
@@ -210,12 +237,16 @@ def test_a_revoked_token_and_a_retired_person_are_unknown(operator: User, settin
 def test_two_tokens_of_a_server_are_valid_at_a_time(server: Server) -> None:
     secrets = [tokens.issue_server_token(server, now=NOW) for _ in range(3)]
 
-    assert [tokens.find_server_token(secret, now=NOW) is not None for secret in secrets] == [False, True, True]
+    assert [tokens.find_server_token(secret, now=NOW) is not None for secret in secrets] == [
+        False,
+        True,
+        True,
+    ]
     assert all(secret.startswith("kma_") and len(secret) > 45 for secret in secrets)
     assert not any(secret in str(list(server.tokens.values())) for secret in secrets)
 
 
-# -- bad input ----------------------------------------------------------------------------------------------------
+# -- bad input -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -245,11 +276,15 @@ def test_another_content_type_is_refused(operating: APIClient, setting: LaunchSe
     assert (answer.status_code, json.loads(answer.content)["error"]) == (415, "unsupported_media_type")
 
 
-def test_a_body_that_is_too_large_is_answered_413_with_the_limit(operating: APIClient, setting: LaunchSetting) -> None:
+def test_a_body_that_is_too_large_is_answered_413_with_the_limit(
+    operating: APIClient, setting: LaunchSetting
+) -> None:
     large = b'{"description": "' + b"x" * 1_100_000 + b'"}'
     packed = gzip.compress(large)
     plain = operating.post("/api/v1/settings/", large, content_type="application/json")
-    bomb = operating.post("/api/v1/settings/", packed, content_type="application/json", HTTP_CONTENT_ENCODING="gzip")
+    bomb = operating.post(
+        "/api/v1/settings/", packed, content_type="application/json", HTTP_CONTENT_ENCODING="gzip"
+    )
 
     for answer in (plain, bomb):
         assert answer.status_code == 413
@@ -286,7 +321,10 @@ def test_a_method_that_is_not_there_is_refused(operating: APIClient, setting: La
 
 
 def test_an_error_of_ours_has_an_id_that_is_in_the_log(
-    operating: APIClient, setting: LaunchSetting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    operating: APIClient,
+    setting: LaunchSetting,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("inside")
@@ -305,7 +343,9 @@ def test_the_broker_away_is_answered_503(operating: APIClient, setting: LaunchSe
     assert (answer.status_code, answer.json()["error"]) == (503, "broker_away")
 
 
-def test_an_answer_to_a_change_has_every_field_that_looking_has(operating: APIClient, setting: LaunchSetting) -> None:
+def test_an_answer_to_a_change_has_every_field_that_looking_has(
+    operating: APIClient, setting: LaunchSetting
+) -> None:
     changed = operating.patch("/api/v1/settings/orders/", {"concurrency": 8}).json()
 
     assert changed == operating.get("/api/v1/settings/orders/").json()

@@ -25,7 +25,9 @@ from tests.web.rows import NOW, activate, api_client, heartbeat, heartbeat_json
 
 
 def report(run: Run, state: RunState = RunState.RUNNING, **more: Any) -> RunReport:
-    return RunReport(run.activation_id, more.pop("epoch", run.epoch), run.activation.setting.key, state, **more)
+    return RunReport(
+        run.activation_id, more.pop("epoch", run.epoch), run.activation.setting.key, state, **more
+    )
 
 
 def test_the_first_heartbeat_makes_a_server_alive_and_stores_what_it_says(server: Server) -> None:
@@ -118,11 +120,19 @@ def test_claims_about_a_run_are_stored(setting: LaunchSetting, server: Server) -
     accept_heartbeat(server, heartbeat("srv-1", claim), NOW)
 
     run.refresh_from_db()
-    assert (run.state, run.handled, run.restarts, run.in_progress, run.connected) == ("running", 10, 1, 2, True)
+    assert (run.state, run.handled, run.restarts, run.in_progress, run.connected) == (
+        "running",
+        10,
+        1,
+        2,
+        True,
+    )
     assert (run.same_type, run.same_count, run.any_count, run.problem) == ("KeyError", 2, 5, "slow")
 
 
-def test_claims_of_an_old_epoch_or_an_unknown_run_have_no_effect(setting: LaunchSetting, server: Server) -> None:
+def test_claims_of_an_old_epoch_or_an_unknown_run_have_no_effect(
+    setting: LaunchSetting, server: Server
+) -> None:
     enable_setting(setting, None, NOW)
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
     old = Run.objects.get()
@@ -136,7 +146,9 @@ def test_claims_of_an_old_epoch_or_an_unknown_run_have_no_effect(setting: Launch
     assert reply.desired is not None
 
 
-def test_a_lost_run_is_not_revived_by_the_server_that_was_cut_off(setting: LaunchSetting, server: Server) -> None:
+def test_a_lost_run_is_not_revived_by_the_server_that_was_cut_off(
+    setting: LaunchSetting, server: Server
+) -> None:
     enable_setting(setting, None, NOW)
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
     Run.objects.update(state=RunPhase.LOST, wanted=False)
@@ -178,13 +190,15 @@ def test_a_spool_beyond_the_database_is_bounded(server: Server) -> None:
 def test_numbers_beyond_the_database_are_bounded(setting: LaunchSetting, server: Server) -> None:
     enable_setting(setting, None, NOW)
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
-    accept_heartbeat(server, heartbeat("srv-1", report(Run.objects.get(), handled=10**30, in_progress=-5)), NOW)
+    accept_heartbeat(
+        server, heartbeat("srv-1", report(Run.objects.get(), handled=10**30, in_progress=-5)), NOW
+    )
 
     run = Run.objects.get()
     assert (run.handled, run.in_progress) == (2**63 - 1, 0)
 
 
-# -- over HTTP ----------------------------------------------------------------------------------------------------
+# -- over HTTP -----------------------------------------------------------------------------------------------
 
 
 def test_a_kma_heartbeats_over_rest(server: Server) -> None:
@@ -206,7 +220,10 @@ def test_another_servers_heartbeat_is_answered_403(server: Server, second_server
 
 
 def test_people_cannot_heartbeat(operator: Any) -> None:
-    assert api_client(operator).post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 401
+    assert (
+        api_client(operator).post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code
+        == 401
+    )
     assert api_client().post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 401
 
 
@@ -219,7 +236,9 @@ def test_a_heartbeat_of_another_shape_is_refused_with_the_place(server: Server) 
 
 
 @pytest.mark.parametrize("version", [0, VERSION + 1])
-def test_a_version_that_is_too_new_or_too_old_is_refused_with_what_to_do(server: Server, version: int) -> None:
+def test_a_version_that_is_too_new_or_too_old_is_refused_with_what_to_do(
+    server: Server, version: int
+) -> None:
     body = heartbeat_json("srv-1") | {"version": version}
     answer = api_client(server).post("/api/v1/heartbeat/", body, format="json")
 
@@ -242,7 +261,9 @@ def test_hostile_text_is_stored_readable(server: Server, text: str) -> None:
     assert len(server.problems) == 1
 
 
-def test_a_pool_is_planned_only_for_its_own_servers(setting: LaunchSetting, pool: Pool, server: Server) -> None:
+def test_a_pool_is_planned_only_for_its_own_servers(
+    setting: LaunchSetting, pool: Pool, server: Server
+) -> None:
     stranger = Server.objects.create(name="srv-9")
     enable_setting(setting, None, NOW)
     accept_heartbeat(stranger, heartbeat("srv-9"), NOW)

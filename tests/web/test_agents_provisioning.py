@@ -20,7 +20,9 @@ from tests.web.rows import NOW, activate, api_client
 
 
 @pytest.fixture
-def house_broker(artemis: ArtemisService, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ArtemisService]:
+def house_broker(
+    artemis: ArtemisService, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ArtemisService]:
     """The site speaks to the real broker with its operations account."""
     settings.MA_BROKER_STOMP = Account(artemis.stomp_address, artemis.ops.user, artemis.ops.password)
     monkeypatch.setattr(broker_service, "_connection", None)
@@ -58,7 +60,9 @@ def test_a_saved_setting_is_made_on_the_broker_and_only_then_enabled(
     assert activate(wish, None, NOW).state == "pending"
 
 
-def test_a_disabled_setting_gathers_what_is_published(house_broker: ArtemisService, wish: LaunchSetting) -> None:
+def test_a_disabled_setting_gathers_what_is_published(
+    house_broker: ArtemisService, wish: LaunchSetting
+) -> None:
     provision_setting(wish.pk)
     publisher = StompPublisher(
         Account(house_broker.stomp_address, house_broker.publisher.user, house_broker.publisher.password)
@@ -69,11 +73,19 @@ def test_a_disabled_setting_gathers_what_is_published(house_broker: ArtemisServi
     figures = queue_figures(wish, NOW)
     while figures.waiting < 3:  # the broker counts a moment after it has confirmed
         figures = queue_figures(wish, NOW)
-    assert (figures.waiting, figures.delayed, figures.in_delivery, figures.consumers, figures.dead) == (3, 0, 0, 0, 0)
+    assert (figures.waiting, figures.delayed, figures.in_delivery, figures.consumers, figures.dead) == (
+        3,
+        0,
+        0,
+        0,
+        0,
+    )
     assert figures_of_all([wish, LaunchSetting(key="nowhere")], NOW) == {wish.key: figures}
 
 
-def test_the_api_shows_the_brokers_figures(house_broker: ArtemisService, wish: LaunchSetting, viewer: Any) -> None:
+def test_the_api_shows_the_brokers_figures(
+    house_broker: ArtemisService, wish: LaunchSetting, viewer: Any
+) -> None:
     provision_setting(wish.pk)
     body = api_client(viewer).get(f"/api/v1/queues/{wish.key}/").json()
 
@@ -95,18 +107,24 @@ def test_spread_many_is_not_exclusive_and_a_change_of_it_is_carried_out(
     assert queue(wish.key)["exclusive"] == "false"
 
 
-def test_a_new_policy_of_the_destination_reaches_the_broker(house_broker: ArtemisService, wish: LaunchSetting) -> None:
+def test_a_new_policy_of_the_destination_reaches_the_broker(
+    house_broker: ArtemisService, wish: LaunchSetting
+) -> None:
     provision_setting(wish.pk)
     destination = Destination.objects.get(name=f"t.{wish.key}")
     destination.max_attempts = 7
     save_destination(destination)
     provision_due(NOW)
 
-    found = json.loads(broker_service.management().call("broker", "getAddressSettingsAsJSON", destination.name))
+    found = json.loads(
+        broker_service.management().call("broker", "getAddressSettingsAsJSON", destination.name)
+    )
     assert found["maxDeliveryAttempts"] == 7
 
 
-def test_what_somebody_took_away_is_seen_and_comes_back(house_broker: ArtemisService, wish: LaunchSetting) -> None:
+def test_what_somebody_took_away_is_seen_and_comes_back(
+    house_broker: ArtemisService, wish: LaunchSetting
+) -> None:
     provision_setting(wish.pk)
     broker_service.management().call("broker", "destroyQueue", wish.key)
     assert [str(difference) for difference in topology_differences(wish)] == [

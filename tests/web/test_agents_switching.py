@@ -18,7 +18,9 @@ from contract.messages import Closing, RecordRun, RunState
 from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
 
 
-def test_enabling_starts_any_on_one_server(setting: LaunchSetting, server: Server, second_server: Server) -> None:
+def test_enabling_starts_any_on_one_server(
+    setting: LaunchSetting, server: Server, second_server: Server
+) -> None:
     make_alive(server, second_server, now=NOW)
     activation = activate(setting, None, NOW)
 
@@ -34,7 +36,9 @@ def test_enabling_starts_many_on_every_live_server(pool: Pool, server: Server, s
     assert set(activation.runs.values_list("server__name", flat=True)) == {"srv-1", "srv-2"}
 
 
-def test_any_goes_to_the_server_with_the_fewest_runs(pool: Pool, server: Server, second_server: Server) -> None:
+def test_any_goes_to_the_server_with_the_fewest_runs(
+    pool: Pool, server: Server, second_server: Server
+) -> None:
     make_alive(server, second_server, now=NOW)
     settings = [make_setting(pool, key) for key in ("aa", "bb", "cc", "dd")]
     servers = [activate(setting, None, NOW).runs.get().server.name for setting in settings]
@@ -75,7 +79,9 @@ def test_an_agent_that_no_server_offers_is_refused_when_all_are_here_to_tell(
     setting: LaunchSetting, server: Server, second_server: Server
 ) -> None:
     make_alive(server, second_server, now=NOW, agents=("demo.scripted",))
-    with pytest.raises(Refused, match=r"offers the agent “demo.orders”; they offer: demo.scripted") as refused:
+    with pytest.raises(
+        Refused, match=r"offers the agent “demo.orders”; they offer: demo.scripted"
+    ) as refused:
         enable_setting(setting, None, NOW)
     assert refused.value.code == "unknown_agent"
 
@@ -91,7 +97,11 @@ def test_disabling_withdraws_every_run_and_says_why(
 
     setting.refresh_from_db()
     activation.refresh_from_db()
-    assert (setting.enabled, setting.disabled_reason, setting.disabled_by) == (False, "the shop is closed", operator)
+    assert (setting.enabled, setting.disabled_reason, setting.disabled_by) == (
+        False,
+        "the shop is closed",
+        operator,
+    )
     assert (activation.state, activation.runs.filter(wanted=True).count()) == ("stopped", 0)
     changes = StateChange.objects.filter(setting=setting, what="setting").order_by("id")
     assert [(change.old, change.new, change.by) for change in changes] == [
@@ -134,7 +144,7 @@ def test_enabling_again_starts_a_new_activation(setting: LaunchSetting, server: 
     assert Run.objects.filter(wanted=True).get().activation == second
 
 
-# -- tending ------------------------------------------------------------------------------------------------------
+# -- tending -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -156,7 +166,9 @@ def test_a_silent_server_loses_its_any_run_to_another_with_a_higher_epoch(
     assert (new.server, new.wanted, new.state, new.epoch) == (second_server, True, "wanted", 2)
 
 
-def test_within_the_patience_nothing_is_lost(setting: LaunchSetting, server: Server, second_server: Server) -> None:
+def test_within_the_patience_nothing_is_lost(
+    setting: LaunchSetting, server: Server, second_server: Server
+) -> None:
     make_alive(server, now=NOW)
     enable_setting(setting, None, NOW)
     later = NOW + timedelta(seconds=14)
@@ -186,7 +198,9 @@ def test_the_absence_of_the_ma_itself_moves_no_run(
     assert Run.objects.get(wanted=True).server == other
 
 
-def test_a_server_that_joins_the_pool_gets_its_run_of_many(pool: Pool, server: Server, second_server: Server) -> None:
+def test_a_server_that_joins_the_pool_gets_its_run_of_many(
+    pool: Pool, server: Server, second_server: Server
+) -> None:
     make_alive(server, second_server, now=NOW)
     activation = activate(make_setting(pool, spread="MANY"), None, NOW)
     newcomer = Server.objects.create(name="srv-3")
@@ -212,7 +226,7 @@ def test_a_stopped_run_on_a_silent_server_ends_as_lost(setting: LaunchSetting, s
     assert Run.objects.get().state == "lost"
 
 
-# -- commands and races -------------------------------------------------------------------------------------------
+# -- commands and races --------------------------------------------------------------------------------------
 
 
 def test_kmas_are_told_to_look_only_after_the_commit(

@@ -63,7 +63,9 @@ def mailbox(settings: Any) -> Iterator[Mailbox]:
 
 
 def steps(subject: str = "oven") -> list[str]:
-    return list(AlertTransition.objects.filter(alert__subject=subject).order_by("pk").values_list("step", flat=True))
+    return list(
+        AlertTransition.objects.filter(alert__subject=subject).order_by("pk").values_list("step", flat=True)
+    )
 
 
 def looks(oven: Heat, values: list[float | None], begin: datetime = NOW) -> datetime:
@@ -83,7 +85,12 @@ def test_an_alert_opens_after_its_time_and_closes_by_itself_with_every_transitio
     assert (Alert.objects.get().state, steps()) == ("calm", [])
     looks(oven, [91], NOW + 2 * MINUTE)
     alert = Alert.objects.get()
-    assert (alert.state, alert.value, alert.opened_at, steps()) == ("open", 91.0, NOW + 2 * MINUTE, ["opened"])
+    assert (alert.state, alert.value, alert.opened_at, steps()) == (
+        "open",
+        91.0,
+        NOW + 2 * MINUTE,
+        ["opened"],
+    )
     looks(oven, [70, 10, 10, 10, 10], NOW + 3 * MINUTE)
     alert.refresh_from_db()
     assert (alert.state, alert.closed_at, alert.by_hand) == ("closed", NOW + 7 * MINUTE, False)
@@ -109,7 +116,9 @@ def test_what_nobody_knows_changes_nothing(quick: Heat) -> None:
     assert (alert.state, alert.value, steps()) == ("open", 90.0, ["opened"])
 
 
-def test_a_webhook_hears_what_is_wrong_where_what_to_do_and_where_to_look(quick: Heat, pool: Pool, hook: Hook) -> None:
+def test_a_webhook_hears_what_is_wrong_where_what_to_do_and_where_to_look(
+    quick: Heat, pool: Pool, hook: Hook
+) -> None:
     target_of(pool, hook.url)
     looks(quick, [90])
 
@@ -118,7 +127,8 @@ def test_a_webhook_hears_what_is_wrong_where_what_to_do_and_where_to_look(quick:
     (told,), alert = heard(hook), Alert.objects.get()
     assert told == {
         "version": 1, "event": "alert", "alert": alert.pk, "transition": AlertTransition.objects.get().pk,
-        "step": "opened", "kind": "heat", "subject": "oven", "severity": "bad", "setting": None, "server": None,
+        "step": "opened", "kind": "heat", "subject": "oven", "severity": "bad", "setting": None,
+        "server": None,
         "pools": ["demo"], "value": 90.0, "says": "oven is 90 degrees hot", "what_to_do": "Open a window.",
         "opened_at": NOW.isoformat(), "at": NOW.isoformat(), "by": None,
         "link": f"http://testserver/alerts/{alert.pk}/", "about": "http://testserver/servers/",
@@ -126,7 +136,9 @@ def test_a_webhook_hears_what_is_wrong_where_what_to_do_and_where_to_look(quick:
     assert hook.heard[0][1]["MA-Event"] == "alert"
 
 
-def test_an_email_says_the_same_and_its_subject_is_one_line(quick: Heat, pool: Pool, mailbox: Mailbox) -> None:
+def test_an_email_says_the_same_and_its_subject_is_one_line(
+    quick: Heat, pool: Pool, mailbox: Mailbox
+) -> None:
     target_of(pool, "ops@example.org", "email")
     quick.values = {"oven\r\nBcc: all@example.org": 90}
     quick.look(NOW)
@@ -331,7 +343,9 @@ def test_a_rule_of_the_site_and_one_of_a_pool_move_the_bounds(pool: Pool) -> Non
         assert Alert.objects.get().state == "closed"
 
 
-def test_a_source_that_breaks_hinders_no_other_one(quick: Heat, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_breaks_hinders_no_other_one(
+    quick: Heat, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(now: datetime, live: frozenset[str]) -> list[Any]:
         raise ValueError("no such thing")
 
@@ -399,7 +413,9 @@ def test_closed_alerts_are_never_looked_through(quick: Heat, pool: Pool) -> None
         plans = []
         for query in asked.captured_queries:
             if query["sql"].startswith("SELECT") and 'FROM "agents_alert"' in query["sql"]:
-                cursor.execute(("EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN ") + query["sql"])
+                cursor.execute(
+                    ("EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN ") + query["sql"]
+                )
                 plans.append(str(cursor.fetchall()))
     assert len(plans) >= 7
     for plan in plans:

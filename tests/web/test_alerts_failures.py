@@ -1,4 +1,5 @@
-"""What is watched of failures: new kinds, kinds that returned after their fix, kinds that grow. Never a storm."""
+"""What is watched of failures: new kinds, kinds that returned after their fix, kinds that grow. Never a
+storm."""
 
 import json
 from datetime import datetime, timedelta
@@ -29,7 +30,8 @@ def failed(fingerprint: str, at: datetime = NOW, count: int = 1, key: str = "ord
     """So many of one kind in one batch, as the intake notes them, and counted."""
     FailureDelta.objects.create(
         setting_key=key, activation_uuid=uuid4(), server_name="srv-1", fingerprint=fingerprint,
-        hour=at.replace(minute=0, second=0, microsecond=0), received_at=at, first_at=at, last_at=at, latest=uuid4(),
+        hour=at.replace(minute=0, second=0, microsecond=0), received_at=at, first_at=at, last_at=at,
+        latest=uuid4(),
         count=count, **{"exception_type": "builtins.KeyError", "place": "orders.py:handle", **facts},
     )  # fmt: skip
     fold_all(at)
@@ -100,7 +102,9 @@ def test_the_first_hours_of_a_setting_are_one_alert_also_when_they_are_over(pool
     )  # fmt: skip
     assert words.about(alert) == "/settings/young/"
     assert words.label(alert) == "New kinds of failures"
-    assert "on the page of the setting" in words.what_to_do(alert) and "its protocols" not in words.what_to_do(alert)
+    assert "on the page of the setting" in words.what_to_do(
+        alert
+    ) and "its protocols" not in words.what_to_do(alert)
     look("fingerprint_new", NOW + 10 * HOUR)
     assert opened("fingerprint_new") == ["setting:young"]
     failed("v1:later", NOW + 10 * HOUR, key="young")
@@ -153,7 +157,9 @@ def test_what_comes_after_it_was_fixed_is_an_alert_until_it_is_fixed_again(
     assert opened("fingerprint_returned") == []
 
 
-def test_what_returned_under_another_fingerprint_that_was_merged_returned_too(operator: User, pool: Pool) -> None:
+def test_what_returned_under_another_fingerprint_that_was_merged_returned_too(
+    operator: User, pool: Pool
+) -> None:
     failed("v1:a", NOW - 3 * HOUR)
     failed("v1:b", NOW - 3 * HOUR)
     merging.merge("v1:b", "v1:a", by=operator, now=NOW - 2 * HOUR)

@@ -1,8 +1,8 @@
 """Whatever happens in whatever order: what the engine promises always holds.
 
-A hypothesis state machine over the real rows: values rise and fall or are unknown, time passes, people snooze and
-close, beats die before the commit, senders die while they send, addresses do not answer. After each step the promises
-are looked at.
+A hypothesis state machine over the real rows: values rise and fall or are unknown, time passes, people snooze
+and close, beats die before the commit, senders die while they send, addresses do not answer. After each step
+the promises are looked at.
 """
 
 from collections import Counter
@@ -62,7 +62,9 @@ class Alerting(RuleBasedStateMachine):
         self.person = User.objects.create_user("somebody")
         pool = Pool.objects.create(name="demo")
         for number in range(2):
-            NoticeTarget.objects.create(pool=pool, channel="webhook", address=f"http://{number}.example/", secret="s")
+            NoticeTarget.objects.create(
+                pool=pool, channel="webhook", address=f"http://{number}.example/", secret="s"
+            )
         self.oven = self._rows.enter_context(heat(pool))
         self.oven.values = dict.fromkeys(SUBJECTS, 0.0)
 
@@ -124,7 +126,10 @@ class Alerting(RuleBasedStateMachine):
             except Refused:
                 assert alert.state not in ("open", "snoozed")
 
-    @rule(how=st.sampled_from(("well", "well", "refused", "killed before", "killed after")), minutes=st.integers(0, 30))
+    @rule(
+        how=st.sampled_from(("well", "well", "refused", "killed before", "killed after")),
+        minutes=st.integers(0, 30),
+    )
     def a_sender_sends(self, how: str, minutes: int) -> None:
         self.now += 60 * minutes * SECOND
 
@@ -139,7 +144,11 @@ class Alerting(RuleBasedStateMachine):
                 self.killed_after.add(told)
                 raise Killed
 
-        with patch.object(notices, "deliver", deliver), patch.object(notices, "lease", _free), suppress(Killed):
+        with (
+            patch.object(notices, "deliver", deliver),
+            patch.object(notices, "lease", _free),
+            suppress(Killed),
+        ):
             send_due(self.now)
 
     def _watch(self) -> None:
@@ -163,7 +172,9 @@ class Alerting(RuleBasedStateMachine):
 
     @invariant()
     def there_are_never_two_open_alerts_of_one_cause(self) -> None:
-        doubled = Alert.objects.exclude(state="closed").values("subject").annotate(n=Count("pk")).filter(n__gt=1)
+        doubled = (
+            Alert.objects.exclude(state="closed").values("subject").annotate(n=Count("pk")).filter(n__gt=1)
+        )
         assert not doubled
 
     @invariant()
@@ -196,7 +207,8 @@ class Alerting(RuleBasedStateMachine):
 
     @invariant()
     def nothing_opens_or_closes_by_itself_before_its_time(self) -> None:
-        """Each is looked at right after the step that made it: later ones of that instant forget what it rests on."""
+        """Each is looked at right after the step that made it: later ones of that instant forget what it
+        rests on."""
         new = AlertTransition.objects.filter(pk__gt=self.looked_up_to, at=self.now, by=None)
         fresh = list(new.select_related("alert"))
         self.looked_up_to = max(AlertTransition.objects.values_list("pk", flat=True), default=0)

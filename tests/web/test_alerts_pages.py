@@ -93,7 +93,9 @@ def test_one_alert_shows_everything_that_happened_and_who_was_told(
 ) -> None:
     target_of(pool, "https://hooks.example.org/secret-path")
     quick.look(timezone.now() + 2 * HOUR)
-    handling.snooze(Alert.objects.get(), timezone.now() + HOUR, operator, f"we know {HOSTILE}", timezone.now())
+    handling.snooze(
+        Alert.objects.get(), timezone.now() + HOUR, operator, f"we know {HOSTILE}", timezone.now()
+    )
     page = seen(client_of(viewer), f"/alerts/{alert.pk}/")
     for part in ("Opened", "Still open", "Snoozed", "operator", "we know", "Open a window.", "demo"):
         assert part in page.text
@@ -105,7 +107,8 @@ def test_closed_ones_are_a_history_in_pages_by_key(quick: Heat, viewer: User) ->
     at = timezone.now()
     Alert.objects.bulk_create(
         Alert(
-            kind="heat", subject=f"oven-{number}", facts={"name": f"oven-{number}"}, severity=2, state="closed",
+            kind="heat", subject=f"oven-{number}", facts={"name": f"oven-{number}"}, severity=2,
+            state="closed",
             opened_at=at - timedelta(hours=number + 2), closed_at=at - timedelta(hours=number),
         )
         for number in range(120)
@@ -121,7 +124,13 @@ def test_closed_ones_are_a_history_in_pages_by_key(quick: Heat, viewer: User) ->
 def test_the_lists_are_narrowed_by_kind_and_pool(alert: Alert, quick: Heat, viewer: User) -> None:
     Pool.objects.create(name="other")
     client = client_of(viewer)
-    for query, count in (("kind=heat", 1), ("kind=trip", 0), ("pool=demo", 1), ("pool=other", 0), ("pool=nobody", 0)):
+    for query, count in (
+        ("kind=heat", 1),
+        ("kind=trip", 0),
+        ("pool=demo", 1),
+        ("pool=other", 0),
+        ("pool=nobody", 0),
+    ):
         answer = client.get(f"/alerts/?{query}")
         assert len(answer.context["open"]) == count, query
     quick.pools = frozenset()
@@ -145,7 +154,11 @@ def test_an_operator_snoozes_and_closes_with_a_reason(alert: Alert, operator: Us
     alert.refresh_from_db()
     assert (alert.state, alert.by_hand) == ("closed", True)
     rows = AlertTransition.objects.order_by("pk").values_list("step", "by__username", "reason")
-    assert list(rows) == [("opened", None, ""), ("snoozed", "operator", "lunch"), ("closed", "operator", "mended")]
+    assert list(rows) == [
+        ("opened", None, ""),
+        ("snoozed", "operator", "lunch"),
+        ("closed", "operator", "mended"),
+    ]
     again = client.post(f"/alerts/{alert.pk}/close/", {"reason": "twice"}, follow=True)
     assert "It is closed already." in again.content.decode()
 
@@ -171,7 +184,9 @@ def test_others_change_nothing(
     for act, data in (("snooze", {"lasts": "1h"}), ("close", {})):
         assert client.get(f"/alerts/{alert.pk}/{act}/").status_code == 403
         assert client.post(f"/alerts/{alert.pk}/{act}/", data).status_code == 403
-        assert rest.post(f"/api/v1/alerts/{alert.pk}/{act}/", {"until": "2100-01-01T00:00Z"}).status_code == 403
+        assert (
+            rest.post(f"/api/v1/alerts/{alert.pk}/{act}/", {"until": "2100-01-01T00:00Z"}).status_code == 403
+        )
     assert rest.get("/api/v1/alerts/").status_code == looks
     strict = client_of(operator, enforce_csrf_checks=True)
     assert strict.post(f"/alerts/{alert.pk}/close/", {}).status_code == 403
@@ -179,14 +194,24 @@ def test_others_change_nothing(
 
 
 def test_who_is_not_signed_in_is_asked_to(alert: Alert, client: Client) -> None:
-    for path in ("/alerts/", f"/alerts/{alert.pk}/", f"/alerts/{alert.pk}/snooze/", f"/alerts/{alert.pk}/close/"):
+    for path in (
+        "/alerts/",
+        f"/alerts/{alert.pk}/",
+        f"/alerts/{alert.pk}/snooze/",
+        f"/alerts/{alert.pk}/close/",
+    ):
         assert client.get(path)["Location"].startswith("/login/")
     assert api_client().get("/api/v1/alerts/").status_code == 401
 
 
 def test_the_pages_are_russian(alert: Alert, operator: User) -> None:
     client = client_of(operator, headers={"accept-language": "ru"})
-    for path in ("/alerts/", f"/alerts/{alert.pk}/", f"/alerts/{alert.pk}/snooze/", f"/alerts/{alert.pk}/close/"):
+    for path in (
+        "/alerts/",
+        f"/alerts/{alert.pk}/",
+        f"/alerts/{alert.pk}/snooze/",
+        f"/alerts/{alert.pk}/close/",
+    ):
         text = seen(client, path).text
         assert "Тревоги" in text
         for word in ("Alert", "Snooze", "Close", "Since", "reminder"):
@@ -225,7 +250,9 @@ def test_bounds_are_changed_in_the_admin_and_crossed_ones_are_refused(pool: Pool
     client, path = client_of(operator), "/agents/alertrule/add/"
     assert "Silent server" in client.get(path).content.decode()
     fields = {"kind": "spool_filling", "pool": pool.pk, "watched": "on"}
-    assert "cannot close above" in client.post(path, {**fields, "upper": "50", "lower": "70"}).content.decode()
+    assert (
+        "cannot close above" in client.post(path, {**fields, "upper": "50", "lower": "70"}).content.decode()
+    )
     client.post(path, {**fields, "upper": "50"})
     assert (AlertRule.objects.get().upper, AlertRule.objects.get().pool) == (50.0, pool)
     assert "such a rule already" in client.post(path, {**fields, "upper": "60"}).content.decode()

@@ -15,7 +15,16 @@ from agents.alerts import words
 from agents.alerts.deciding import REMINDERS
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import every_kind, kind_of
-from agents.models import Alert, AlertTransition, BreakerTrip, LaunchSetting, Notice, Pool, ProcessBeat, Server
+from agents.models import (
+    Alert,
+    AlertTransition,
+    BreakerTrip,
+    LaunchSetting,
+    Notice,
+    Pool,
+    ProcessBeat,
+    Server,
+)
 from agents.services.components import note_state
 from agents.services.notices import send_due
 from agents.services.settings import enable_setting
@@ -61,7 +70,9 @@ def dead(queue: str, at: datetime, count: int, state: str = LetterState.DEAD) ->
 
 def queue_of(setting: LaunchSetting, count: int, added_at: datetime = NOW - 9 * HOUR) -> str:
     queue = dead_letter_queue(setting.key)
-    LetterQueue.objects.create(queue=queue, broker_count=count, indexed=count, counted_at=NOW, added_at=added_at)
+    LetterQueue.objects.create(
+        queue=queue, broker_count=count, indexed=count, counted_at=NOW, added_at=added_at
+    )
     return queue
 
 
@@ -74,7 +85,12 @@ def test_a_server_that_stays_silent_opens_one_alert_that_closes_when_it_is_heard
     make_alive(second_server, now=NOW + 2 * MINUTE)
     looks("server_silent", 1.5, 2)
     alert = Alert.objects.get()
-    assert (alert.subject, alert.state, alert.server, list(alert.pools.all())) == ("srv-1", "open", server, [pool])
+    assert (alert.subject, alert.state, alert.server, list(alert.pools.all())) == (
+        "srv-1",
+        "open",
+        server,
+        [pool],
+    )
     assert words.says(alert) == "The server srv-1 is silent for 2 min."
     make_alive(server, second_server, now=NOW + 3 * MINUTE)
     looks("server_silent", 3)
@@ -85,7 +101,8 @@ def test_a_server_that_stays_silent_opens_one_alert_that_closes_when_it_is_heard
 
 
 def test_after_a_pause_of_the_ma_itself_nobody_is_called_silent(server: Server, pool: Pool) -> None:
-    """The first look after it finds every server as it was heard last; the second, 10 s later, finds them heard."""
+    """The first look after it finds every server as it was heard last; the second, 10 s later, finds them
+    heard."""
     make_alive(server, now=NOW - HOUR)
     looks("server_silent", 0)
     make_alive(server, now=NOW)
@@ -101,7 +118,9 @@ def test_a_server_that_nobody_counts_on_is_not_missed(server: Server) -> None:
 
 def test_a_spool_that_fills_opens_and_closes_with_room_between_the_bounds(server: Server, pool: Pool) -> None:
     def fill(percent: int) -> None:
-        Server.objects.filter(pk=server.pk).update(spool_limit_bytes=1000, spool_bytes=10 * percent, spool_rows=7)
+        Server.objects.filter(pk=server.pk).update(
+            spool_limit_bytes=1000, spool_bytes=10 * percent, spool_rows=7
+        )
 
     fill(79)
     looks("spool_filling", 0, 1)
@@ -253,7 +272,13 @@ def test_every_kind_has_its_words_in_both_languages() -> None:
 
 
 def test_every_alert_leads_to_a_page(setting: LaunchSetting) -> None:
-    facts = {"server": "srv-1", "trip": 1, "setting": "orders", "queue": "DLQ.orders", "fingerprint": "f" * 64}
+    facts = {
+        "server": "srv-1",
+        "trip": 1,
+        "setting": "orders",
+        "queue": "DLQ.orders",
+        "fingerprint": "f" * 64,
+    }
     facts |= {"run": str(uuid4()), "address": "demo.orders"}
     for kind in every_kind():
         assert resolve(kind.url(facts).partition("?")[0]), kind.name

@@ -1,4 +1,5 @@
-"""Subscriptions that stand still or that nobody consumes, on a real broker; KMAs that say they have lost it."""
+"""Subscriptions that stand still or that nobody consumes, on a real broker; KMAs that say they have lost
+it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -41,9 +42,13 @@ class Subscription:
         self.consumer = AmqpConsumer(kma, setting.subscribed.name, setting.key, self.owner, 1)
 
     def publish(self, count: int) -> None:
-        account = Account(self.artemis.stomp_address, self.artemis.publisher.user, self.artemis.publisher.password)
+        account = Account(
+            self.artemis.stomp_address, self.artemis.publisher.user, self.artemis.publisher.password
+        )
         publisher = StompPublisher(account)
-        publisher.publish([Outgoing(self.setting.subscribed.name, Message(body=Typed("string", "x")))] * count)
+        publisher.publish(
+            [Outgoing(self.setting.subscribed.name, Message(body=Typed("string", "x")))] * count
+        )
         publisher.close()
 
     def until(self, **wanted: int) -> None:
@@ -78,7 +83,8 @@ def subscription(
 
 
 def watch(kind_name: str, second: float) -> list[str]:
-    """What beat does every ten seconds, so many seconds after NOW; the subjects of the alerts that are open then."""
+    """What beat does every ten seconds, so many seconds after NOW; the subjects of the alerts that are open
+    then."""
     now = NOW + second * SECOND
     watch_subscriptions(now)
     if (kind := kind_of(kind_name)) is not None:
@@ -101,7 +107,8 @@ def test_a_subscription_that_is_fed_and_acknowledges_nothing_opens_an_alert_unti
     assert over("subscription_stalled", range(300, 330, 10)) == [subscription.setting.key]
     said = words.says(Alert.objects.get())
     assert said == (
-        f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, and nothing was acknowledged for 5 min 20 s."
+        f"“{subscription.setting.key}”: messages waiting: 2, consumers: 1, and nothing was acknowledged for "
+        f"5 min 20 s."
     )
 
     subscription.consumer.settle([(subscription.owner.got().tag, Settle.ACCEPT)])
@@ -118,7 +125,9 @@ def test_one_that_is_slow_but_moves_opens_none(subscription: Subscription) -> No
         subscription.consumer.settle([(subscription.owner.got().tag, Settle.ACCEPT)])
 
 
-def test_an_enabled_setting_that_nobody_consumes_opens_an_alert_until_somebody_does(subscription: Subscription) -> None:
+def test_an_enabled_setting_that_nobody_consumes_opens_an_alert_until_somebody_does(
+    subscription: Subscription,
+) -> None:
     subscription.publish(2)
     subscription.until(waiting=2, consumers=0)
     kind = "subscription_without_consumer"
@@ -175,12 +184,16 @@ def reporting(setting: LaunchSetting, server: Server, settings: Any) -> Callable
         Server.objects.update(last_seen_at=now)
         if (kind := kind_of("kma_without_broker")) is not None:
             evaluate_kind(kind, now)
-        return list(Alert.objects.filter(kind="kma_without_broker", state="open").values_list("subject", flat=True))
+        return list(
+            Alert.objects.filter(kind="kma_without_broker", state="open").values_list("subject", flat=True)
+        )
 
     return report
 
 
-def test_a_kma_that_is_heard_and_has_lost_its_broker_opens_an_alert(reporting: Callable[..., list[str]]) -> None:
+def test_a_kma_that_is_heard_and_has_lost_its_broker_opens_an_alert(
+    reporting: Callable[..., list[str]],
+) -> None:
     assert reporting(0, connected=True) == []
     assert reporting(10, connected=False) == reporting(60, connected=False) == []
     assert reporting(71, connected=False) == ["srv-1"]

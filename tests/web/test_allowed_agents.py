@@ -81,7 +81,9 @@ def test_a_setting_that_runs_leaves_the_desired_state_when_the_list_is_narrowed(
         "agent_not_allowed"
     }
     allow(chief, None)
-    assert [desired_of(each) for each in (server, second_server)] == [["prices", "scripted"]] * 2, "it comes again"
+    assert [desired_of(each) for each in (server, second_server)] == [["prices", "scripted"]] * 2, (
+        "it comes again"
+    )
     assert not Run.objects.exclude(withheld_because="").exists()
 
 
@@ -115,10 +117,14 @@ def test_the_rest_of_a_setting_that_is_not_allowed_may_be_edited(
     house: Pool, chief: User, scripted: LaunchSetting
 ) -> None:
     allow(chief, "shop.prices")
-    assert api_client(chief).patch("/api/v1/settings/scripted/", {"description": "?"}, "json").status_code == 200
+    assert (
+        api_client(chief).patch("/api/v1/settings/scripted/", {"description": "?"}, "json").status_code == 200
+    )
 
 
-def test_the_form_of_a_setting_says_it_at_the_field(house: Pool, chief: User, scripted: LaunchSetting) -> None:
+def test_the_form_of_a_setting_says_it_at_the_field(
+    house: Pool, chief: User, scripted: LaunchSetting
+) -> None:
     client = _signed_in(chief)
     path = f"/agents/launchsetting/{scripted.pk}/change/"
     form = _form_of(client, path)
@@ -126,7 +132,9 @@ def test_the_form_of_a_setting_says_it_at_the_field(house: Pool, chief: User, sc
     answer = client.post(path, {**form, "agent": "shop.report"})
     assert answer.status_code == 200
     assert "does not allow the agent" in str(answer.context["adminform"].form.errors["agent"])
-    preview = client.get("/previews/setting/", {"breaker_m": "10", "agent": "shop.report", "pool": str(house.pk)})
+    preview = client.get(
+        "/previews/setting/", {"breaker_m": "10", "agent": "shop.report", "pool": str(house.pk)}
+    )
     assert "does not allow the agent" in preview.content.decode()
 
 
@@ -147,19 +155,28 @@ def test_what_is_not_allowed_cannot_be_enabled_nor_started(
     assert refused.value.code == "agent_not_allowed"
 
 
-def test_only_who_may_change_pools_changes_the_list_and_the_audit_has_it(house: Pool, chief: User, mate: User) -> None:
+def test_only_who_may_change_pools_changes_the_list_and_the_audit_has_it(
+    house: Pool, chief: User, mate: User
+) -> None:
     assert allow(mate, "demo.scripted").status_code == 403
     assert _signed_in(mate).post(f"/agents/pool/{house.pk}/change/", {"allows": "every"}).status_code == 403
     assert allow(chief, "shop.prices", "shop.report").status_code == 200
     allow(chief, "shop.prices")
-    told = api_client(_with(mate, "view_auditentry")).get("/api/v1/audit/?action=pool_agents").json()["results"]
+    told = (
+        api_client(_with(mate, "view_auditentry")).get("/api/v1/audit/?action=pool_agents").json()["results"]
+    )
     assert [(entry["by"], entry["target"]) for entry in told] == [("chief", "pool:demo")] * 2
     assert told[1]["detail"] == {"allows": "listed", "added": ["shop.prices", "shop.report"], "removed": []}
     assert told[0]["detail"]["removed"] == ["shop.report"] and told[1]["counts"]["settings withheld"] == 1
-    history = [(change.what, change.new, str(change.by)) for change in house.settings.get(key="scripted").changes.all()]
+    history = [
+        (change.what, change.new, str(change.by))
+        for change in house.settings.get(key="scripted").changes.all()
+    ]
     assert ("agent", "not_allowed", "chief") in history
     allow(chief, "shop.prices")
-    assert len(api_client(mate).get("/api/v1/audit/?action=pool_agents").json()["results"]) == 2, "nothing changed"
+    assert len(api_client(mate).get("/api/v1/audit/?action=pool_agents").json()["results"]) == 2, (
+        "nothing changed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,13 +212,24 @@ def test_the_page_of_a_pool_says_what_a_list_would_stop_before_it_is_saved(house
     client, path = _signed_in(chief), f"/agents/pool/{house.pk}/change/"
     preview = f"/previews/pool/{house.pk}/"
     assert "Every setting of this pool has an allowed agent." in client.get(path).content.decode()
-    hint = client.get(preview, {"allows": "listed", "listed_agents": "shop.prices\nshop.gone"}).content.decode()
-    assert "not sent to their servers" in hint and "/settings/scripted/" in hint and "/settings/prices/" not in hint
+    hint = client.get(
+        preview, {"allows": "listed", "listed_agents": "shop.prices\nshop.gone"}
+    ).content.decode()
+    assert (
+        "not sent to their servers" in hint
+        and "/settings/scripted/" in hint
+        and "/settings/prices/" not in hint
+    )
     assert "cannot be enabled" in hint and "/settings/off/" in hint and "shop.gone" in hint
     form = _form_of(client, path)
-    answer = client.post(path, {**form, "allows": "listed", "listed_agents": "shop.prices, shop.report"}, follow=True)
+    answer = client.post(
+        path, {**form, "allows": "listed", "listed_agents": "shop.prices, shop.report"}, follow=True
+    )
     assert Pool.objects.get(pk=house.pk).allowed_agents == ["shop.prices", "shop.report"]
-    assert "Not sent to their servers any more" in answer.content.decode() and "scripted" in answer.content.decode()
+    assert (
+        "Not sent to their servers any more" in answer.content.decode()
+        and "scripted" in answer.content.decode()
+    )
     assert list(house.servers.values_list("name", flat=True)) == ["srv-1", "srv-2"]
     answer = client.post(path, {**form, "allows": "every", "listed_agents": "shop.prices"})
     assert "no effect" in str(answer.context["adminform"].form.errors["listed_agents"])
@@ -270,7 +298,9 @@ def test_a_file_narrows_the_list_and_says_what_it_stops(house: Pool, tmp_path: A
     assert '~ pools/demo/allowed_agents: ["shop.prices"] → none' in _printed("apply", str(file))
 
 
-def test_a_file_cannot_bring_an_agent_that_the_pool_does_not_allow(house: Pool, mate: User, tmp_path: Any) -> None:
+def test_a_file_cannot_bring_an_agent_that_the_pool_does_not_allow(
+    house: Pool, mate: User, tmp_path: Any
+) -> None:
     from agents.declared.applying import apply
     from agents.declared.problems import Rejected
     from agents.declared.shape import document_of

@@ -16,11 +16,20 @@ def test_a_server_leaves_service_with_a_reason_and_an_end_and_comes_back(
     operator: User, server: Server, action: str, duty: str
 ) -> None:
     client, until = api_client(operator), timezone.now() + timedelta(hours=2)
-    told = client.post(f"/api/v1/servers/srv-1/{action}/", {"reason": "disk", "until": until.isoformat()}).json()
-    assert (told["duty"], told["duty_reason"], told["duty_by"]) == (duty, "disk", "operator") and told["duty_until"]
+    told = client.post(
+        f"/api/v1/servers/srv-1/{action}/", {"reason": "disk", "until": until.isoformat()}
+    ).json()
+    assert (told["duty"], told["duty_reason"], told["duty_by"]) == (duty, "disk", "operator") and told[
+        "duty_until"
+    ]
 
     back = client.post("/api/v1/servers/srv-1/back/").json()
-    assert (back["duty"], back["duty_reason"], back["duty_by"], back["duty_until"]) == ("active", "", None, None)
+    assert (back["duty"], back["duty_reason"], back["duty_by"], back["duty_until"]) == (
+        "active",
+        "",
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize("body", [{"until": "soon"}, {"reason": "x" * 2001}])

@@ -1,4 +1,5 @@
-"""The REST of what runs when: schedules inside settings, run and stop, groups, grants; and how each mistake is told."""
+"""The REST of what runs when: schedules inside settings, run and stop, groups, grants; and how each mistake
+is told."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +9,16 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from agents.models import Activation, LaunchSetting, Pool, PoolGrant, Schedule, ScheduledGroup, Server, StateChange
+from agents.models import (
+    Activation,
+    LaunchSetting,
+    Pool,
+    PoolGrant,
+    Schedule,
+    ScheduledGroup,
+    Server,
+    StateChange,
+)
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
 NIGHTLY = {"crontab": "30 2 * * *", "time_zone": "Europe/Berlin", "missed": "once"}
@@ -42,10 +52,12 @@ def foreign(db: None) -> LaunchSetting:
     return make_setting(Pool.objects.create(name="other"), "others", timing="DELAYED")
 
 
-# -- schedules ------------------------------------------------------------------------------------------------------
+# -- schedules -----------------------------------------------------------------------------------------------
 
 
-def test_a_setting_is_made_with_its_schedule(operating: APIClient, pool: Pool, setting: LaunchSetting) -> None:
+def test_a_setting_is_made_with_its_schedule(
+    operating: APIClient, pool: Pool, setting: LaunchSetting
+) -> None:
     wish = {"key": "nightly", "agent": "demo.orders", "pool": "demo", "destination": "demo.orders"}
     answer = operating.post("/api/v1/settings/", wish | {"timing": "DELAYED", "schedule": NIGHTLY})
 
@@ -79,7 +91,9 @@ def test_a_wrong_schedule_is_named_and_nothing_is_half_saved(
     assert delayed.description == "" and not Schedule.objects.exists()
 
 
-def test_a_schedule_changes_between_crontab_and_interval_and_goes(operating: APIClient, delayed: LaunchSetting) -> None:
+def test_a_schedule_changes_between_crontab_and_interval_and_goes(
+    operating: APIClient, delayed: LaunchSetting
+) -> None:
     def patch(schedule: Any) -> Any:
         answer = operating.patch("/api/v1/settings/orders/", {"schedule": schedule})
         assert answer.status_code == 200, answer.content
@@ -102,7 +116,7 @@ def test_what_runs_as_soon_as_possible_has_no_schedule(operating: APIClient, set
     assert operating.patch("/api/v1/settings/orders/", {"timing": "ASAP"}).json()["where"] == "timing"
 
 
-# -- fields ---------------------------------------------------------------------------------------------------------
+# -- fields --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -134,13 +148,19 @@ def test_n_is_told_to_be_derived(operating: APIClient, setting: LaunchSetting) -
 
 
 def test_a_standalone_setting_has_no_destination(operating: APIClient, pool: Pool) -> None:
-    wish = {"key": "report", "agent": "demo.report", "kind": "standalone", "pool": "demo", "timing": "DELAYED"}
+    wish = {
+        "key": "report",
+        "agent": "demo.report",
+        "kind": "standalone",
+        "pool": "demo",
+        "timing": "DELAYED",
+    }
     answer = operating.post("/api/v1/settings/", wish)
 
     assert (answer.status_code, answer.json()["destination"]) == (201, None), answer.content
 
 
-# -- doing ----------------------------------------------------------------------------------------------------------
+# -- doing ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -170,7 +190,11 @@ def test_a_delayed_setting_is_enabled_run_and_stopped(operating: APIClient, dela
     assert (again.status_code, again.json()["error"]) == (409, "still_running")
 
     stopped = operating.post("/api/v1/settings/orders/stop/", {"reason": "enough"})
-    assert (stopped.status_code, stopped.json()["ending"], stopped.json()["reason"]) == (200, "stopped", "enough")
+    assert (stopped.status_code, stopped.json()["ending"], stopped.json()["reason"]) == (
+        200,
+        "stopped",
+        "enough",
+    )
     assert operating.get("/api/v1/settings/orders/").json()["enabled"]
     assert operating.post(f"/api/v1/activations/{started.json()['id']}/stop/").json()["error"] == "over"
 
@@ -183,31 +207,42 @@ def test_an_activation_is_stopped_by_its_id(operating: APIClient, delayed: Launc
     assert (stopped.status_code, stopped.json()["ending"]) == (200, "stopped")
 
 
-def test_a_setting_is_disabled_with_a_ticket_and_until_when(operating: APIClient, delayed: LaunchSetting) -> None:
+def test_a_setting_is_disabled_with_a_ticket_and_until_when(
+    operating: APIClient, delayed: LaunchSetting
+) -> None:
     operating.post("/api/v1/settings/orders/enable/")
     past = {"until": (timezone.now() - timedelta(hours=1)).isoformat()}
     assert operating.post("/api/v1/settings/orders/disable/", past).json()["error"] == "until_is_past"
     assert operating.post("/api/v1/settings/orders/disable/", {"until": "soon"}).json()["where"] == "until"
 
     until = timezone.now() + timedelta(hours=1)
-    told = operating.post("/api/v1/settings/orders/disable/", {"ticket": "OPS-7", "until": until.isoformat()}).json()
+    told = operating.post(
+        "/api/v1/settings/orders/disable/", {"ticket": "OPS-7", "until": until.isoformat()}
+    ).json()
     assert (told["enabled"], told["disabled_ticket"]) == (False, "OPS-7") and told["disabled_until"]
 
 
 def test_resuming_what_was_not_given_up_is_a_conflict(operating: APIClient, delayed: LaunchSetting) -> None:
     answer = operating.post("/api/v1/settings/orders/resume/", {"server": "srv-1"})
     assert answer.status_code == 409
-    assert operating.post("/api/v1/settings/orders/resume/", {"server": "nowhere"}).json()["where"] == "server"
+    assert (
+        operating.post("/api/v1/settings/orders/resume/", {"server": "nowhere"}).json()["where"] == "server"
+    )
 
 
-# -- rights ---------------------------------------------------------------------------------------------------------
+# -- rights --------------------------------------------------------------------------------------------------
 
 ACTIONS = [("enable", {}), ("disable", {}), ("run", {}), ("stop", {}), ("resume", {"server": "srv-1"})]
 
 
 @pytest.mark.parametrize(("action", "body"), ACTIONS)
 def test_a_grant_opens_its_pool_and_no_other(
-    team: User, viewer: User, delayed: LaunchSetting, foreign: LaunchSetting, action: str, body: dict[str, str]
+    team: User,
+    viewer: User,
+    delayed: LaunchSetting,
+    foreign: LaunchSetting,
+    action: str,
+    body: dict[str, str],
 ) -> None:
     client = api_client(team)
 
@@ -255,7 +290,10 @@ def test_disabling_a_member_needs_the_right_for_its_whole_group(
 def test_grants_are_for_administrators(operator: User, viewer: User, pool: Pool) -> None:
     Group.objects.create(name="crew")
     grant = {"pool": "demo", "group": "crew", "may_run": True}
-    assert [api_client(who).post("/api/v1/grants/", grant).status_code for who in (operator, viewer)] == [403, 403]
+    assert [api_client(who).post("/api/v1/grants/", grant).status_code for who in (operator, viewer)] == [
+        403,
+        403,
+    ]
 
     root = api_client(User.objects.create_superuser("root", password="not-a-secret-in-tests"))
     made = root.post("/api/v1/grants/", grant)
@@ -264,7 +302,7 @@ def test_grants_are_for_administrators(operator: User, viewer: User, pool: Pool)
     assert root.delete(f"/api/v1/grants/{made.json()['id']}/").status_code == 204
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
+# -- groups --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

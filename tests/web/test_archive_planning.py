@@ -51,7 +51,8 @@ def receive(*instants: datetime, **values: Any) -> list[FailureProtocol]:
 
 def recovered(at: datetime) -> RecoveredMessage:
     return RecoveredMessage.objects.create(
-        id=uuid4(), setting_key="orders", activation_uuid=uuid4(), server_name="srv-1", message_key="ID:1", attempt=2,
+        id=uuid4(), setting_key="orders", activation_uuid=uuid4(), server_name="srv-1", message_key="ID:1",
+        attempt=2,
         occurred_at=at, received_at=at,
     )  # fmt: skip
 
@@ -70,7 +71,15 @@ def written(number: int, count: int, kind: str = "protocols", **more: Any) -> di
 
 
 def verified(number: int, kind: str = "protocols", **more: Any) -> dict[str, Any]:
-    found = {"kind": kind, "number": number, "ok": True, "missing": 0, "extra": 0, "problems": [], "examples": []}
+    found = {
+        "kind": kind,
+        "number": number,
+        "ok": True,
+        "missing": 0,
+        "extra": 0,
+        "problems": [],
+        "examples": [],
+    }
     return found | more
 
 
@@ -93,7 +102,8 @@ def test_a_range_is_cut_at_midnight_and_at_its_rows() -> None:
     cuts = list(cut(protocols(), NOON - 12 * HOUR, NOON + 14 * HOUR, rows=8))
 
     assert [(f"{each.first:%d %H:%M}", f"{each.last:%d %H:%M}") for each in cuts] == [
-        ("22 00:00", "22 12:08"), ("22 12:08", "22 12:16"), ("22 12:16", "23 00:00"), ("23 00:00", "23 02:00"),
+        ("22 00:00", "22 12:08"), ("22 12:08", "22 12:16"), ("22 12:16", "23 00:00"), ("23 00:00",
+        "23 02:00"),
     ]  # fmt: skip
     assert [len(each.splits) for each in cuts] == [3, 3, 1, 0]
     assert sum(protocols().count(each.first, each.last) for each in cuts) == 21
@@ -151,7 +161,9 @@ def test_what_a_clock_that_was_set_back_received_is_planned_too() -> None:
 @pytest.mark.usefixtures("calm")
 def test_every_kind_has_a_statement_that_the_database_takes(world: Any) -> None:
     planned = plan(world.now + HOUR)
-    counted = {name: kind.count(world.now - timedelta(days=900), world.now + HOUR) for name, kind in kinds().items()}
+    counted = {
+        name: kind.count(world.now - timedelta(days=900), world.now + HOUR) for name, kind in kinds().items()
+    }
 
     assert set(planned["source"]["statements"]) == {
         "protocols", "recovered", "activations", "runs", "trips", "letters", "replays",
@@ -172,7 +184,9 @@ def test_retention_deletes_only_what_is_in_a_settled_block() -> None:
     results.take_report({"written": [written(1, 1)]}, NOON + HOUR)
     assert set(not_archived([old], NOON + HOUR)) == {old.id}
     results.take_report({"verified": [verified(1)]}, NOON + HOUR)
-    assert set(not_archived([old], NOON + HOUR)) == {old.id}  # it may still be joined by one that is committed late
+    assert set(not_archived([old], NOON + HOUR)) == {
+        old.id
+    }  # it may still be joined by one that is committed late
     settling.settle_all(NOON + 2 * HOUR)
 
     assert set(not_archived([old, new], NOON + 2 * HOUR)) == {new.id}
@@ -216,17 +230,23 @@ def test_a_damaged_block_is_read_anew_while_the_database_has_its_rows() -> None:
         block = add("protocols", Cut(first, first + HOUR), NOON)
         results.take_report({"written": [written(number, 1)], "verified": [verified(number)]}, NOON)
         ArchiveBlock.objects.filter(pk=block.pk).update(settled_at=NOON)
-    broken = [{"kind": "protocols", "block": number, "path": f"part-{number}", "why": "cut off"} for number in (1, 2)]
+    broken = [
+        {"kind": "protocols", "block": number, "path": f"part-{number}", "why": "cut off"}
+        for number in (1, 2)
+    ]
     results.take_report({"quarantined": broken}, NOON + 3 * HOUR)
     settling.settle_all(NOON + 3 * HOUR)
 
     # Of the second one the database has nothing any more.
     assert ranges() == [
-        ("22 12:00", "22 13:00", "damaged"), ("22 13:00", "22 14:00", "damaged"), ("22 12:00", "22 13:00", "planned"),
+        ("22 12:00", "22 13:00", "damaged"), ("22 13:00", "22 14:00", "damaged"), ("22 12:00", "22 13:00",
+        "planned"),
     ]  # fmt: skip
     assert ArchiveBlock.objects.get(number=1).problem == "part-1: cut off"
     assert len(not_archived([picked(NOON)], NOON)) == 1
-    results.take_report({"written": [written(3, 1, replaces=[1])], "verified": [verified(3)]}, NOON + 4 * HOUR)
+    results.take_report(
+        {"written": [written(3, 1, replaces=[1])], "verified": [verified(3)]}, NOON + 4 * HOUR
+    )
     assert ArchiveBlock.objects.get(number=1).state == BlockState.REPLACED
     assert not_archived([picked(NOON)], NOON + 4 * HOUR) == set()
     assert len(not_archived([picked(NOON + HOUR)], NOON + 4 * HOUR)) == 1
@@ -240,7 +260,9 @@ def test_a_damaged_block_whose_files_came_back_is_whole_again_when_it_was_looked
     found = damage()
     assert found is not None and (found.blocks, found.problem) == (1, "part-1: it is not there")
     ArchiveBlock.objects.update(check_asked=True)
-    results.take_report({"verified": [verified(1) | {"problems": ["part-1: it is not there"]}]}, NOON + 2 * HOUR)
+    results.take_report(
+        {"verified": [verified(1) | {"problems": ["part-1: it is not there"]}]}, NOON + 2 * HOUR
+    )
     assert damage() is not None
 
     ArchiveBlock.objects.update(check_asked=True)
@@ -299,7 +321,11 @@ def test_a_day_of_many_small_blocks_becomes_one() -> None:
     compaction.plan_kind("protocols", later)
 
     planned = ArchiveBlock.objects.get(compacts=True)
-    assert (planned.replaces, planned.first, planned.last) == (list(range(1, 10)), NOON, NOON + timedelta(minutes=9))
+    assert (planned.replaces, planned.first, planned.last) == (
+        list(range(1, 10)),
+        NOON,
+        NOON + timedelta(minutes=9),
+    )
     results.take_report({"written": [written(10, 45, replaces=planned.replaces)]}, later)
     assert {state for _, _, state in ranges()} == {"replaced", "verified"}
     assert not_archived([picked(NOON)], later) == set()
@@ -310,7 +336,9 @@ def test_recovered_messages_wait_for_their_block_too() -> None:
     recovered(NOON)
     plan(NOON + HOUR)
     assert archived_before("recovered", NOON + HOUR) == NOON - 12 * HOUR
-    results.take_report({"written": [written(1, 1, "recovered")], "verified": [verified(1, "recovered")]}, NOON + HOUR)
+    results.take_report(
+        {"written": [written(1, 1, "recovered")], "verified": [verified(1, "recovered")]}, NOON + HOUR
+    )
     settling.settle_all(NOON + 2 * HOUR)
 
     assert archived_before("recovered", NOON + 2 * HOUR) == NOON + timedelta(minutes=50)

@@ -33,7 +33,9 @@ def confirm(client: Client, page: Elements) -> ReplayJob:
     return ReplayJob.objects.get(setting_key=KEY)
 
 
-def test_a_letter_that_expired_between_page_and_click_is_left_out_and_said(world: World, client: Client) -> None:
+def test_a_letter_that_expired_between_page_and_click_is_left_out_and_said(
+    world: World, client: Client
+) -> None:
     stays, expires = letters(world, 2)
     page = looked_at(client, f"{BACK}?letters={stays},{expires}")
     assert "Will go 2" in page.text
@@ -46,7 +48,9 @@ def test_a_letter_that_expired_between_page_and_click_is_left_out_and_said(world
     assert "not in the queue any more" in looked_at(client, f"/replays/{job.pk}/").text
 
 
-def test_a_selection_of_which_nothing_is_left_begins_nothing_and_says_why(world: World, client: Client) -> None:
+def test_a_selection_of_which_nothing_is_left_begins_nothing_and_says_why(
+    world: World, client: Client
+) -> None:
     ids = letters(world, 2)
     page = looked_at(client, f"{BACK}?letters={ids[0]},{ids[1]}")
     DeadLetter.objects.filter(pk__in=ids).update(state=LetterState.GONE)
@@ -82,7 +86,8 @@ def _queries(client: Client, path: str) -> int:
 
 
 def test_a_pattern_or_a_selector_is_only_text(world: World, client: Client) -> None:
-    """What it would find as a program is not found. A matching machine would be busy with `aaaa…b` for ever."""
+    """What it would find as a program is not found. A matching machine would be busy with `aaaa…b` for
+    ever."""
     letters(world, 1, body_text="a" * 40 + "b", exception_type="a" * 40 + "b", fingerprint="v1:" + "a" * 40)
     assert "<td" in client.get(LIST).content.decode()
     for program in ("(a+)+$", ".*", "a' OR '1'='1", "_AMQ_ORIG_MESSAGE_ID >= 0", "%", "__import__('os')"):

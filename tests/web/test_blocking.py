@@ -1,4 +1,5 @@
-"""The message that blocks an ordered subscription: seen with what waits, given up by who may, told to the server."""
+"""The message that blocks an ordered subscription: seen with what waits, given up by who may, told to the
+server."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,14 +23,25 @@ from tests.web.rows import NOW, api_client, make_alive, make_setting
 
 KEY = "ID:<b>poison</b>"
 ASKED: dict[str, Any] = {"message": digest_of(KEY), "attempt": 3, "reason": "the producer sent nonsense"}
-PAGE, WAITING, REST = "/settings/row/waiting/give-up/", "/settings/row/waiting/", "/api/v1/settings/row/blocking/"
+PAGE, WAITING, REST = (
+    "/settings/row/waiting/give-up/",
+    "/settings/row/waiting/",
+    "/api/v1/settings/row/blocking/",
+)
 
 
 @pytest.fixture
 def setting(pool: Pool, server: Server) -> LaunchSetting:
     make_alive(server, now=timezone.now())
     setting = make_setting(
-        pool, "row", enabled=True, spread="MANY", ordered=True, concurrency=1, mode="AUTO", blocked_seconds=-1.0
+        pool,
+        "row",
+        enabled=True,
+        spread="MANY",
+        ordered=True,
+        concurrency=1,
+        mode="AUTO",
+        blocked_seconds=-1.0,
     )
     activation = Activation.objects.create(setting=setting, state="running")
     run = Run.objects.create(activation=activation, server=server, epoch=1)
@@ -89,10 +101,15 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     entry = AuditEntry.objects.get(action="waiting_give_up")
     assert (entry.by, entry.reason, entry.result) == (keeper, ASKED["reason"], AuditResult.DONE)
     assert KEY not in str(entry.detail)
-    assert "Asked: the message that blocks it to the dead letters" in client.get("/settings/row/").content.decode()
+    assert (
+        "Asked: the message that blocks it to the dead letters"
+        in client.get("/settings/row/").content.decode()
+    )
 
 
-def test_what_was_tried_again_meanwhile_is_not_meant(setting: LaunchSetting, server: Server, keeper: User) -> None:
+def test_what_was_tried_again_meanwhile_is_not_meant(
+    setting: LaunchSetting, server: Server, keeper: User
+) -> None:
     blocks(Run.objects.get(), 4)
     client = logged_in(keeper)
     answer = client.post(PAGE, ASKED, follow=True)
@@ -117,7 +134,9 @@ def test_what_is_wrongly_asked_begins_nothing(
     assert wished(server) is None
 
 
-def test_it_needs_the_right_to_handle_what_waits(setting: LaunchSetting, server: Server, viewer: User) -> None:
+def test_it_needs_the_right_to_handle_what_waits(
+    setting: LaunchSetting, server: Server, viewer: User
+) -> None:
     sees = reports.person("sees", "agents.view_launchsetting", "dlq.view_deadletter")
     client = logged_in(sees)
     assert PAGE not in client.get(WAITING).content.decode()
@@ -133,7 +152,12 @@ def test_it_needs_the_right_to_handle_what_waits(setting: LaunchSetting, server:
 def test_rest_tells_of_it_and_gives_it_up(setting: LaunchSetting, server: Server, keeper: User) -> None:
     client = api_client(keeper)
     told = client.get(REST).json()["blocking"]
-    assert (told["message_key"], told["attempt"], told["seconds"], told["server"]) == (KEY, 3, "", server.name)
+    assert (told["message_key"], told["attempt"], told["seconds"], told["server"]) == (
+        KEY,
+        3,
+        "",
+        server.name,
+    )
     said = {"message_key": KEY, "attempt": 3, "reason": "x"}
 
     unsaid = client.post(REST, said | {"reason": ""})

@@ -61,7 +61,7 @@ def say(run: Run, state: RunState = RunState.RUNNING, **more: Any) -> None:
     accept_heartbeat(run.server, heartbeat(run.server.name, report), LATER)
 
 
-# -- resuming -------------------------------------------------------------------------------------------------------
+# -- resuming ------------------------------------------------------------------------------------------------
 
 
 def test_a_server_that_gave_up_alone_goes_on_with_a_higher_epoch(many: LaunchSetting, operator: User) -> None:
@@ -124,7 +124,7 @@ def test_resuming_is_refused_with_the_reason(many: LaunchSetting, pool: Pool, ca
     assert refused.value.code == code
 
 
-# -- enabling -------------------------------------------------------------------------------------------------------
+# -- enabling ------------------------------------------------------------------------------------------------
 
 
 def test_enabling_ends_the_trip_and_begins_anew(setting: LaunchSetting, operator: User) -> None:
@@ -154,7 +154,7 @@ def test_a_late_word_of_the_activation_before_does_not_switch_off_the_new_one(se
     assert is_on(setting)
 
 
-# -- one message first ----------------------------------------------------------------------------------------------
+# -- one message first ---------------------------------------------------------------------------------------
 
 
 def test_one_server_tries_one_message_and_then_all_begin(tried: LaunchSetting) -> None:
@@ -169,7 +169,9 @@ def test_one_server_tries_one_message_and_then_all_begin(tried: LaunchSetting) -
     say(run, handled=1)
 
     assert Run.objects.filter(wanted=True).count() == 2
-    assert [each.try_one_first for server in Server.objects.all() for each in desired_state(server).runs] == [False] * 2
+    assert [each.try_one_first for server in Server.objects.all() for each in desired_state(server).runs] == [
+        False
+    ] * 2
 
 
 def test_a_failed_try_switches_off_at_once_under_the_same_trip(tried: LaunchSetting) -> None:
@@ -212,7 +214,9 @@ def test_who_was_added_since_is_told_when_the_trip_is_opened_again(
     assert "added after it" not in client.get(f"/trips/{trip.pk}/").content.decode()
 
 
-@pytest.mark.parametrize(("field", "chosen", "tries"), [(False, True, True), (True, False, False), (True, None, True)])
+@pytest.mark.parametrize(
+    ("field", "chosen", "tries"), [(False, True, True), (True, False, False), (True, None, True)]
+)
 def test_whoever_enables_chooses_for_this_enabling_alone(
     pool: Pool, field: bool, chosen: bool | None, tries: bool
 ) -> None:
@@ -250,12 +254,14 @@ def test_a_run_that_gave_up_after_its_first_success_tried_well(tried: LaunchSett
     assert Run.objects.get(wanted=True).server.name == "srv-2"
 
 
-# -- groups ---------------------------------------------------------------------------------------------------------
+# -- groups --------------------------------------------------------------------------------------------------
 
 
 def test_the_trip_of_a_member_switches_the_whole_group_off(pool: Pool) -> None:
     group = ScheduledGroup.objects.create(name="night")
-    members = [make_setting(pool, key=key, timing="DELAYED", address=f"t.{key}") for key in ("first", "second")]
+    members = [
+        make_setting(pool, key=key, timing="DELAYED", address=f"t.{key}") for key in ("first", "second")
+    ]
     for position, member in enumerate(members, start=1):
         GroupMember.objects.create(group=group, setting=member, position=position)
     enable_group(group, None, NOW)
@@ -276,7 +282,7 @@ def test_the_trip_of_a_member_switches_the_whole_group_off(pool: Pool) -> None:
     assert trip.ended_at == LATER
 
 
-# -- carried counts -------------------------------------------------------------------------------------------------
+# -- carried counts ------------------------------------------------------------------------------------------
 
 
 def close_with(activation: Activation, at: datetime, counts: BreakerCounts) -> None:
@@ -298,7 +304,9 @@ def carried(activation: Activation) -> dict[str, BreakerCounts | None]:
 COUNTS = BreakerCounts("builtins.KeyError", 2, 4, ("0123456789abcdef",))
 
 
-def test_the_next_activation_of_any_goes_on_counting_wherever_it_runs(pool: Pool, second_server: Server) -> None:
+def test_the_next_activation_of_any_goes_on_counting_wherever_it_runs(
+    pool: Pool, second_server: Server
+) -> None:
     setting = make_setting(pool, timing="DELAYED")
     enable_setting(setting, None, NOW)
     first = start_activation(setting, Trigger.PERSON, None, NOW)

@@ -1,4 +1,5 @@
-"""One server of MANY gave up, and the others cannot go on: a minute later nobody is left who could say otherwise."""
+"""One server of MANY gave up, and the others cannot go on: a minute later nobody is left who could say
+otherwise."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -67,7 +68,9 @@ def test_a_server_that_is_heard_but_cannot_run_it_counts_for_a_minute(
     }  # fmt: skip
 
 
-def test_a_healthy_server_that_is_taken_out_after_the_other_gave_up_counts_for_a_minute(many: LaunchSetting) -> None:
+def test_a_healthy_server_that_is_taken_out_after_the_other_gave_up_counts_for_a_minute(
+    many: LaunchSetting,
+) -> None:
     runs = started(many)
     give_up(runs["srv-1"])
     seconds_later(30)
@@ -79,7 +82,9 @@ def test_a_healthy_server_that_is_taken_out_after_the_other_gave_up_counts_for_a
     assert not is_on(many)
 
 
-def test_a_cordoned_server_goes_on_with_its_run_and_counts(many: LaunchSetting, second_server: Server) -> None:
+def test_a_cordoned_server_goes_on_with_its_run_and_counts(
+    many: LaunchSetting, second_server: Server
+) -> None:
     runs = started(many)
     cordon(second_server, None, "", None, NOW)
     give_up(runs["srv-1"])
@@ -89,7 +94,9 @@ def test_a_cordoned_server_goes_on_with_its_run_and_counts(many: LaunchSetting, 
     assert is_on(many)
 
 
-def test_the_only_server_of_a_pool_is_all_there_is_at_once(many: LaunchSetting, pool: Pool, server: Server) -> None:
+def test_the_only_server_of_a_pool_is_all_there_is_at_once(
+    many: LaunchSetting, pool: Pool, server: Server
+) -> None:
     pool.servers.set([server])
     (run,) = started(many).values()
 

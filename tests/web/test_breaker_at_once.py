@@ -64,7 +64,9 @@ def test_three_looks_at_the_same_evidence_make_one_trip(many: LaunchSetting, _ro
 
 
 @pytest.mark.parametrize("_round", ROUNDS)
-def test_a_person_and_a_trip_that_switch_off_at_once_leave_it_off(setting: LaunchSetting, _round: int) -> None:
+def test_a_person_and_a_trip_that_switch_off_at_once_leave_it_off(
+    setting: LaunchSetting, _round: int
+) -> None:
     make_alive(*Server.objects.all(), now=NOW)
     (run,) = started(setting).values()
 
@@ -93,7 +95,9 @@ def test_two_people_who_resume_at_once_start_one_run(many: LaunchSetting, _round
 
 
 @pytest.mark.parametrize("_round", ROUNDS)
-def test_resuming_one_while_another_gives_up_ends_in_one_of_the_two_orders(many: LaunchSetting, _round: int) -> None:
+def test_resuming_one_while_another_gives_up_ends_in_one_of_the_two_orders(
+    many: LaunchSetting, _round: int
+) -> None:
     runs = started(many)
     give_up(runs["srv-1"])
 

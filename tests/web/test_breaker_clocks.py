@@ -41,7 +41,9 @@ def drained(setting: LaunchSetting, trigger: Trigger, at: int, counts: BreakerCo
     return run
 
 
-def test_an_enabling_by_a_clock_that_was_ahead_keeps_no_interruption_from_tripping(setting: LaunchSetting) -> None:
+def test_an_enabling_by_a_clock_that_was_ahead_keeps_no_interruption_from_tripping(
+    setting: LaunchSetting,
+) -> None:
     (run,) = started(setting).values()
     LaunchSetting.objects.filter(pk=setting.pk).update(state_since=AHEAD)
 
@@ -66,7 +68,9 @@ def test_counts_are_carried_in_the_order_of_the_activations_though_the_clock_ste
     assert desired.carried_counts == second
 
 
-def test_what_ran_before_the_enabling_is_forgiven_though_its_clock_was_ahead(pool: Pool, server: Server) -> None:
+def test_what_ran_before_the_enabling_is_forgiven_though_its_clock_was_ahead(
+    pool: Pool, server: Server
+) -> None:
     setting = make_setting(pool, timing="DELAYED")
     enable_setting(setting, None, NOW)
     drained(setting, Trigger.PERSON, 60, BreakerCounts("builtins.KeyError", 2, 2))
@@ -91,7 +95,9 @@ def test_one_message_is_tried_once_per_enabling_though_the_clock_stepped_back(po
     assert not again.trial
 
 
-def test_what_is_open_at_the_upgrade_belongs_to_the_present_enabling(setting: LaunchSetting, pool: Pool) -> None:
+def test_what_is_open_at_the_upgrade_belongs_to_the_present_enabling(
+    setting: LaunchSetting, pool: Pool
+) -> None:
     started(setting)
     off = make_setting(pool, key="off", address="demo.off")
     old = Activation.objects.create(setting=setting, state="stopped", started_at=NOW - timedelta(days=1))

@@ -25,7 +25,9 @@ def test_a_heartbeat_after_the_closing_record_does_not_change_what_the_next_acti
     make_alive(server, now=NOW)
     setting = make_setting(pool, timing="DELAYED")
     enable_setting(setting, None, NOW)
-    run = start_activation(setting, Trigger.PERSON, None, NOW).runs.select_related("activation__setting").get()
+    run = (
+        start_activation(setting, Trigger.PERSON, None, NOW).runs.select_related("activation__setting").get()
+    )
     closing = reports.closing(reports.run_of(run), records=0, failed=2, handled=0, counts=COUNTS)
     accept_batch(server, Spool().batch(closing), NOW)
     # The KMA does not know yet that the run is no longer wanted: it speaks of one that waits, without counts.
@@ -48,7 +50,9 @@ def test_what_was_given_up_keeps_the_counts_that_did_it(setting: LaunchSetting, 
     spool, of = Spool(server.name), reports.run_of(run)
     accept_batch(server, spool.batch(reports.interruption(of)), NOW)
 
-    draining = RunReport(run.activation_id, run.epoch, setting.key, RunState.INTERRUPTED, handled=1, in_progress=1)
+    draining = RunReport(
+        run.activation_id, run.epoch, setting.key, RunState.INTERRUPTED, handled=1, in_progress=1
+    )
     accept_heartbeat(server, heartbeat(server.name, draining), NOW)
     closing = reports.closing(of, records=1, handled=1, state=RunState.INTERRUPTED, counts=BreakerCounts())
     accept_batch(server, spool.batch(closing), NOW)
@@ -64,7 +68,9 @@ def test_a_heartbeat_that_tells_of_the_trip_first_does_not_decide_the_counts(
     make_alive(server, now=NOW)
     enable_setting(setting, None, NOW)
     run = Run.objects.select_related("activation__setting").get()
-    told = RunReport(run.activation_id, run.epoch, setting.key, RunState.INTERRUPTED, handled=1, in_progress=1)
+    told = RunReport(
+        run.activation_id, run.epoch, setting.key, RunState.INTERRUPTED, handled=1, in_progress=1
+    )
     accept_heartbeat(server, heartbeat(server.name, told), NOW)
 
     accept_batch(server, Spool(server.name).batch(reports.interruption(reports.run_of(run))), NOW)

@@ -1,5 +1,5 @@
-"""While the database is away pages and REST say so and when to come again, and come back by themselves: with the real
-gunicorn and the real PostgreSQL."""
+"""While the database is away pages and REST say so and when to come again, and come back by themselves: with
+the real gunicorn and the real PostgreSQL."""
 
 import os
 import subprocess
@@ -36,13 +36,19 @@ def test_pages_and_rest_say_when_to_come_again_and_come_back_by_themselves(clust
     try:
         migrated.fill_database(url)
         with real_site(url) as site:
-            assert (ask(site, "/", SIGNED_IN).status_code, ask(site, "/api/v1/settings/", TOKEN).status_code) == (
+            assert (
+                ask(site, "/", SIGNED_IN).status_code,
+                ask(site, "/api/v1/settings/", TOKEN).status_code,
+            ) == (
                 302,
                 401,
             )
             cluster.kill()
 
-            english, russian = ask(site, "/", SIGNED_IN), ask(site, "/", SIGNED_IN, **{"Accept-Language": "ru"})
+            english, russian = (
+                ask(site, "/", SIGNED_IN),
+                ask(site, "/", SIGNED_IN, **{"Accept-Language": "ru"}),
+            )
             assert (english.status_code, russian.status_code) == (503, 503)
             assert english.headers["Retry-After"] == russian.headers["Retry-After"] == "10"
             assert "<h1>The database does not answer</h1>" in english.text
@@ -60,14 +66,16 @@ def test_pages_and_rest_say_when_to_come_again_and_come_back_by_themselves(clust
 
 
 def test_a_large_batch_whose_sender_nobody_could_look_up_comes_again_whole(cluster: postgres.Cluster) -> None:
-    """The database fails for the head of a request and works again before its body would be read: a KMA that is told
-    400 takes its batch apart and puts records aside."""
+    """The database fails for the head of a request and works again before its body would be read: a KMA that
+    is told 400 takes its batch apart and puts records aside."""
     url = cluster.url()
     environ = {**os.environ, "MA_DATABASE_URL": url}
 
     def manage(*arguments: str) -> str:
         command = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(
+            command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True
+        ).stdout
 
     def send(site: Site, token: str) -> requests.Response:
         headers = HOST | {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

@@ -26,10 +26,14 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def house(pool: Pool) -> Pool:
     """A setting as soon as possible, one by schedule, a group of two with a schedule."""
-    make_setting(pool, "orders", parameters={"invoices": "demo.invoices", "rate": 1.5}, description="Заказы: срочно")
+    make_setting(
+        pool, "orders", parameters={"invoices": "demo.invoices", "rate": 1.5}, description="Заказы: срочно"
+    )
     scheduled(delayed(pool, "nightly"))
     scheduled(group_of(delayed(pool, "one"), delayed(pool, "two")), "", every_seconds=3600, missed="once")
-    LaunchSetting.objects.create(key="sweep", agent="demo.sweep", kind="standalone", pool=pool, wanted_hash="h")
+    LaunchSetting.objects.create(
+        key="sweep", agent="demo.sweep", kind="standalone", pool=pool, wanted_hash="h"
+    )
     return pool
 
 
@@ -69,7 +73,10 @@ def test_an_export_restores_what_was_deleted(house: Pool) -> None:
 
 def test_differences_are_told_field_by_field(house: Pool) -> None:
     data = {
-        "settings": {"orders": {"breaker_m": 12, "concurrency": 1}, "nightly": {"schedule": {"crontab": "0 4 * * *"}}},
+        "settings": {
+            "orders": {"breaker_m": 12, "concurrency": 1},
+            "nightly": {"schedule": {"crontab": "0 4 * * *"}},
+        },
         "groups": {"night": {"members": ["two", "one"]}},
         "pools": {"demo": {"servers": ["srv-1"]}},
     }
@@ -86,7 +93,10 @@ def test_differences_are_told_field_by_field(house: Pool) -> None:
 def test_a_dry_run_tells_and_stores_nothing(house: Pool) -> None:
     before, changes = dump(document()), StateChange.objects.count()
     data = {
-        "settings": {"orders": {"breaker_m": 12}, "fresh": {"agent": "a", "pool": "demo", "destination": "demo.orders"}}
+        "settings": {
+            "orders": {"breaker_m": 12},
+            "fresh": {"agent": "a", "pool": "demo", "destination": "demo.orders"},
+        }
     }
     told = applied(data, dry_run=True)
     assert "~ settings/orders/breaker_m: 10 → 12" in told and "+ settings/fresh: new" in told
@@ -105,7 +115,9 @@ def test_a_schedule_changes_its_kind_and_goes(house: Pool) -> None:
     told = applied({"settings": {"nightly": {"schedule": {"every_seconds": 60}}}})
     assert '~ settings/nightly/schedule/crontab: "30 2 * * *" → none' in told
     assert Schedule.objects.get(setting__key="nightly").every_seconds == 60
-    assert applied({"settings": {"nightly": {"schedule": None}}}) == ["~ settings/nightly/schedule: 60 s → none"]
+    assert applied({"settings": {"nightly": {"schedule": None}}}) == [
+        "~ settings/nightly/schedule: 60 s → none"
+    ]
     assert not Schedule.objects.filter(setting__key="nightly").exists()
 
 
@@ -121,7 +133,11 @@ def test_a_setting_moves_from_its_own_schedule_into_a_group_and_between_groups(h
 def test_enabled_is_changed_only_where_the_file_says_so(house: Pool) -> None:
     assert "enabled" not in dump(document())
     applied({"settings": {"orders": {"enabled": True}}, "groups": {"night": {"enabled": True}}})
-    assert set(LaunchSetting.objects.filter(enabled=True).values_list("key", flat=True)) == {"orders", "one", "two"}
+    assert set(LaunchSetting.objects.filter(enabled=True).values_list("key", flat=True)) == {
+        "orders",
+        "one",
+        "two",
+    }
     assert applied({"settings": {"orders": {"breaker_m": 11}}}) == ["~ settings/orders/breaker_m: 10 → 11"]
     told = applied({"settings": {"orders": {"enabled": False}}, "groups": {"night": {"enabled": False}}})
     assert told == ["~ settings/orders/enabled: true → false", "~ groups/night/enabled: true → false"]
@@ -136,7 +152,9 @@ def test_a_file_may_disable_change_and_enable_in_one_go(house: Pool) -> None:
 
 
 def test_what_cannot_be_enabled_is_stored_and_said(house: Pool) -> None:
-    LaunchSetting.objects.filter(key="orders").update(provision_state="failed", provision_problem="no such address")
+    LaunchSetting.objects.filter(key="orders").update(
+        provision_state="failed", provision_problem="no such address"
+    )
     outcome = apply(document_of({"settings": {"orders": {"breaker_m": 12, "enabled": True}}}), None, NOW)
     assert "no such address" in str(outcome.refused[0])
     setting = LaunchSetting.objects.get(key="orders")
@@ -150,23 +168,29 @@ def test_what_cannot_be_enabled_is_stored_and_said(house: Pool) -> None:
         ({"settings": {"orders": {"breaker_m": "12"}}}, "settings/orders/breaker_m: a whole number"),
         ({"settings": {"orders": {"breaker_m": True}}}, "settings/orders/breaker_m: a whole number"),
         ({"settings": {"orders": {"breaker_m": 0}}}, "settings/orders/breaker_m: "),
-        ({"settings": {"orders": {"grace_seconds": float("nan")}}}, "settings/orders/grace_seconds: a number"),
+        ({"settings": {"orders": {"grace_seconds": float("nan")}}},
+        "settings/orders/grace_seconds: a number"),
         ({"settings": {"orders": {"isolate": "yes"}}}, "settings/orders/isolate: true or false"),
-        ({"settings": {"orders": {"agent": 5}}}, "settings/orders/agent: a text is needed; write it in quotes: '5'"),
+        ({"settings": {"orders": {"agent": 5}}},
+        "settings/orders/agent: a text is needed; write it in quotes: '5'"),
         ({"settings": {"orders": {"description": "a\0b"}}}, "settings/orders/description: it contains NUL"),
         ({"settings": {"orders": {"parameters": []}}}, "settings/orders/parameters: "),
-        ({"settings": {"orders": {"parameters": {1: 2}}}}, "settings/orders/parameters: the keys must be texts"),
+        ({"settings": {"orders": {"parameters": {1: 2}}}},
+        "settings/orders/parameters: the keys must be texts"),
         ({"settings": {"orders": {"pool": "nowhere"}}}, "settings/orders/pool: There is no pool nowhere."),
-        ({"settings": {"orders": {"destination": "no.where"}}}, "settings/orders/destination: There is no destination"),
+        ({"settings": {"orders": {"destination": "no.where"}}},
+        "settings/orders/destination: There is no destination"),
         ({"settings": {"orders": {"spread": "SOME"}}}, "settings/orders/spread: "),
         ({"settings": {"fresh": {"agent": "a"}}}, "settings/fresh/pool: A pool is needed."),
-        ({"settings": {"A!": {"agent": "a", "pool": "demo", "destination": "demo.orders"}}}, "settings/A!/key: "),
+        ({"settings": {"A!": {"agent": "a", "pool": "demo", "destination": "demo.orders"}}},
+        "settings/A!/key: "),
         ({"settings": {"sweep": {"destination": "demo.orders"}}}, "settings/sweep/destination: "),
         (nightly({"crontab": "* * 31 2 *"}), "settings/nightly/schedule/crontab: "),
         (nightly({"time_zone": "X/Y", "crontab": "0 0 * * *"}), "settings/nightly/schedule/time_zone: "),
         (nightly({"cron": "x"}), "settings/nightly/schedule/cron: there is no such field"),
         (nightly("daily"), "settings/nightly/schedule: a mapping"),
-        ({"settings": {"orders": {"schedule": {"every_seconds": 60}}}}, "settings/orders/schedule: It runs as soon as"),
+        ({"settings": {"orders": {"schedule": {"every_seconds": 60}}}},
+        "settings/orders/schedule: It runs as soon as"),
         ({"settings": {"one": {"enabled": True}}}, "settings/one/enabled: it belongs to a group"),
         ({"settings": ["orders"]}, "settings: a mapping"),
         ({"settings": {7: {}}}, "settings/7: a text is needed"),
@@ -188,7 +212,10 @@ def test_what_is_wrong_is_said_with_its_path_and_nothing_is_stored(house: Pool, 
 
 
 def test_every_problem_is_said_at_once(house: Pool) -> None:
-    data = {"settings": {"orders": {"breaker_m": 0}, "nightly": {"pool": "x"}}, "groups": {"night": {"members": ["x"]}}}
+    data = {
+        "settings": {"orders": {"breaker_m": 0}, "nightly": {"pool": "x"}},
+        "groups": {"night": {"members": ["x"]}},
+    }
     assert len(refused(data)) == 3
 
 

@@ -1,4 +1,5 @@
-"""A group is deleted by somebody at the very moment somebody else acts on it: 404 or a message, never an error."""
+"""A group is deleted by somebody at the very moment somebody else acts on it: 404 or a message, never an
+error."""
 
 from pkgutil import resolve_name
 from typing import Any
@@ -48,7 +49,12 @@ def gone_first(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     ],
 )
 def test_rest_does_not_find_it(
-    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, method: str, action: str, body: Any
+    group: ScheduledGroup,
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    action: str,
+    body: Any,
 ) -> None:
     client = api_client(operator)
     monkeypatch.setattr("agents.api.groups.check_group", vanish)
@@ -63,7 +69,12 @@ def test_rest_does_not_find_it(
     [("enable", "may_group"), ("disable", "may_group"), ("run", "may_group"), ("move", "reorder")],
 )
 def test_a_page_says_so_and_leads_to_the_list(
-    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, client: Client, action: str, seam: str
+    group: ScheduledGroup,
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+    client: Client,
+    action: str,
+    seam: str,
 ) -> None:
     client.force_login(operator)
     gone_first(monkeypatch, f"agents.pages.group_actions.{seam}")
@@ -76,7 +87,12 @@ def test_a_page_says_so_and_leads_to_the_list(
 
 @pytest.mark.parametrize(("action", "seam"), [("delete", "delete_group"), ("change", "check_members")])
 def test_a_form_says_so_and_leads_to_the_list(
-    group: ScheduledGroup, operator: User, monkeypatch: pytest.MonkeyPatch, client: Client, action: str, seam: str
+    group: ScheduledGroup,
+    operator: User,
+    monkeypatch: pytest.MonkeyPatch,
+    client: Client,
+    action: str,
+    seam: str,
 ) -> None:
     client.force_login(operator)
     gone_first(monkeypatch, f"agents.admin.groups.{seam}")
@@ -98,4 +114,8 @@ def test_a_member_is_disabled_though_its_group_goes(
     monkeypatch.setattr("agents.services.settings.group_of", found_and_gone)
     told = api_client(operator).post("/api/v1/settings/m-1/disable/", {"reason": "enough"})
 
-    assert (told.status_code, told.json()["enabled"], told.json()["disabled_reason"]) == (200, False, "enough")
+    assert (told.status_code, told.json()["enabled"], told.json()["disabled_reason"]) == (
+        200,
+        False,
+        "enough",
+    )

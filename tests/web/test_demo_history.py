@@ -1,4 +1,5 @@
-"""The demo's month that never was: Insights may show it, nothing else counts it, and it goes at one command."""
+"""The demo's month that never was: Insights may show it, nothing else counts it, and it goes at one
+command."""
 
 from datetime import timedelta
 from io import StringIO

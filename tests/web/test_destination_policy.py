@@ -41,7 +41,9 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
 
 def made(pool: Pool, key: str = "orders", **policy: Any) -> Destination:
     """On the broker, as wanted."""
-    destination, _new = Destination.objects.get_or_create(name=f"shop.{key}", defaults={"delay_ms": 100, **policy})
+    destination, _new = Destination.objects.get_or_create(
+        name=f"shop.{key}", defaults={"delay_ms": 100, **policy}
+    )
     make_setting(pool, key, address=destination.name, provision_state="pending", provisioned_hash="")
     provision_due(NOW)
     assert LaunchSetting.objects.get(key=key).provision_state == "ready"
@@ -56,7 +58,9 @@ def destination(memory: MemoryBroker, pool: Pool) -> Destination:
 def meddle(destination: Destination, **settings: Any) -> None:
     """Somebody at the broker's console."""
     found = policies.read_policy(destination)
-    broker_service.management().call("broker", "addAddressSettings", destination.name, json.dumps(found | settings))
+    broker_service.management().call(
+        "broker", "addAddressSettings", destination.name, json.dumps(found | settings)
+    )
 
 
 def signed_in(who: User) -> Client:
@@ -108,7 +112,9 @@ def test_each_value_that_differs_is_marked(destination: Destination, operator: U
 
     text = page_of(signed_in(operator), destination)
     assert "3 values differ" in text and text.count(" differs ") == 3
-    assert "maxDeliveryAttempts 4 without end differs" in text and "redeliveryDelay 100 ms 7 s differs" in text
+    assert (
+        "maxDeliveryAttempts 4 without end differs" in text and "redeliveryDelay 100 ms 7 s differs" in text
+    )
     assert "deadLetterAddress MA.DLA trash differs" in text
     assert "Ask for the permission “Can change destination”" in page_of(signed_in(viewer), destination)
 
@@ -172,13 +178,17 @@ def test_apply_writes_what_is_wanted_and_says_so_in_every_history(
     )
     assert set(StateChange.objects.filter(what="policy").values_list("by", flat=True)) == {operator.pk}
     text = page_of(client, destination)
-    assert text.count("Redelivery policy written to the broker") == 1 and "The broker has what is wanted." in text
+    assert (
+        text.count("Redelivery policy written to the broker") == 1
+        and "The broker has what is wanted." in text
+    )
     assert "Redelivery policy written to the broker" in looked_at(client, "/settings/archive/").text
 
 
 def test_adopt_makes_what_the_broker_has_the_wish(destination: Destination, operator: User) -> None:
     meddle(
-        destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, redeliveryMultiplier=3, maxDeliveryAttempts=-1,
+        destination, redeliveryDelay=7000, maxRedeliveryDelay=-1, redeliveryMultiplier=3,
+        maxDeliveryAttempts=-1,
         redeliveryCollisionAvoidanceFactor=0.25, expiryDelay=60_000, expiryAddress="trash",
     )  # fmt: skip
     client = signed_in(operator)
@@ -237,7 +247,9 @@ def test_what_somebody_did_not_see_is_not_done(destination: Destination, operato
 def test_nothing_is_done_where_nothing_differs(destination: Destination, operator: User) -> None:
     client = signed_in(operator)
     for action in ("apply", "adopt"):
-        assert "The broker has what is wanted" in said(client, destination, action, seen(client, destination, action))
+        assert "The broker has what is wanted" in said(
+            client, destination, action, seen(client, destination, action)
+        )
     assert stories() == []
 
 
@@ -272,7 +284,9 @@ def test_an_apply_that_is_killed_leaves_its_note_and_can_be_done_again(
         client.post(url(destination, "apply"), seen(client, destination, "apply"))
     assert [new for _key, new, _reason in stories()] == ["applying"]
     monkeypatch.setattr(policies, "apply", really)
-    assert "The broker has what is wanted" in said(client, destination, "apply", seen(client, destination, "apply"))
+    assert "The broker has what is wanted" in said(
+        client, destination, "apply", seen(client, destination, "apply")
+    )
 
 
 @pytest.mark.both_databases

@@ -66,10 +66,12 @@ def outsider() -> APIClient:
     return client(reports.person("outsider"))
 
 
-# -- letters --------------------------------------------------------------------------------------------------------
+# -- letters -------------------------------------------------------------------------------------------------
 
 
-def test_the_list_of_a_setting_says_what_the_broker_counts(viewer: APIClient, three: list[DeadLetter]) -> None:
+def test_the_list_of_a_setting_says_what_the_broker_counts(
+    viewer: APIClient, three: list[DeadLetter]
+) -> None:
     letters.dead("invoices", 10, "ID:x")
     answer = viewer.get(f"{LETTERS}?setting=orders").json()
     assert [row["id"] for row in answer["results"]] == [row.pk for row in reversed(three)]
@@ -77,7 +79,9 @@ def test_the_list_of_a_setting_says_what_the_broker_counts(viewer: APIClient, th
     assert "encoded" not in answer["results"][0]
 
 
-def test_without_the_broker_the_index_still_answers(viewer: APIClient, three: list[DeadLetter], broker: Broker) -> None:
+def test_without_the_broker_the_index_still_answers(
+    viewer: APIClient, three: list[DeadLetter], broker: Broker
+) -> None:
     broker.count = None
     answer = viewer.get(f"{LETTERS}?setting=orders").json()
     assert (len(answer["results"]), answer["indexed"], answer["broker_count"]) == (3, 3, None)
@@ -95,7 +99,8 @@ def test_pages_follow_each_other_without_gap(viewer: APIClient, three: list[Dead
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [("message_key=ID:11", [1]), ("state=gone", []), ("state=every", [0, 1, 2]), ("queue=DLQ.orders", [0, 1, 2]),
+    [("message_key=ID:11", [1]), ("state=gone", []), ("state=every", [0, 1, 2]), ("queue=DLQ.orders", [0, 1,
+    2]),
      ("since=2026-03-01T12:00:11Z&until=2026-03-01T12:00:12Z", [1]), ("setting=unknown", [])],
 )  # fmt: skip
 def test_filters_narrow_the_list(
@@ -136,7 +141,11 @@ def test_one_letter_comes_whole(
     answer = viewer.get(f"{LETTERS}{row.pk}/").json()
     assert answer["body"] == shown
     assert answer["properties"] == [{"name": "n", "type": "ulong", "value": 2**64 - 1}]
-    assert (answer["orig_queue"], answer["orig_message_id"], answer["setting_key"]) == ("orders", 10, "orders")
+    assert (answer["orig_queue"], answer["orig_message_id"], answer["setting_key"]) == (
+        "orders",
+        10,
+        "orders",
+    )
 
 
 def test_a_letter_that_is_no_message_comes_as_bytes(viewer: APIClient, orders: LaunchSetting) -> None:
@@ -182,7 +191,7 @@ def test_a_case_counts_deaths_and_returns_to_agents_alone(orders: LaunchSetting)
     assert "Dead in DLQ.orders" in said and "Moved to DLQ.bin" in said
 
 
-# -- who may --------------------------------------------------------------------------------------------------------
+# -- who may -------------------------------------------------------------------------------------------------
 
 
 def test_who_may_look(viewer: APIClient, outsider: APIClient, three: list[DeadLetter]) -> None:

@@ -36,7 +36,12 @@ def test_a_row_is_never_changed_and_never_deleted(anna: User) -> None:
     with pytest.raises(AuditChanged):
         AuditEntry.objects.update(reason="another one")
     kept = AuditEntry.objects.get()
-    assert (kept.by_name, kept.reason, kept.counts, kept.result) == ("anna", "", {"moved": 1}, AuditResult.DONE)
+    assert (kept.by_name, kept.reason, kept.counts, kept.result) == (
+        "anna",
+        "",
+        {"moved": 1},
+        AuditResult.DONE,
+    )
 
 
 def test_the_row_of_a_person_who_is_deleted_keeps_the_name(anna: User) -> None:
@@ -52,7 +57,12 @@ def test_a_refused_attempt_is_recorded_once(anna: User, error: Exception) -> Non
     with pytest.raises(type(error)), attempt("discard", **about), attempt("discard", **about):  # type: ignore[arg-type]
         raise error
     entry = AuditEntry.objects.get()
-    assert (entry.result, entry.setting_key, entry.letter, entry.detail["why"]) == ("refused", "orders", 1, "no")
+    assert (entry.result, entry.setting_key, entry.letter, entry.detail["why"]) == (
+        "refused",
+        "orders",
+        1,
+        "no",
+    )
 
 
 def test_what_simply_breaks_is_no_refusal(anna: User) -> None:
@@ -66,7 +76,7 @@ def test_hostile_and_long_texts_are_stored(anna: User) -> None:
     assert AuditEntry.objects.get().result == "refused"
 
 
-# -- searching ------------------------------------------------------------------------------------------------------
+# -- searching -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -116,7 +126,15 @@ def test_a_filter_that_is_not_understood_is_refused(some: list[AuditEntry]) -> N
     auditor = reports.person("auditor", "dlq.view_auditentry")
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(auditor)["Authorization"])
     assert "give_back, redirect" in client.get("/api/v1/audit/?action=give").json()["detail"]
-    for query in ("action=give", "result=x", "operation=x", "letter=-1", f"letter={2**80}", "since=x", "span=9y"):
+    for query in (
+        "action=give",
+        "result=x",
+        "operation=x",
+        "letter=-1",
+        f"letter={2**80}",
+        "since=x",
+        "span=9y",
+    ):
         assert client.get(f"/api/v1/audit/?{query}").status_code == 400, query
 
 
@@ -131,10 +149,17 @@ def test_the_page_shows_who_did_what_and_is_for_those_who_may(some: list[AuditEn
 
 
 def test_stable_words_are_shown_as_people_read_them() -> None:
-    assert str(action_words("replay_stopped")) == "replay: stopped by itself" and action_words("new_one") == "new_one"
+    assert (
+        str(action_words("replay_stopped")) == "replay: stopped by itself"
+        and action_words("new_one") == "new_one"
+    )
     assert str(scope_words("selection")) == "selected letters"
     counts = {"planned": 0, "given_back": 3, "dead_again": 1, "odd": 2}
-    assert [(str(name), n) for name, n in count_words(counts)] == [("given back", 3), ("dead again", 1), ("odd", 2)]
+    assert [(str(name), n) for name, n in count_words(counts)] == [
+        ("given back", 3),
+        ("dead again", 1),
+        ("odd", 2),
+    ]
 
 
 def test_an_action_is_chosen_by_its_name_and_found_with_its_attempts(anna: User, client: Client) -> None:
@@ -160,7 +185,8 @@ def test_which_actions_are_one_is_the_same_in_every_language() -> None:
 
 def test_details_are_words() -> None:
     pairs = {
-        "acknowledged": (["same_version", "ordered"], "the same agent version as at the failure, the subscription keeps"
+        "acknowledged": (["same_version", "ordered"],
+        "the same agent version as at the failure, the subscription keeps"
                          " an order"),
         "bodies": (False, "no"), "settings": ({"orders": 2}, "orders: 2"), "letters": ([7, 8], "7, 8"),
         "kind": ("to_dlq", "to the dead letters"), "odd": ("x", "x"),

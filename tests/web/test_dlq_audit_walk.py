@@ -1,5 +1,5 @@
-"""No action on dead letters or waiting messages misses the audit: every route of dlq that takes a POST is tried by
-somebody who may not, and each of them has to leave an entry."""
+"""No action on dead letters or waiting messages misses the audit: every route of dlq that takes a POST is
+tried by somebody who may not, and each of them has to leave an entry."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 # What changes nothing of letters: a look before, and the filters that somebody keeps for themselves.
 NO_ACTION = frozenset(
     {
-        "preflight", "saved-filters", "saved-filter", "saved_filters", "saved_filter_save", "saved_filter_change",
+        "preflight", "saved-filters", "saved-filter", "saved_filters", "saved_filter_save",
+        "saved_filter_change",
         "saved_filter_delete",
     }
 )  # fmt: skip
@@ -39,12 +40,18 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     setting = reports.setting()
     letter = letters.dead("orders", 10, "ID:10")
     job = ReplayJob.objects.create(setting=setting, setting_key="orders", scope="all", state="running")
-    action = WaitingAction.objects.create(setting=setting, setting_key="orders", kind="try_now", part="delayed")
-    fault, taking = KnownFault.objects.create(setting_key="orders"), Taking.objects.create(setting_key="orders")
+    action = WaitingAction.objects.create(
+        setting=setting, setting_key="orders", kind="try_now", part="delayed"
+    )
+    fault, taking = (
+        KnownFault.objects.create(setting_key="orders"),
+        Taking.objects.create(setting_key="orders"),
+    )
     foreign = LetterQueue.objects.create(queue="OTHER.DLQ", address="OTHER.DLQ", foreign=True)
     return {
         "replay": job.pk, "waiting-action": action.pk, "waiting_action": action.pk, "waiting_stop": action.pk,
-        "known-fault": fault.pk, "fault": fault.pk, "taking": taking.pk, "foreign": foreign.pk, "forget": foreign.pk,
+        "known-fault": fault.pk, "fault": fault.pk, "taking": taking.pk, "foreign": foreign.pk,
+        "forget": foreign.pk,
         "": letter.pk,
     }  # fmt: skip
 
@@ -83,7 +90,8 @@ def without_words() -> set[str]:
 
 
 SAID: dict[str, Any] = {
-    "reason": "x", "letters": "1", "letter": "1", "setting": "orders", "of": "setting", "text": "x", "to": "x",
+    "reason": "x", "letters": "1", "letter": "1", "setting": "orders", "of": "setting", "text": "x",
+    "to": "x",
 }  # fmt: skip
 
 
@@ -102,7 +110,15 @@ def test_every_page_that_does_something_keeps_who_was_refused(known: dict[str, A
             missed.append((name, answer.status_code, refused_by(outsider) - before))
     assert not missed, "\n".join(map(str, missed))
     assert without_words() == set()
-    assert {"give_back", "redirect", "discard", "put_back", "edit_letter", "waiting_ask", "replay_approve"} <= {*tried}
+    assert {
+        "give_back",
+        "redirect",
+        "discard",
+        "put_back",
+        "edit_letter",
+        "waiting_ask",
+        "replay_approve",
+    } <= {*tried}
 
 
 def test_every_address_that_does_something_keeps_who_was_refused(known: dict[str, Any]) -> None:
@@ -111,7 +127,11 @@ def test_every_address_that_does_something_keeps_who_was_refused(known: dict[str
     client.credentials(HTTP_AUTHORIZATION=reports.bearer_of(outsider)["Authorization"])
     said: dict[str, dict[str, Any]] = {
         "replays": {"setting": "orders", "all": True},
-        "dead-letters-edit": {"setting": "orders", "all": True, "rule": [{"op": "remove_property", "name": "x"}]},
+        "dead-letters-edit": {
+            "setting": "orders",
+            "all": True,
+            "rule": [{"op": "remove_property", "name": "x"}],
+        },
         "waiting": {"action": "try_now", "part": "delayed", "all": True},
         "foreign-queues": {"queue": "X.DLQ", "address": "X.DLQ"},
         "imports": {"setting": "orders", "lines": "{}"},
@@ -128,7 +148,9 @@ def test_every_address_that_does_something_keeps_who_was_refused(known: dict[str
         answer = getattr(client, method)(url, said.get(name, {}), format="json")
         tried.append(name)
         if answer.status_code not in (403, 404) or refused_by(outsider) != before + 1:
-            missed.append((name, method, answer.status_code, refused_by(outsider) - before, answer.content[:200]))
+            missed.append(
+                (name, method, answer.status_code, refused_by(outsider) - before, answer.content[:200])
+            )
     assert not missed, "\n".join(map(str, missed))
     assert without_words() == set()
     assert {"replays", "replay-approve", "dead-letter-edit", "waiting", "foreign-queues"} <= {*tried}

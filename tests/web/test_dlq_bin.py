@@ -152,7 +152,7 @@ def test_a_kill_leaves_what_the_sweep_and_the_next_step_bring_to_its_end(
     assert (states(), broker.lying) == ({10: "gone"}, {"DLQ.orders": set()})
 
 
-# -- the page -------------------------------------------------------------------------------------------------------
+# -- the page ------------------------------------------------------------------------------------------------
 
 
 def page(person: Any, url: str) -> Any:
@@ -253,7 +253,9 @@ def put_back(row: DeadLetter, number: int) -> DeadLetter:
     """The letter that this one of the bin became, with the job that did it."""
     setting = LaunchSetting.objects.get(key="orders")
     done = letters.given_back(setting, row)
-    ReplayJob.objects.filter(pk=done.pk).update(action="put_back", source_queue="DLQ.bin", target_queue="DLQ.orders")
+    ReplayJob.objects.filter(pk=done.pk).update(
+        action="put_back", source_queue="DLQ.bin", target_queue="DLQ.orders"
+    )
     DeadLetter.objects.filter(pk=row.pk).update(state=LetterState.GONE)
     again = letters.dead("orders", number, row.message_key)
     DeadLetter.objects.filter(pk=again.pk).update(orig_queue="DLQ.bin")
@@ -272,7 +274,9 @@ def test_what_was_put_back_says_so_in_the_bin_and_at_its_original(broker: Broker
     for number in (row.pk, original.pk):
         shown = page(anna, f"/letters/{number}/").content.decode()
         assert "It was put back from the bin:" in shown and f"/replays/{job.pk}/" in shown
-        assert f"as letter {again.pk}" in shown and still not in shown and "outside of this console" not in shown
+        assert (
+            f"as letter {again.pk}" in shown and still not in shown and "outside of this console" not in shown
+        )
     assert "It was put back from the bin" not in page(anna, f"/letters/{again.pk}/").content.decode()
 
 

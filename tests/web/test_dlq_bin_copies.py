@@ -1,4 +1,5 @@
-"""Putting back the original of an edited letter, whose copy is on its way already: left out, or acknowledged."""
+"""Putting back the original of an edited letter, whose copy is on its way already: left out, or
+acknowledged."""
 
 from typing import Any
 
@@ -59,7 +60,9 @@ def anna() -> User:
     return User.objects.get(username="anna")
 
 
-def test_of_many_it_is_left_out_and_the_reason_is_told_everywhere(edited: DeadLetter, discarded: DeadLetter) -> None:
+def test_of_many_it_is_left_out_and_the_reason_is_told_everywhere(
+    edited: DeadLetter, discarded: DeadLetter
+) -> None:
     flight = rest("/api/v1/preflight/", PUT_BACK | {"all": True}).json()
     assert (flight["going"], flight["skipped"], flight["examples"]) == (1, {CODE: 1}, {CODE: [edited.pk]})
     assert "its copy was given back already" in flight["reasons"][CODE]
@@ -105,7 +108,9 @@ def test_a_copy_that_was_never_sent_hinders_nothing(edited: DeadLetter, state: s
     assert rest("/api/v1/preflight/", PUT_BACK | {"all": True}).json()["going"] == 1
 
 
-def test_it_is_told_from_its_copy_that_died_and_was_discarded(orders: LaunchSetting, edited: DeadLetter) -> None:
+def test_it_is_told_from_its_copy_that_died_and_was_discarded(
+    orders: LaunchSetting, edited: DeadLetter
+) -> None:
     copy = into_bin(orders, 50, "ID:1", "discard")
     flight = rest("/api/v1/preflight/", PUT_BACK | {"all": True}).json()
     assert flight["examples"] == {CODE: [edited.pk]} and flight["going"] == 1

@@ -67,13 +67,27 @@ def test_one_that_a_person_gave_up_is_explained_by_its_failure_and_its_case_says
     assert text.count("Traceback (most recent call last)") == 1 and GIVEN_UP.strip() not in text
     assert known_attempts.of_all([run.activation.setting])["orders"] == {}
     listed = client.get("/protocols/", headers={"accept-language": "ru"}).content.decode()
-    assert "Отправлено в мёртвые письма по просьбе человека. &lt;b&gt;out" in listed and "только отмечено" in listed
+    assert (
+        "Отправлено в мёртвые письма по просьбе человека. &lt;b&gt;out" in listed
+        and "только отмечено" in listed
+    )
 
 
 def test_a_delivery_that_waited_for_an_answer_is_told_in_the_case_file(run: Run) -> None:
     """The broker may have counted each loss, so the letter may have no failure at all."""
-    of = {"setting": run.activation.setting, "server": run.server, "activation_uuid": run.activation_id, "epoch": 1}
-    ended = {"message_key": "ID:1", "jms_message_id": "ID:1", "opened_at": AT, "ended_at": AT, "state": "lost"}
+    of = {
+        "setting": run.activation.setting,
+        "server": run.server,
+        "activation_uuid": run.activation_id,
+        "epoch": 1,
+    }
+    ended = {
+        "message_key": "ID:1",
+        "jms_message_id": "ID:1",
+        "opened_at": AT,
+        "ended_at": AT,
+        "state": "lost",
+    }
     lost = "The container ended while it waited; the message comes back."
     Acknowledgement.objects.create(acknowledgement="a", reason=lost, **of, **ended)
     Acknowledgement.objects.create(acknowledgement="b", **of, message_key="ID:2", jms_message_id="ID:2")

@@ -44,7 +44,7 @@ def three(orders: LaunchSetting) -> list[DeadLetter]:
     return [letters.dead("orders", number, f"ID:{number}", properties=secret) for number in (10, 11, 12)]
 
 
-# -- list and show --------------------------------------------------------------------------------------------------
+# -- list and show -------------------------------------------------------------------------------------------
 
 
 def test_the_list_is_newest_first_and_goes_on_where_it_ended(three: list[DeadLetter]) -> None:
@@ -155,12 +155,13 @@ def test_what_is_wrong_is_said_in_one_line(orders: LaunchSetting, arguments: lis
     assert refused.value.returncode == 1 and "\n" not in str(refused.value)
 
 
-# -- export ---------------------------------------------------------------------------------------------------------
+# -- export --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("\rx", "'\rx"), ("a=1", "a=1"),
+    [("=1+1", "'=1+1"), ("+1", "'+1"), ("-1", "'-1"), ("@x", "'@x"), ("\tx", "'\tx"), ("\rx", "'\rx"), ("a=1",
+    "a=1"),
      ("", ""), (None, ""), (-1, "-1"), (True, "true"), (AT, "2026-03-01T12:00:00+00:00"), ("\0\ud800", "␀�")],
 )  # fmt: skip
 def test_no_cell_is_a_formula(value: Any, written: str) -> None:

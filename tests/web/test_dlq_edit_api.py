@@ -40,7 +40,11 @@ def post(by: APIClient, letter: DeadLetter, **data: Any) -> Any:
 
 def test_a_dry_run_tells_the_diff_and_stores_nothing(letter: DeadLetter) -> None:
     answer = post(
-        editor(), letter, body={"text": '{"sum": 2}'}, set=[{"name": "tries", "type": "int", "value": 4}], dry_run=True
+        editor(),
+        letter,
+        body={"text": '{"sum": 2}'},
+        set=[{"name": "tries", "type": "int", "value": 4}],
+        dry_run=True,
     )
     assert answer.status_code == 200, answer.content
     told = answer.json()
@@ -57,7 +61,9 @@ def test_an_edit_is_a_job_with_the_copy(letter: DeadLetter) -> None:
     assert (refused.status_code, refused.json()["error"]) == (409, "unacknowledged")
     assert "then acknowledge: " in refused.json()["what_to_do"], "as the field is named"
     assert AuditEntry.objects.get().result == "refused"
-    answer = post(by, letter, body={"text": '{"sum": 3}'}, remove=["region"], reason="mended", acknowledge=CODES)
+    answer = post(
+        by, letter, body={"text": '{"sum": 3}'}, remove=["region"], reason="mended", acknowledge=CODES
+    )
     assert answer.status_code == 201, answer.content
     copy = decode(bytes(LetterEdit.objects.get(item__job=answer.json()["id"]).encoded))
     assert copy.body.value == '{"sum": 3}' and "region" not in copy.properties
@@ -71,8 +77,10 @@ def test_an_edit_is_a_job_with_the_copy(letter: DeadLetter) -> None:
     ("data", "status", "error"),
     [
         ({}, 400, "unchanged"), ({"body": {"text": "{"}}, 400, "no_json"), ({"body": 7}, 400, "unreadable"),
-        ({"set": [{"name": "card", "value": "x"}]}, 400, "locked"), ({"remove": ["nope"]}, 400, "no_property"),
-        ({"set": [{"name": "a", "type": "int", "value": {}}]}, 400, "unreadable"), ({"set": 7}, 400, "invalid"),
+        ({"set": [{"name": "card", "value": "x"}]}, 400, "locked"), ({"remove": ["nope"]}, 400,
+        "no_property"),
+        ({"set": [{"name": "a", "type": "int", "value": {}}]}, 400, "unreadable"), ({"set": 7}, 400,
+        "invalid"),
         ({"set": [{"name": "a", "type": "map"}]}, 400, "invalid"),
     ],
 )  # fmt: skip
@@ -92,7 +100,12 @@ def test_who_may_not_is_refused_and_that_is_in_the_audit(letter: DeadLetter) -> 
     answer = post(client("dlq.view_deadletter", "dlq.give_back"), letter, remove=["region"])
     assert answer.status_code == 403
     entry = AuditEntry.objects.get()
-    assert (entry.action, entry.result, entry.by_name, entry.letter) == ("edit", "refused", "editor", letter.pk)
+    assert (entry.action, entry.result, entry.by_name, entry.letter) == (
+        "edit",
+        "refused",
+        "editor",
+        letter.pk,
+    )
     answer = post(client_of("nobody"), letter, remove=["region"])
     assert answer.status_code == 404
 
@@ -121,7 +134,9 @@ def test_a_rule_is_tried_and_then_a_job(letter: DeadLetter) -> None:
     refused = post_rule(by, all=True, rule=rule)
     assert (refused.status_code, refused.json()["error"]) == (409, "unacknowledged")
     answer = post_rule(by, letters=[letter.pk, plain.pk], rule=rule, acknowledge=CODES, per_second=5)
-    assert (answer.status_code, answer.json()["action"], answer.json()["total"]) == (201, "edit", 2), answer.content
+    assert (answer.status_code, answer.json()["action"], answer.json()["total"]) == (201, "edit", 2), (
+        answer.content
+    )
 
 
 @pytest.mark.parametrize(

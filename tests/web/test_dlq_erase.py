@@ -1,4 +1,5 @@
-"""manage.py erase: afterwards the value is nowhere, everything else is as it was, and the audit knows who, not what."""
+"""manage.py erase: afterwards the value is nowhere, everything else is as it was, and the audit knows who,
+not what."""
 
 import json
 from collections.abc import Callable
@@ -117,12 +118,15 @@ def run(setting: LaunchSetting) -> Run:
 
 
 def message(key: str, value: str, attempt: int = 1) -> Any:
-    return reports.message(key, attempt, properties={NAME: value, "region": "north"}, body_digest=f"sha256:{value}")
+    return reports.message(
+        key, attempt, properties={NAME: value, "region": "north"}, body_digest=f"sha256:{value}"
+    )
 
 
 @pytest.fixture
 def house(setting: LaunchSetting, run: Run, person: User, broker: Broker) -> None:
-    """Everything that is kept of two messages; what is numbered 1 and 2 is of the one that is to be erased."""
+    """Everything that is kept of two messages; what is numbered 1 and 2 is of the one that is to be
+    erased."""
     of = reports.run_of(run)
     spool = Spool()
     contents: list[Any] = []
@@ -139,19 +143,30 @@ def house(setting: LaunchSetting, run: Run, person: User, broker: Broker) -> Non
     batch = spool.batch(*contents)
     broken = Record(
         batch.records[-1].number + 1, uuid4(), "protocol",
-        {"run": {"setting": "orders", "server": "srv-1"}, "message": {"key": KEY, "properties": {NAME: SECRET}}},
+        {"run": {"setting": "orders", "server": "srv-1"}, "message": {"key": KEY,
+        "properties": {NAME: SECRET}}},
     )  # fmt: skip
     accept_batch(run.server, replace(batch, records=(*batch.records, broken)), AT)
     properties = {NAME: Typed("string", SECRET), "iban": Typed("string", SECRET)}
     body = Typed("string", json.dumps({"name": SECRET}, ensure_ascii=False))
-    dead = letters.dead("orders", 1, KEY, body=body, properties=properties, correlation_id=Typed("string", SECRET))
+    dead = letters.dead(
+        "orders", 1, KEY, body=body, properties=properties, correlation_id=Typed("string", SECRET)
+    )
     binned = letters.dead("orders", 2, KEY, body=body, properties=properties)
     DeadLetter.objects.filter(pk=binned.pk).update(queue="DLQ.bin", orig_queue="DLQ.orders")
-    other = letters.dead("orders", 3, OTHER, body=Typed("string", "other"), properties={NAME: Typed("string", "x")})
+    other = letters.dead(
+        "orders", 3, OTHER, body=Typed("string", "other"), properties={NAME: Typed("string", "x")}
+    )
     for row in (dead, DeadLetter.objects.get(pk=binned.pk), other):
         broker.put(row)
     for key, text in ((KEY, f"called {SECRET}"), (OTHER, "called nobody")):
-        about = {"setting_key": "orders", "message_key": key, "by": person, "by_name": "officer", "text": text}
+        about = {
+            "setting_key": "orders",
+            "message_key": key,
+            "by": person,
+            "by_name": "officer",
+            "text": text,
+        }
         Note.objects.create(**about)
         KnownFault.objects.create(**about, ticket=text)
         Taking.objects.create(**about)
@@ -162,12 +177,16 @@ def house(setting: LaunchSetting, run: Run, person: User, broker: Broker) -> Non
     job = letters.given_back(setting, letters.dead("orders", 4, KEY, body=body, properties=properties))
     job.query = f"prop={NAME}%3D%C3%84nne-M%C3%BCller-4711"
     job.save()
-    LetterEdit.objects.create(item=job.items.get(), encoded=SECRET.encode(), diff=[{"what": "body", "before": SECRET}])
+    LetterEdit.objects.create(
+        item=job.items.get(), encoded=SECRET.encode(), diff=[{"what": "body", "before": SECRET}]
+    )
     WholeFetch.objects.create(letter=dead, state="done", encoded=SECRET.encode())
     for model in (SavedFilter, SavedView):
         model.objects.create(owner=person, name="his", query="text=%C3%84nne-M%C3%BCller-4711")
         model.objects.create(owner=person, name="theirs", query="text=other")
-        model.objects.create(owner=person, name="key", query="message_key=ID%3A%C3%84nne-M%C3%BCller-4711%2F1")
+        model.objects.create(
+            owner=person, name="key", query="message_key=ID%3A%C3%84nne-M%C3%BCller-4711%2F1"
+        )
 
 
 def everything() -> str:
@@ -195,7 +214,8 @@ def erase(*arguments: str, **options: Any) -> tuple[str, str, int]:
     out, err = StringIO(), StringIO()
     try:
         call_command(
-            "erase", *arguments, "--as", "officer", "--reason", "asked by letter of 7 May", stdout=out, stderr=err,
+            "erase", *arguments, "--as", "officer", "--reason", "asked by letter of 7 May", stdout=out,
+            stderr=err,
             **options,
         )  # fmt: skip
     except SystemExit as ended:
@@ -228,7 +248,11 @@ def test_what_is_of_others_stays(house: None, run: Run, what: tuple[str, str]) -
     def of_others() -> list[Any]:
         protocols = FailureProtocol.objects.filter(message_key=OTHER).order_by("number")
         letter = DeadLetter.objects.get(message_key=OTHER)
-        notes = [each.text for model in (Note, KnownFault, Taking) for each in model.objects.filter(message_key=OTHER)]
+        notes = [
+            each.text
+            for model in (Note, KnownFault, Taking)
+            for each in model.objects.filter(message_key=OTHER)
+        ]
         return [
             list(protocols.values()), letter.state, letter.body_text, notes,
             [model.objects.filter(name="theirs").count() for model in (SavedFilter, SavedView)],
@@ -236,12 +260,16 @@ def test_what_is_of_others_stays(house: None, run: Run, what: tuple[str, str]) -
         ]  # fmt: skip
 
     before, failing = of_others(), unresolved(run.activation)
-    counts = [model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)]
+    counts = [
+        model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)
+    ]
     erase(*what)
 
     assert of_others() == before
     assert unresolved(run.activation) == failing, "what failed and recovered is one message still"
-    assert [model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)] == counts
+    assert [
+        model.objects.count() for model in (FailureProtocol, RecoveredMessage, DeadLetter, RefusedRecord)
+    ] == counts
 
 
 def test_the_row_that_stays_says_what_failed_and_where(house: None) -> None:
@@ -303,9 +331,13 @@ def test_only_of_the_setting_that_is_named(house: None, run: Run) -> None:
     assert everything().count(KEY) == before.count(KEY)
 
 
-def test_a_letter_that_a_replay_has_is_left_and_told(house: None, broker: Broker, setting: LaunchSetting) -> None:
+def test_a_letter_that_a_replay_has_is_left_and_told(
+    house: None, broker: Broker, setting: LaunchSetting
+) -> None:
     dead = DeadLetter.objects.get(orig_message_id=1)
-    job = ReplayJob.objects.create(setting=setting, setting_key="orders", scope="selection", source_queue="DLQ.orders")
+    job = ReplayJob.objects.create(
+        setting=setting, setting_key="orders", scope="selection", source_queue="DLQ.orders"
+    )
     item = ReplayItem.objects.create(job=job, letter=dead)
     _out, err, code = erase(*BY_KEY)
 
@@ -350,7 +382,9 @@ def test_without_the_broker_the_next_run_goes_on(
     assert erase(*what)[2] == 0 and broker.left == {3} and KEY not in everything()
 
 
-def test_masks_that_changed_since_cost_the_index_its_words_not_its_truth(house: None, setting: LaunchSetting) -> None:
+def test_masks_that_changed_since_cost_the_index_its_words_not_its_truth(
+    house: None, setting: LaunchSetting
+) -> None:
     LaunchSetting.objects.filter(pk=setting.pk).update(masked_properties=["region"])
     erase(*BY_KEY)
     while rebuild.step(timezone.now()) or catch_up():

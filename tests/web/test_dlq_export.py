@@ -1,4 +1,5 @@
-"""Dead letters as files: over pages, REST and the command line; what is in them for whom, and how much goes."""
+"""Dead letters as files: over pages, REST and the command line; what is in them for whom, and how much
+goes."""
 
 import csv
 import json
@@ -22,7 +23,11 @@ from tests.web import letters, reports
 pytestmark = pytest.mark.django_db
 
 BODY = Typed("string", '{"sum": 1, "card": "4111-secret"}')
-PROPERTIES = {"region": Typed("string", "=north"), "card": Typed("string", "4111-secret"), "n": Typed("short", 3)}
+PROPERTIES = {
+    "region": Typed("string", "=north"),
+    "card": Typed("string", "4111-secret"),
+    "n": Typed("short", 3),
+}
 
 
 @pytest.fixture
@@ -72,7 +77,12 @@ def test_a_list_is_a_csv_file_without_formulas(client: Client, some: list[DeadLe
     assert [row["message_key"] for row in rows] == ["'=ID:2", "'=ID:1", "'=ID:0"]
     assert rows[0]["body_text"] == '{"sum": 1, "card": "•••"}'
     entry = AuditEntry.objects.get()
-    assert (entry.action, entry.setting_key, entry.counts, entry.result) == ("export", "orders", {"letters": 3}, "done")
+    assert (entry.action, entry.setting_key, entry.counts, entry.result) == (
+        "export",
+        "orders",
+        {"letters": 3},
+        "done",
+    )
 
 
 def test_the_filter_of_the_list_is_that_of_the_file(client: Client, some: list[DeadLetter]) -> None:
@@ -87,7 +97,9 @@ def test_the_filter_of_the_list_is_that_of_the_file(client: Client, some: list[D
 
 
 @pytest.mark.parametrize("sees", [False, True])
-def test_whole_letters_have_their_properties_as_far_as_one_may_see_them(some: list[DeadLetter], sees: bool) -> None:
+def test_whole_letters_have_their_properties_as_far_as_one_may_see_them(
+    some: list[DeadLetter], sees: bool
+) -> None:
     client = signed_in("dlq.view_deadletter", *(["dlq.can_see_masked"] if sees else []))
     text = text_of(client.get("/dead-letters/orders/export/?file=jsonl&bodies=1"))
     assert ("4111-secret" in text) is sees
@@ -169,16 +181,25 @@ def test_the_command_masks_for_anybody_unless_a_person_is_named(some: list[DeadL
     for form in (["--format", "jsonl", "--bodies"], []):
         assert "4111-secret" not in told(*form)
         assert "4111-secret" in told(*form, "--as", "chief")
-    assert AuditEntry.objects.filter(action="export").values_list("by_name", flat=True).distinct().count() == 2
+    assert (
+        AuditEntry.objects.filter(action="export").values_list("by_name", flat=True).distinct().count() == 2
+    )
 
 
-def test_a_file_and_rest_tell_what_a_letter_died_of_as_its_page_does(client: Client, orders: LaunchSetting) -> None:
+def test_a_file_and_rest_tell_what_a_letter_died_of_as_its_page_does(
+    client: Client, orders: LaunchSetting
+) -> None:
     """Also after retention has deleted the protocol; a spreadsheet calculates nothing of it."""
     letter = letters.dead("orders", 10, "ID:1")
     text = "=cmd|'/c calc'!A0 no price for <b>"
-    DeadLetter.objects.filter(pk=letter.pk).update(exception_type="KeyError", exception_text=text, place="a.py:handle")
+    DeadLetter.objects.filter(pk=letter.pk).update(
+        exception_type="KeyError", exception_text=text, place="a.py:handle"
+    )
 
-    (told,) = [json.loads(line) for line in text_of(client.get("/dead-letters/orders/export/?file=jsonl")).splitlines()]
+    (told,) = [
+        json.loads(line)
+        for line in text_of(client.get("/dead-letters/orders/export/?file=jsonl")).splitlines()
+    ]
     assert (told["exception_text"], told["place"]) == (text, "a.py:handle")
     (row,) = csv.DictReader(StringIO(text_of(client.get("/dead-letters/orders/export/?file=csv"))))
     assert row["exception_text"].endswith(text) and not row["exception_text"].startswith("=")

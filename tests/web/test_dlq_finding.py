@@ -37,7 +37,11 @@ def numbers(query: str | QueryDict, user: User) -> list[int]:
 
 
 def letter(
-    number: int, body: str = "{}", key: str = "orders", properties: dict[str, str] | None = None, **columns: Any
+    number: int,
+    body: str = "{}",
+    key: str = "orders",
+    properties: dict[str, str] | None = None,
+    **columns: Any,
 ) -> DeadLetter:
     typed = {name: Typed("string", value) for name, value in (properties or {}).items()}
     row = letters.dead(key, number, f"ID:{number}", body=Typed("string", body), properties=typed)
@@ -115,7 +119,20 @@ def test_words_are_found_in_body_and_properties(orders: LaunchSetting, root: Use
 
 
 @pytest.mark.parametrize(
-    "text", ['"', "a OR b", "NEAR(a b)", "a'b", "x\\y", "(((", "^abc", "a:b", "words:order", "-a", "order* AND NOT 7"]
+    "text",
+    [
+        '"',
+        "a OR b",
+        "NEAR(a b)",
+        "a'b",
+        "x\\y",
+        "(((",
+        "^abc",
+        "a:b",
+        "words:order",
+        "-a",
+        "order* AND NOT 7",
+    ],
 )
 def test_nothing_that_people_write_is_a_language(orders: LaunchSetting, root: User, text: str) -> None:
     letter(1, "order")
@@ -131,13 +148,16 @@ def test_nothing_that_people_write_is_a_language(orders: LaunchSetting, root: Us
 @pytest.mark.parametrize(
     "query",
     [
-        "state=no", "span=2y", "since=tomorrow", "delivered_from=-1", "delivered_from=x", "activation=7", "prop=region",
+        "state=no", "span=2y", "since=tomorrow", "delivered_from=-1", "delivered_from=x", "activation=7",
+        "prop=region",
         "exeption=typo", "muted=perhaps", "text=%2A%2A", "text=ab%2A", "delivered_from=3&delivered_to=2",
         "since=2026-02-30",
         "until=0001-01-01&since=2026-01-01", "replays_from=99999999999",
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_said_and_finds_nothing(orders: LaunchSetting, root: User, query: str) -> None:
+def test_what_is_not_understood_is_said_and_finds_nothing(
+    orders: LaunchSetting, root: User, query: str
+) -> None:
     letter(1)
 
     filters, rows = found(query, root)
@@ -157,7 +177,9 @@ def test_muted_ones_can_be_left_out(orders: LaunchSetting, root: User) -> None:
     assert (numbers("muted=yes", root), numbers("muted=no", root)) == ([], [1, 2])
 
 
-def test_who_may_see_one_pool_finds_its_letters_and_no_others(groups: None, setting: LaunchSetting, pool: Pool) -> None:
+def test_who_may_see_one_pool_finds_its_letters_and_no_others(
+    groups: None, setting: LaunchSetting, pool: Pool
+) -> None:
     elsewhere = Pool.objects.create(name="elsewhere")
     hidden = make_setting(elsewhere, "hidden")
     letter(1, "word", key=setting.key)
@@ -175,7 +197,7 @@ def test_who_may_see_one_pool_finds_its_letters_and_no_others(groups: None, sett
     assert list(letters_for(stranger)) == []
 
 
-# -- REST -----------------------------------------------------------------------------------------------------------
+# -- REST ----------------------------------------------------------------------------------------------------
 
 LETTERS = "/api/v1/dead-letters/"
 
@@ -212,7 +234,9 @@ def test_rest_pages_go_on_where_the_last_one_stopped(orders: LaunchSetting, root
     assert seen == [4, 3, 2, 1, 0]
 
 
-def test_rest_shows_a_teammate_the_letters_of_the_pool_only(groups: None, setting: LaunchSetting, pool: Pool) -> None:
+def test_rest_shows_a_teammate_the_letters_of_the_pool_only(
+    groups: None, setting: LaunchSetting, pool: Pool
+) -> None:
     hidden = make_setting(Pool.objects.create(name="elsewhere"), "hidden")
     mine, others = letter(1, key=setting.key), letter(2, key=hidden.key)
     mate = teammate(pool, rights=("see_letters",))
@@ -247,5 +271,10 @@ def test_letters_of_which_nothing_is_known_are_found(orders: LaunchSetting, root
     letter(1, fingerprint="f1", exception_type="shop.KeyError", server_name="srv-1")
     letter(2, fingerprint="f1", activation_uuid="00000000-0000-0000-0000-000000000007")
 
-    asked = {"without=fingerprint": [], "without=exception_type": [2], "without=server": [2], "without=activation": [1]}
+    asked = {
+        "without=fingerprint": [],
+        "without=exception_type": [2],
+        "without=server": [2],
+        "without=activation": [1],
+    }
     assert {query: numbers(query, root) for query in asked} == asked

@@ -46,7 +46,9 @@ def counts(by: str, *queues: str) -> dict[str, int]:
 
 
 @pytest.mark.both_databases
-def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_its_letters(root: User) -> None:
+def test_letters_are_grouped_by_each_kind_and_the_filter_of_a_group_finds_just_its_letters(
+    root: User,
+) -> None:
     activation = "00000000-0000-0000-0000-000000000007"
     died(1, activation_uuid=activation)
     died(2, seen_at=AT - timedelta(days=3))
@@ -85,7 +87,9 @@ def test_the_largest_group_is_first_and_the_latest_day(root: User) -> None:
 @pytest.mark.both_databases
 @pytest.mark.parametrize("by", list(KINDS))
 @pytest.mark.parametrize("patient", [True, False])
-def test_what_is_too_many_to_count_is_told_about(monkeypatch: pytest.MonkeyPatch, by: str, patient: bool) -> None:
+def test_what_is_too_many_to_count_is_told_about(
+    monkeypatch: pytest.MonkeyPatch, by: str, patient: bool
+) -> None:
     for number in range(150):
         died(number)
     died(151, OTHER, server_name="srv-2")
@@ -125,12 +129,17 @@ def test_of_too_many_groups_those_of_the_latest_letters_are_shown(monkeypatch: p
 
 
 @pytest.mark.both_databases
-def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(setting: LaunchSetting, root: User) -> None:
+def test_a_group_tells_since_when_what_of_whose_and_what_replays_did(
+    setting: LaunchSetting, root: User
+) -> None:
     back = [died(number, key=setting.key, agent_version="2.4.1") for number in range(3)]
     job = letters.given_back(setting, *back)
     job.items.filter(letter=back[0]).update(outcome="dead_again")
     job.items.filter(letter=back[1]).update(outcome="handled")
-    first, last = died(8, key=setting.key, agent_version="2.4.1"), died(9, key=setting.key, agent_version="2.5.0")
+    first, last = (
+        died(8, key=setting.key, agent_version="2.4.1"),
+        died(9, key=setting.key, agent_version="2.5.0"),
+    )
     KnownFault.objects.create(setting_key=setting.key, fingerprint=FAULT, ticket="T-1")
     KnownFault.objects.create(setting_key=setting.key, fingerprint=OTHER)
     Taking.objects.create(setting_key=setting.key, by_name="ann")
@@ -151,12 +160,17 @@ def test_replays_are_told_of_the_latest_letters_that_were_given_back(
 ) -> None:
     monkeypatch.setattr(stories, "LATEST", 2)
     monkeypatch.setattr(stories, "FEWEST_OF_QUEUE", 2)
-    letters.given_back(setting, died(1, OTHER, key=setting.key), *(died(n, key=setting.key) for n in (2, 3, 4)))
+    letters.given_back(
+        setting, died(1, OTHER, key=setting.key), *(died(n, key=setting.key) for n in (2, 3, 4))
+    )
     died(5, key=setting.key)
     died(6, OTHER, key=setting.key)
     found = groups.groups_of(KINDS["fingerprint"], [f"DLQ.{setting.key}"]).found
 
-    told = {group.value: facts.given_back for group, facts in zip(found, groups.facts_of(found, Masks()), strict=True)}
+    told = {
+        group.value: facts.given_back
+        for group, facts in zip(found, groups.facts_of(found, Masks()), strict=True)
+    }
 
     assert told == {FAULT: "2+", OTHER: "0+"}
 
@@ -188,19 +202,23 @@ def test_more_groups_and_letters_take_no_more_questions(setting: LaunchSetting) 
     assert questions() == few
 
 
-# -- pages ----------------------------------------------------------------------------------------------------------
+# -- pages ---------------------------------------------------------------------------------------------------
 
 
 def test_the_page_of_a_setting_leads_to_the_letters_of_a_group_and_to_giving_it_back(world: World) -> None:
     page = looked_at(signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/")
-    fingerprint = DeadLetter.objects.filter(setting_key=KEY, state="dead").values_list("fingerprint", flat=True)[0]
+    fingerprint = DeadLetter.objects.filter(setting_key=KEY, state="dead").values_list(
+        "fingerprint", flat=True
+    )[0]
     query = QueryDict(mutable=True)
     query["fingerprint"] = fingerprint
 
     assert "KeyError" in page.text and "17 3 of 14 failed again" in page.text
     assert f"/dead-letters/{KEY}/?{query.urlencode()}" in page.links()
     assert f"/dead-letters/{KEY}/give-back/?group=1&{query.urlencode()}" in page.links()
-    asked = looked_at(signed_in(world, "operator"), f"/dead-letters/{KEY}/give-back/?group=1&{query.urlencode()}")
+    asked = looked_at(
+        signed_in(world, "operator"), f"/dead-letters/{KEY}/give-back/?group=1&{query.urlencode()}"
+    )
     assert "Fingerprint" in asked.text
     assert f"/dead-letters/{KEY}/" in page.links()  # single letters
 
@@ -222,13 +240,20 @@ def test_a_filter_goes_along_to_the_groups_which_say_what_of_it_holds(world: Wor
     assert to in looked_at(client, f"/letters/?{query}").links()
 
     page = looked_at(client, to)
-    assert "This part of the filter does not hold here: Exception contains: KeyErr ; Words in body" in page.text
+    assert (
+        "This part of the filter does not hold here: Exception contains: KeyErr ; Words in body" in page.text
+    )
     assert "\u202e" not in page.text
     assert f"/letters/?{query}" in page.links() and f"/letters/groups/?by=day&{query}" in page.links()
-    whole, narrowed = (looked_at(client, f"/letters/groups/?by=server{more}") for more in ("", "&setting=stock-sync"))
+    whole, narrowed = (
+        looked_at(client, f"/letters/groups/?by=server{more}") for more in ("", "&setting=stock-sync")
+    )
     assert "No dead letter here." in narrowed.text and "does not hold" not in narrowed.text + whole.text
     assert "orders-export" in whole.text
-    assert "There is no such instant" in looked_at(client, "/letters/groups/?since=0001-01-01T00:00%2B09:00").text
+    assert (
+        "There is no such instant"
+        in looked_at(client, "/letters/groups/?since=0001-01-01T00:00%2B09:00").text
+    )
 
 
 def test_a_viewer_may_look_and_not_act(world: World) -> None:
@@ -237,13 +262,17 @@ def test_a_viewer_may_look_and_not_act(world: World) -> None:
     assert "KeyError" in page.text
     assert not [url for url in page.links() if "give-back" in url]
     assert not [
-        tag for tag, attributes in page.found if tag == "form" and "remarks" in (attributes.get("action") or "")
+        tag
+        for tag, attributes in page.found
+        if tag == "form" and "remarks" in (attributes.get("action") or "")
     ]
 
 
 def test_a_fault_is_taken_and_muted_from_its_row(world: World) -> None:
     client, path = signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/"
-    fingerprint = DeadLetter.objects.filter(setting_key=KEY, state="dead").values_list("fingerprint", flat=True)[0]
+    fingerprint = DeadLetter.objects.filter(setting_key=KEY, state="dead").values_list(
+        "fingerprint", flat=True
+    )[0]
     about = {"setting": KEY, "fingerprint": fingerprint, "of": "fingerprint", "next": path}
 
     assert client.post("/remarks/take/", about).headers["Location"] == path
@@ -264,7 +293,9 @@ def test_who_works_on_it_is_told_of_faults_and_other_kinds_lead_there(world: Wor
 
 
 def test_what_of_a_filter_does_not_hold_is_said_in_the_words_of_its_form(world: World) -> None:
-    page = looked_at(signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/?span=1d&state=every&text=pear")
+    page = looked_at(
+        signed_in(world, "operator"), f"/dead-letters/{KEY}/groups/?span=1d&state=every&text=pear"
+    )
     told = page.text.partition("does not hold here: ")[2].partition("Single letters by the whole filter")[0]
     assert told.strip() == "Time: last 24 hours ; State: every state ; Words in body or properties: pear ."
 
@@ -318,7 +349,7 @@ def test_an_outsider_sees_no_group(world: World) -> None:
         assert signed_in(world, "outsider").get(path).status_code == 403
 
 
-# -- REST -----------------------------------------------------------------------------------------------------------
+# -- REST ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.both_databases
@@ -343,4 +374,6 @@ def test_rest_tells_groups_with_the_filter_of_each(root: User) -> None:
     assert [each["value"] for each in by_queue["groups"]] == [OTHER]
     for wrong in ("by=moon", "exception=KeyError", "setting=orders&since=2026-03-01"):
         assert client.get(f"/api/v1/dead-letter-groups/?{wrong}").status_code == 400
-    assert api_client(User.objects.create_user("nobody")).get("/api/v1/dead-letter-groups/").status_code == 403
+    assert (
+        api_client(User.objects.create_user("nobody")).get("/api/v1/dead-letter-groups/").status_code == 403
+    )

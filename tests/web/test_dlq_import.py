@@ -1,4 +1,5 @@
-"""Importing JSON lines as new messages: what is taken, what is refused as a whole, who may, and nothing twice."""
+"""Importing JSON lines as new messages: what is taken, what is refused as a whole, who may, and nothing
+twice."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +26,10 @@ from tests.web.test_pages_edit_letter import fields
 
 pytestmark = pytest.mark.django_db
 
-LINE = '{"body": {"text": "{\\"sum\\": 1}"}, "message": {"properties": [{"name": "n", "type": "short", "value": 3}]}}'
+LINE = (
+    '{"body": {"text": "{\\"sum\\": 1}"}, "message": {"properties": [{"name": "n", '
+    '"type": "short", "value": 3}]}}'
+)
 MAY = ("dlq.view_deadletter", "dlq.import_letters")
 
 
@@ -80,7 +84,7 @@ def post(client: APIClient, lines: str = LINE, **data: Any) -> Any:
     return client.post("/api/v1/imports/", {"setting": "orders", "lines": lines, **data}, format="json")
 
 
-# -- lines ----------------------------------------------------------------------------------------------------------
+# -- lines ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -91,12 +95,14 @@ def post(client: APIClient, lines: str = LINE, **data: Any) -> Any:
         {"body": Typed("binary", b"text"), "body_kind": BodyKind.DATA}, {"body": Typed("null", None)},
         {"body": Typed("map", ((Typed("string", "k"), Typed("int", 1)),))},
         {"body": Typed("list", (Typed("int", 1),)), "body_kind": BodyKind.SEQUENCE},
-        {"subject": "s", "reply_to": "r", "correlation_id": Typed("ulong", 9), "priority": 7, "durable": False},
+        {"subject": "s", "reply_to": "r", "correlation_id": Typed("ulong", 9), "priority": 7,
+        "durable": False},
     ],
 )  # fmt: skip
 def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message: dict[str, Any]) -> None:
     properties = {
-        "region": Typed("string", "Север"), "short": Typed("short", -3), "when": Typed("timestamp", 1_700_000_000_000),
+        "region": Typed("string", "Север"), "short": Typed("short", -3), "when": Typed("timestamp",
+        1_700_000_000_000),
         "raw": Typed("binary", b"\0\xff"), "flag": Typed("boolean", True), "f": Typed("double", 0.1),
         "nothing": Typed("null", None), "char": Typed("char", "x"), "_AMQ_X": Typed("string", "broker"),
     }  # fmt: skip
@@ -113,12 +119,15 @@ def test_what_was_exported_is_imported_as_it_was(orders: LaunchSetting, message:
     [
         ("{", "no message"), ("[]", "no message"), ("7", "no message"), ("{}", "no body"),
         ('{"body": 7}', "no message"),
-        ('{"body": {"masked": ""}}', "masked"), ('{"body": {"text": "x"}, "message": {"masked": true}}', "masked"),
+        ('{"body": {"masked": ""}}', "masked"), ('{"body": {"text": "x"}, "message": {"masked": true}}',
+        "masked"),
         ('{"body": {"text": 7}}', "no message"), ('{"body": {"base64": "%"}}', "no message"),
         ('{"body": {"text": "x"}, "message": {"priority": 10}}', "0 to 9"),
         ('{"body": {"text": "x"}, "message": {"body_kind": "data"}}', "does not fit"),
-        ('{"body": {"text": "x"}, "message": {"properties": [{"name": "n", "type": "int", "value": "y"}]}}', "n: That"),
-        ('{"body": {"text": "x"}, "message": {"properties": [{"name": "", "type": "int", "value": 1}]}}', "needs a"),
+        ('{"body": {"text": "x"}, "message": {"properties": [{"name": "n", "type": "int", "value": "y"}]}}',
+        "n: That"),
+        ('{"body": {"text": "x"}, "message": {"properties": [{"name": "", "type": "int", "value": 1}]}}',
+        "needs a"),
         ('{"body": {"text": "x"}, "message": {"body": {"type": "int", "value": "y"}}}', "cannot be sent"),
         ("[" * 100_000, "no message"),
     ],
@@ -145,10 +154,12 @@ def test_bounds(content: bytes, code: str) -> None:
     assert refused.value.code == code
 
 
-# -- sending --------------------------------------------------------------------------------------------------------
+# -- sending -------------------------------------------------------------------------------------------------
 
 
-def test_from_the_file_over_the_look_to_the_messages(client: Client, broker: Broker, orders: LaunchSetting) -> None:
+def test_from_the_file_over_the_look_to_the_messages(
+    client: Client, broker: Broker, orders: LaunchSetting
+) -> None:
     assert "JSON lines" in client.get("/dead-letters/orders/import/").content.decode()
     file = SimpleUploadedFile("m.jsonl", b"\xef\xbb\xbf" + f"{LINE}\n{LINE}\n".encode())
     shown = client.post("/dead-letters/orders/import/", {"step": "look", "file": file})
@@ -160,7 +171,9 @@ def test_from_the_file_over_the_look_to_the_messages(client: Client, broker: Bro
     assert answer.status_code == 302
     first, second = broker.sent
     assert first.destination == f"{orders.destination.name}::orders"  # type: ignore[union-attr]
-    assert first.message.body == Typed("string", '{"sum": 1}') and first.message.properties["n"] == Typed("short", 3)
+    assert first.message.body == Typed("string", '{"sum": 1}') and first.message.properties["n"] == Typed(
+        "short", 3
+    )
     assert first.message.message_id != second.message.message_id
     entries = list(AuditEntry.objects.order_by("pk"))
     assert [(entry.action, entry.counts, entry.reason) for entry in entries] == [
@@ -181,7 +194,9 @@ def test_a_bad_file_says_which_lines_and_keeps_the_text(client: Client, broker: 
 
 
 @pytest.mark.both_databases
-def test_after_a_broken_import_the_same_one_sends_the_rest_only(broker: Broker, orders: LaunchSetting) -> None:
+def test_after_a_broken_import_the_same_one_sends_the_rest_only(
+    broker: Broker, orders: LaunchSetting
+) -> None:
     by, lines = api(*MAY), "\n".join(LINE for _ in range(250))
     assert post(by, lines).json()["sent"] is False and not broker.sent, "looking is what it does unless told"
     broker.trouble = [None, BrokerUnavailable("gone")]
@@ -210,7 +225,10 @@ def test_the_right_is_asked_for_per_pool(broker: Broker, orders: LaunchSetting) 
     looker.force_login(reports.person("looker", "dlq.view_deadletter"))
     assert looker.get("/dead-letters/orders/import/").status_code == 403
     assert (
-        looker.post("/dead-letters/orders/import/", {"step": "confirm", "lines": LINE, "known": "1"}).status_code == 403
+        looker.post(
+            "/dead-letters/orders/import/", {"step": "confirm", "lines": LINE, "known": "1"}
+        ).status_code
+        == 403
     )
 
 
@@ -234,11 +252,20 @@ def test_the_command_looks_and_then_sends(broker: Broker, orders: LaunchSetting,
         told()
 
 
-@pytest.mark.parametrize(("consumers", "told"), [(2, "Stopping, 2 consumers open"), (0, "wait in its subscription")])
+@pytest.mark.parametrize(
+    ("consumers", "told"), [(2, "Stopping, 2 consumers open"), (0, "wait in its subscription")]
+)
 def test_of_a_disabled_setting_the_page_says_whether_they_will_wait(
-    client: Client, broker: Broker, orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch, consumers: int, told: str
+    client: Client,
+    broker: Broker,
+    orders: LaunchSetting,
+    monkeypatch: pytest.MonkeyPatch,
+    consumers: int,
+    told: str,
 ) -> None:
     broker_answers(monkeypatch, broker_figures(consumers=consumers))
     LaunchSetting.objects.filter(pk=orders.pk).update(enabled=False)
     file = SimpleUploadedFile("m.jsonl", LINE.encode())
-    assert told in client.post("/dead-letters/orders/import/", {"step": "look", "file": file}).content.decode()
+    assert (
+        told in client.post("/dead-letters/orders/import/", {"step": "look", "file": file}).content.decode()
+    )

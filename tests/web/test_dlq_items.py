@@ -46,19 +46,31 @@ def test_one_job_has_a_letter_once() -> None:
 
 def test_what_is_planned_is_found_by_the_slices_that_are_open() -> None:
     one, other = job(), job()
-    places = [None, slice_of(one, 1), slice_of(one, 2, SliceState.MOVED), slice_of(one, 3, SliceState.CHECKED)]
+    places = [
+        None,
+        slice_of(one, 1),
+        slice_of(one, 2, SliceState.MOVED),
+        slice_of(one, 3, SliceState.CHECKED),
+    ]
     for number, piece in enumerate(places):
         written(one, letters.dead("orders", number), piece)
     written(other, letters.dead("orders", 20))
     one.items.filter(slice=places[3]).update(state=ItemState.GIVEN_BACK)
-    assert set(planned_of(one).values_list("slice", flat=True)) == {piece.pk if piece else None for piece in places[:3]}
+    assert set(planned_of(one).values_list("slice", flat=True)) == {
+        piece.pk if piece else None for piece in places[:3]
+    }
 
 
 def test_giving_back_changes_no_index_of_the_items() -> None:
     """Else PostgreSQL writes each of them anew for every letter that is given back."""
     with connection.cursor() as cursor:
         found = connection.introspection.get_constraints(cursor, ReplayItem._meta.db_table)
-    columns = {column for each in found.values() if each["index"] or each["unique"] for column in each["columns"] or ()}
+    columns = {
+        column
+        for each in found.values()
+        if each["index"] or each["unique"]
+        for column in each["columns"] or ()
+    }
     assert "released_as" in columns and not columns & {"state", "state_at", "why"}
     meta = ReplayItem._meta
     conditions = [

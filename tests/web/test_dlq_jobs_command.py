@@ -48,7 +48,7 @@ def begun(name: str, *arguments: str) -> Any:
     return json.loads(asked(name, *arguments, "--json"))
 
 
-# -- beginning ------------------------------------------------------------------------------------------------------
+# -- beginning -----------------------------------------------------------------------------------------------
 
 
 def test_chosen_letters_are_given_back_in_the_name_of_a_person(
@@ -90,16 +90,28 @@ def test_every_action_and_scope(three: list[DeadLetter], orders: LaunchSetting) 
     assert (job["action"], job["scope"], job["target_queue"]) == ("discard", "one", "DLQ.bin")
     DeadLetter.objects.filter(pk=three[2].pk).update(queue="DLQ.bin", orig_queue="DLQ.orders")
     job = begun("put-back", "--all")
-    assert (job["action"], job["scope"], job["source_queue"], job["total"]) == ("put_back", "all", "DLQ.bin", 1)
+    assert (job["action"], job["scope"], job["source_queue"], job["total"]) == (
+        "put_back",
+        "all",
+        "DLQ.bin",
+        1,
+    )
 
 
 def test_how_fast_and_when_is_said(three: list[DeadLetter]) -> None:
     how = ("--per-second", "2.5", "--window", "22:00-06:00", "--ladder", "--ladder-percent", "20")
     job = begun("replay", "--all", *how)
-    assert (job["per_second"], job["window_from"], job["ladder"], job["ladder_percent"]) == (2.5, "22:00:00", True, 20)
+    assert (job["per_second"], job["window_from"], job["ladder"], job["ladder_percent"]) == (
+        2.5,
+        "22:00:00",
+        True,
+        20,
+    )
 
 
-def test_above_a_thousand_the_number_is_said(three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_above_a_thousand_the_number_is_said(
+    three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(replays, "TYPED_ABOVE", 2)
     for wrong in ((), ("--confirm", "2")):
         with pytest.raises(CommandError, match=r"say --confirm 3\. Nothing was begun"):
@@ -113,10 +125,13 @@ def test_above_a_thousand_the_number_is_said(three: list[DeadLetter], monkeypatc
     ("arguments", "why"),
     [([], "one of the three"), (["7", "--all"], "one of the three"), (["x"], "valid integer"),
      (["7", "--reason", " "], "--reason is empty"), (["7", "--setting", "ordres"], "no setting .ordres"),
-     (["999999"], "not dead letters of this setting.*999999"), (["--all", "--window", "22:00"], "is like 22:00-06:00"),
+     (["999999"], "not dead letters of this setting.*999999"), (["--all", "--window", "22:00"],
+     "is like 22:00-06:00"),
      (["--query", "span=9y"], "not understood")],
 )  # fmt: skip
-def test_a_question_that_means_nothing_is_refused(three: list[DeadLetter], arguments: list[str], why: str) -> None:
+def test_a_question_that_means_nothing_is_refused(
+    three: list[DeadLetter], arguments: list[str], why: str
+) -> None:
     with pytest.raises(CommandError, match=why) as refused:
         asked("replay", *arguments)
     assert "\n" not in str(refused.value) and not ReplayJob.objects.exists()
@@ -135,7 +150,7 @@ def test_who_may_not_does_nothing_and_it_is_kept(three: list[DeadLetter]) -> Non
     )  # fmt: skip
 
 
-# -- a job that is there --------------------------------------------------------------------------------------------
+# -- a job that is there -------------------------------------------------------------------------------------
 
 
 def test_a_job_is_shown_paused_resumed_and_cancelled(three: list[DeadLetter]) -> None:
@@ -155,7 +170,9 @@ def test_a_job_is_shown_paused_resumed_and_cancelled(three: list[DeadLetter]) ->
 
 def test_its_letters_come_as_json_lines(three: list[DeadLetter], orders: LaunchSetting) -> None:
     job = letters.given_back(orders, *three)
-    rows = [json.loads(line) for line in told("job", str(job.pk), "--letters", "--as", "operator").splitlines()]
+    rows = [
+        json.loads(line) for line in told("job", str(job.pk), "--letters", "--as", "operator").splitlines()
+    ]
     assert [(row["letter"], row["state"]) for row in rows] == [(row.pk, "given_back") for row in three]
 
 
@@ -177,7 +194,7 @@ def test_another_person_approves(three: list[DeadLetter], settings: Any) -> None
     assert (job.state, job.approved_by.get_username()) == (JobState.PLANNED, "second")  # type: ignore[union-attr]
 
 
-# -- following ------------------------------------------------------------------------------------------------------
+# -- following -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -200,7 +217,9 @@ def asleep(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 RUNNING = {"state": JobState.RUNNING, "planned_at": timezone.now()}
 
 
-def test_waiting_tells_rate_remaining_time_and_outcomes(three: list[DeadLetter], asleep: Callable[..., None]) -> None:
+def test_waiting_tells_rate_remaining_time_and_outcomes(
+    three: list[DeadLetter], asleep: Callable[..., None]
+) -> None:
     asleep(
         {**RUNNING, "counts": {"planned": 2, "given_back": 1}},
         {**RUNNING, "counts": {"planned": 2, "given_back": 1}, "wait_reason": "rate"},
@@ -217,7 +236,9 @@ def test_waiting_tells_rate_remaining_time_and_outcomes(three: list[DeadLetter],
     ]
 
 
-def test_following_goes_on_until_the_outcomes_are_known(three: list[DeadLetter], asleep: Callable[..., None]) -> None:
+def test_following_goes_on_until_the_outcomes_are_known(
+    three: list[DeadLetter], asleep: Callable[..., None]
+) -> None:
     job = begun("replay", "--all")["id"]
     asleep(
         {"state": JobState.DONE, "counts": {"given_back": 3, "handled": 1}},
@@ -229,14 +250,18 @@ def test_following_goes_on_until_the_outcomes_are_known(three: list[DeadLetter],
 
 
 @pytest.mark.parametrize("state", ["failed", "stopped", "cancelled"])
-def test_a_job_that_ends_badly_is_exit_1(three: list[DeadLetter], asleep: Callable[..., None], state: str) -> None:
+def test_a_job_that_ends_badly_is_exit_1(
+    three: list[DeadLetter], asleep: Callable[..., None], state: str
+) -> None:
     asleep({"state": state, "problem": "1 letters stayed where they were"})
     with pytest.raises(CommandError, match=f"{state}: 1 letters stayed where they were") as failed:
         asked("replay", "--all", "--wait")
     assert failed.value.returncode == 1
 
 
-def test_ending_the_command_ends_only_the_waiting(three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ending_the_command_ends_only_the_waiting(
+    three: list[DeadLetter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
@@ -247,11 +272,13 @@ def test_ending_the_command_ends_only_the_waiting(three: list[DeadLetter], monke
     assert ReplayJob.objects.get().state == "planned"
 
 
-# -- the rest -------------------------------------------------------------------------------------------------------
+# -- the rest ------------------------------------------------------------------------------------------------
 
 
 def test_groups_say_the_filter_that_finds_them(three: list[DeadLetter]) -> None:
-    DeadLetter.objects.filter(pk__in=[row.pk for row in three[:2]]).update(exception_type="KeyError", state="dead")
+    DeadLetter.objects.filter(pk__in=[row.pk for row in three[:2]]).update(
+        exception_type="KeyError", state="dead"
+    )
     text = told("groups", "--by", "exception", "--setting", "orders", "--as", "operator")
     assert "2  KeyError" in text and "--query 'exception_type=KeyError'" in text
     assert json.loads(told("groups", "--as", "operator", "--json"))["by"] == "fingerprint"
@@ -315,7 +342,9 @@ def test_a_job_is_named_by_the_begin_of_its_id(three: list[DeadLetter]) -> None:
         told("follow", other * 8, "--as", "operator")
     with pytest.raises(CommandError, match="'x-1' is no id of a replay"):
         told("follow", "x-1", "--as", "operator")
-    ReplayJob.objects.create(id=f"{job[:-1]}{'0' if job[-1] != '0' else '1'}", setting_key="orders", scope="all")
+    ReplayJob.objects.create(
+        id=f"{job[:-1]}{'0' if job[-1] != '0' else '1'}", setting_key="orders", scope="all"
+    )
     with pytest.raises(CommandError, match="Several replays begin with"):
         told("job", job[:8], "--as", "operator")
 

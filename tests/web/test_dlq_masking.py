@@ -26,7 +26,15 @@ pytestmark = pytest.mark.django_db
 
 SECRET = "4111-secret"
 BROKEN = b"\x00\x01" + SECRET.encode()
-HOSTILE = ['<script>alert("n")</script>', "card\u202e", "name", "__proto__", "{{ 7|add:7 }}", "x" * 5000, "masked"]
+HOSTILE = [
+    '<script>alert("n")</script>',
+    "card\u202e",
+    "name",
+    "__proto__",
+    "{{ 7|add:7 }}",
+    "x" * 5000,
+    "masked",
+]
 
 
 def person(name: str, *, sees: bool) -> User:
@@ -53,7 +61,8 @@ def orders(*masked: str) -> LaunchSetting:
 
 def letter(key: str = "orders", number: int = 10, **properties: str) -> DeadLetter:
     typed = {
-        name: Typed("string", value) for name, value in (properties or {"card": SECRET, "region": "north"}).items()
+        name: Typed("string", value)
+        for name, value in (properties or {"card": SECRET, "region": "north"}).items()
     }
     return letters.dead(key, number, f"ID:{number}", properties=typed)
 
@@ -206,7 +215,10 @@ def test_without_a_list_bytes_that_are_no_message_are_shown(operator: User) -> N
 def test_bytes_that_are_no_message_have_no_words(operator: User, trusted: User) -> None:
     orders("card")
     row = broken()
-    for path in (f"/dead-letters/orders/?text={SECRET.encode().hex()[:12]}*", "/dead-letters/orders/?text=secret"):
+    for path in (
+        f"/dead-letters/orders/?text={SECRET.encode().hex()[:12]}*",
+        "/dead-letters/orders/?text=secret",
+    ):
         assert f"/letters/{row.pk}/" not in page(operator, path) + page(trusted, path)
 
 
@@ -233,7 +245,9 @@ def test_a_search_by_a_masked_property_is_refused_with_its_name(operator: User, 
     orders("card")
     reports.setting("open")
     masks = masks_for(operator)
-    assert "“card” is masked" in masks.refusal("card", ["orders"]) and "“card” is masked" in masks.refusal("card")
+    assert "“card” is masked" in masks.refusal("card", ["orders"]) and "“card” is masked" in masks.refusal(
+        "card"
+    )
     assert masks.refusal("region", ["orders"]) == masks.refusal("card", ["open"]) == ""
     assert "“card” is masked" in masks.refusal("card", ["open", "orders"])
     assert masks_for(trusted).refusal("card") == ""
@@ -275,13 +289,19 @@ def test_json_in_a_string_of_json_is_masked_as_a_whole(operator: User, text: str
     orders("card")
     row = letters.dead("orders", 10, body=Typed("string", text))
     masks = masks_for(operator)
-    for told in (masks.head_of_body(row), masks.body(row, text) or "", masked_head(text[:-4], masks.names(row))):
+    for told in (
+        masks.head_of_body(row),
+        masks.body(row, text) or "",
+        masked_head(text[:-4], masks.names(row)),
+    ):
         assert SECRET not in told and MASK in told
     assert masks.body(row, '{"payload": "{\\"n\\": 1}"}') == '{"payload": "{\\"n\\": 1}"}'
 
 
 @pytest.mark.parametrize("coding", ["latin-1", "utf-16"])
-def test_a_body_in_another_coding_is_not_told_in_hexadecimal(operator: User, trusted: User, coding: str) -> None:
+def test_a_body_in_another_coding_is_not_told_in_hexadecimal(
+    operator: User, trusted: User, coding: str
+) -> None:
     orders("card")
     body = '{"card": "4111-secret", "name": "Müller"}'.encode(coding)
     row = letters.dead("orders", 10, body=Typed("binary", body), body_kind=BodyKind.DATA)

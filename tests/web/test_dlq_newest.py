@@ -61,7 +61,9 @@ QUERIES: dict[str, Callable[[Row], bool]] = {
     "state=every": lambda row: True,
     "state=given_back": lambda row: row.state == GIVEN_BACK,
     "queue=DLQ.orders": lambda row: is_dead(row) and row.queue == "DLQ.orders",
-    "queue=DLQ.orders&state=every&server=srv-1": lambda row: (row.queue, row.server_name) == ("DLQ.orders", "srv-1"),
+    "queue=DLQ.orders&state=every&server=srv-1": lambda row: (
+        (row.queue, row.server_name) == ("DLQ.orders", "srv-1")
+    ),
     "fingerprint=v1:K": lambda row: is_dead(row) and row.fingerprint == "v1:K",
     "fingerprint=v1:K&queue=DLQ.mails": lambda row: (
         is_dead(row) and (row.fingerprint, row.queue) == ("v1:K", "DLQ.mails")
@@ -78,7 +80,9 @@ QUERIES: dict[str, Callable[[Row], bool]] = {
     ),
     "text=order": lambda row: is_dead(row) and has(row, "order"),
     "text=order&state=every&queue=DLQ.mails": lambda row: has(row, "order") and row.queue == "DLQ.mails",
-    "text=order+failed&server=srv-1": lambda row: is_dead(row) and has(row, "failed") and row.server_name == "srv-1",
+    "text=order+failed&server=srv-1": lambda row: (
+        is_dead(row) and has(row, "failed") and row.server_name == "srv-1"
+    ),
     "text=nothing": lambda row: False,
 }
 
@@ -136,7 +140,9 @@ def test_the_newest_page_is_counted_or_says_that_there_are_more(pace: str) -> No
         if pace == "few":
             assert not page.more and page.stopped_at is None, query
         if page.stopped_at is not None:
-            assert page.more and page.numbers == [number for number in expected if number >= page.stopped_at], query
+            assert page.more and page.numbers == [
+                number for number in expected if number >= page.stopped_at
+            ], query
 
 
 def test_no_page_holds_a_letter_twice_where_letters_come_meanwhile(pace: str) -> None:
@@ -145,4 +151,7 @@ def test_no_page_holds_a_letter_twice_where_letters_come_meanwhile(pace: str) ->
     stored(20, first=150)
     for page, after in pairwise(first):
         below = page.numbers[-1] if len(page.numbers) == SIZE else page.stopped_at
-        assert newest(Row.objects.all(), asked_for("text=order"), before=below, size=SIZE).numbers == after.numbers
+        assert (
+            newest(Row.objects.all(), asked_for("text=order"), before=below, size=SIZE).numbers
+            == after.numbers
+        )

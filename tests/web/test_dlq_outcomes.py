@@ -1,4 +1,5 @@
-"""What KMAs report of returned letters reaches their replay, also when two writers store facts at the same time."""
+"""What KMAs report of returned letters reaches their replay, also when two writers store facts at the same
+time."""
 
 from collections.abc import Callable
 from datetime import timedelta

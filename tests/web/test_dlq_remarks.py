@@ -91,7 +91,9 @@ def test_a_known_fault_is_known_once_and_ended_once(three: list[DeadLetter], ope
     ]  # fmt: skip
 
 
-def test_notes_and_faults_outlive_a_replay(orders: LaunchSetting, three: list[DeadLetter], operator: User) -> None:
+def test_notes_and_faults_outlive_a_replay(
+    orders: LaunchSetting, three: list[DeadLetter], operator: User
+) -> None:
     about = About("orders", message_key="ID:12")
     remarks.note(about, "the customer was told", by=operator, now=NOW)
     remarks.mute(about, by=operator, now=NOW)
@@ -107,7 +109,8 @@ def test_notes_and_faults_outlive_a_replay(orders: LaunchSetting, three: list[De
 def test_a_letter_has_the_notes_of_its_case_its_fingerprint_and_its_setting(
     three: list[DeadLetter], operator: User
 ) -> None:
-    for about in (About("orders"), About("orders", fingerprint=FINGERPRINT), About("orders", message_key="ID:10"),
+    for about in (About("orders"), About("orders", fingerprint=FINGERPRINT), About("orders",
+        message_key="ID:10"),
                   About("orders", message_key="ID:11"), About("invoices")):  # fmt: skip
         remarks.note(about, about.target, by=operator, now=NOW)
 
@@ -148,16 +151,23 @@ def test_it_is_handed_only_to_who_may_see_it(orders: LaunchSetting, operator: Us
     assert remarks.taking_of(About("orders")) == taken
 
 
-def test_who_may_only_look_is_refused_and_the_attempt_is_written_down(orders: LaunchSetting, viewer: User) -> None:
+def test_who_may_only_look_is_refused_and_the_attempt_is_written_down(
+    orders: LaunchSetting, viewer: User
+) -> None:
     with pytest.raises(RemarkRefused) as refused:
         remarks.note(About("orders"), "hello", by=viewer, now=NOW)
 
     assert refused.value.code == "not_allowed" and not Note.objects.exists()
     entry = AuditEntry.objects.get()
-    assert (entry.action, entry.result, entry.by_name, entry.setting_key) == ("note", "refused", "viewer", "orders")
+    assert (entry.action, entry.result, entry.by_name, entry.setting_key) == (
+        "note",
+        "refused",
+        "viewer",
+        "orders",
+    )
 
 
-# -- REST ---------------------------------------------------------------------------------------------------------
+# -- REST ----------------------------------------------------------------------------------------------------
 
 
 def posted(person: User, path: str, **data: object) -> tuple[int, dict[str, object]]:
@@ -166,16 +176,21 @@ def posted(person: User, path: str, **data: object) -> tuple[int, dict[str, obje
     return answer.status_code, answer.json()
 
 
-def test_rest_writes_and_lists_what_people_know(three: list[DeadLetter], operator: User, viewer: User) -> None:
+def test_rest_writes_and_lists_what_people_know(
+    three: list[DeadLetter], operator: User, viewer: User
+) -> None:
     code, note = posted(operator, "notes", setting="orders", message_key="ID:10", text="told")
     assert code == 201 and (note["text"], note["by_name"]) == ("told", "operator")
     code, fault = posted(operator, "known-faults", setting="orders", fingerprint=FINGERPRINT, ticket="OPS-7")
-    assert code == 201 and posted(operator, "known-faults", setting="orders", fingerprint=FINGERPRINT)[0] == 409
+    assert (
+        code == 201 and posted(operator, "known-faults", setting="orders", fingerprint=FINGERPRINT)[0] == 409
+    )
     code, taking = posted(operator, "takings", setting="orders", text="mine")
     assert code == 201
 
     reading = api_client(viewer)
-    for path, count in (("notes/?setting=orders", 1), ("notes/?message_key=ID:11", 0), ("takings/?open=true", 1),
+    for path, count in (("notes/?setting=orders", 1), ("notes/?message_key=ID:11", 0), ("takings/?open=true",
+        1),
                         ("known-faults/?open=true", 1), ("known-faults/?open=false", 0)):  # fmt: skip
         assert len(reading.get(f"/api/v1/{path}").json()["results"]) == count, path
     assert posted(viewer, f"known-faults/{fault['id']}/end")[0] == 403
@@ -196,7 +211,9 @@ def test_rest_refuses_what_names_nothing(orders: LaunchSetting, operator: User) 
     assert posted(operator, "takings/9/hand-over", to="operator")[0] == 404
 
 
-def test_rest_shows_each_person_what_is_of_their_pools(orders: LaunchSetting, operator: User, outsider: User) -> None:
+def test_rest_shows_each_person_what_is_of_their_pools(
+    orders: LaunchSetting, operator: User, outsider: User
+) -> None:
     remarks.note(About("orders"), "secret of the pool", by=operator, now=NOW)
     mate = teammate(orders.pool, rights=("see_letters", "give_back"))
     mate.groups.remove(*mate.groups.filter(name="viewer"))

@@ -63,7 +63,7 @@ def refused() -> list[tuple[str, str]]:
     return list(AuditEntry.objects.filter(result="refused").order_by("pk").values_list("action", "by_name"))
 
 
-# -- what would happen ----------------------------------------------------------------------------------------------
+# -- what would happen ---------------------------------------------------------------------------------------
 
 
 def test_a_preflight_tells_what_goes_what_stays_and_what_to_think_of(
@@ -96,13 +96,15 @@ def test_nothing_begins_before_its_warnings_are_named(operator: APIClient, three
 
 
 @pytest.mark.parametrize("action", ["redirect", "discard", "put_back"])
-def test_a_preflight_needs_the_right_of_its_action(operator: APIClient, three: list[DeadLetter], action: str) -> None:
+def test_a_preflight_needs_the_right_of_its_action(
+    operator: APIClient, three: list[DeadLetter], action: str
+) -> None:
     target = {"target": reports.setting("archive").key} if action == "redirect" else {}
     ask = {"setting": "orders", "letters": [three[0].pk], "action": action, **target}
     assert operator.post(PREFLIGHT, ask).status_code == 403
 
 
-# -- giving back ----------------------------------------------------------------------------------------------------
+# -- giving back ---------------------------------------------------------------------------------------------
 
 
 def test_an_operator_gives_chosen_letters_back(
@@ -127,7 +129,11 @@ def test_all_of_a_setting_is_frozen_at_the_question(operator: APIClient, three: 
     stored = ReplayJob.objects.get()
     assert (job["scope"], job["total"], stored.letters_up_to) == ("all", 3, three[-1].pk)
     again = operator.post(REPLAYS, asked(all=True))
-    assert (again.status_code, again.json()["error"], again.json()["replay"]) == (409, "already_running", job["id"])
+    assert (again.status_code, again.json()["error"], again.json()["replay"]) == (
+        409,
+        "already_running",
+        job["id"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,13 @@ def test_what_a_filter_finds_is_asked_for_by_its_address(
 
 
 def test_how_it_goes_about_it_is_kept_with_the_job(operator: APIClient, three: list[DeadLetter]) -> None:
-    how = {"per_second": 2.5, "window_from": "22:00", "window_until": "06:00", "ladder": True, "ladder_percent": 20}
+    how = {
+        "per_second": 2.5,
+        "window_from": "22:00",
+        "window_until": "06:00",
+        "ladder": True,
+        "ladder_percent": 20,
+    }
     job = operator.post(REPLAYS, asked(all=True, **how)).json()
     assert {name: job[name] for name in ("per_second", "ladder", "ladder_percent")} == {
         "per_second": 2.5, "ladder": True, "ladder_percent": 20,
@@ -205,16 +217,25 @@ def test_a_job_tells_its_outcomes_and_its_letters(
     accept_batch(run.server, Spool().batch(reports.letter_outcome(reports.run_of(run), about)), AT)
     listed = viewer.get(f"{REPLAYS}?setting=orders").json()["results"]
     assert [row["id"] for row in listed] == [str(job.pk)]
-    assert listed[0]["outcomes"] == {"waiting": 2, "handled": 1, "failed_again": 0, "dead_again": 0, "unknown": 0}
+    assert listed[0]["outcomes"] == {
+        "waiting": 2,
+        "handled": 1,
+        "failed_again": 0,
+        "dead_again": 0,
+        "unknown": 0,
+    }
     assert viewer.get(f"{REPLAYS}?setting=other").json()["results"] == []
     items = viewer.get(f"{REPLAYS}{job.pk}/letters/").json()["results"]
     assert [(row["letter"], row["state"], row["outcome"]) for row in items] == [
-        (three[0].pk, "given_back", "handled"), (three[1].pk, "given_back", ""), (three[2].pk, "given_back", ""),
+        (three[0].pk, "given_back", "handled"), (three[1].pk, "given_back", ""), (three[2].pk, "given_back",
+        ""),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("state", ["given_back", "gone"])
-def test_what_is_not_dead_is_left_out_or_refused(operator: APIClient, three: list[DeadLetter], state: str) -> None:
+def test_what_is_not_dead_is_left_out_or_refused(
+    operator: APIClient, three: list[DeadLetter], state: str
+) -> None:
     DeadLetter.objects.filter(pk=three[1].pk).update(state=state)
     answer = operator.post(REPLAYS, asked(letters=[three[1].pk]))
     assert (answer.status_code, answer.json()["error"]) == (409, "outstanding")
@@ -244,12 +265,17 @@ def test_nothing_to_give_back_is_409(operator: APIClient, orders: LaunchSetting)
      {"setting": "orders", "query": ""}, {"setting": "orders", "query": "message_key="},
      {"setting": "orders", "query": "exception=%20"}, {"setting": "orders", "query": "span=1d&prop="},
      {"setting": "orders", "query": "exception=KeyError&exception=ValueError"},
-     {"setting": "orders", "all": True, "action": "edit"}, {"setting": "orders", "all": True, "acknowledge": ["x"]},
-     {"setting": "orders", "all": True, "per_second": -1}, {"setting": "orders", "all": True, "per_second": "nan"},
-     {"setting": "orders", "letters": list(range(1, LARGEST_SELECTION + 2))}, {"setting": "o\0", "all": True}],
+     {"setting": "orders", "all": True, "action": "edit"}, {"setting": "orders", "all": True,
+     "acknowledge": ["x"]},
+     {"setting": "orders", "all": True, "per_second": -1}, {"setting": "orders", "all": True,
+     "per_second": "nan"},
+     {"setting": "orders", "letters": list(range(1, LARGEST_SELECTION + 2))}, {"setting": "o\0",
+     "all": True}],
 )  # fmt: skip
 @pytest.mark.parametrize("url", [REPLAYS, PREFLIGHT])
-def test_a_question_that_means_nothing_is_400(operator: APIClient, orders: LaunchSetting, url: str, ask: Any) -> None:
+def test_a_question_that_means_nothing_is_400(
+    operator: APIClient, orders: LaunchSetting, url: str, ask: Any
+) -> None:
     assert operator.post(url, ask).status_code == 400
     assert not AuditEntry.objects.exists()
 
@@ -276,7 +302,7 @@ def test_two_operators_at_once_give_a_letter_back_once() -> None:
     assert ReplayItem.objects.count() == ReplayJob.objects.count() == 1
 
 
-# -- a job that is there --------------------------------------------------------------------------------------------
+# -- a job that is there -------------------------------------------------------------------------------------
 
 
 def test_a_job_is_paused_resumed_and_cancelled(operator: APIClient, three: list[DeadLetter]) -> None:
@@ -288,7 +314,11 @@ def test_a_job_is_paused_resumed_and_cancelled(operator: APIClient, three: list[
     assert again.json()["what_to_do"] == "Read the job again: its state says what is possible."
     assert operator.post(f"{url}resume/").json()["state"] == "planned"
     assert operator.post(f"{url}cancel/", {"reason": "wrong filter"}).json()["state"] == "cancelled"
-    kept = AuditEntry.objects.exclude(action="give_back").order_by("pk").values_list("action", "result", "reason")
+    kept = (
+        AuditEntry.objects.exclude(action="give_back")
+        .order_by("pk")
+        .values_list("action", "result", "reason")
+    )
     assert list(kept) == [
         ("replay_paused", "done", ""), ("replay_pause", "refused", ""), ("replay_resumed", "done", ""),
         ("replay_cancelled", "done", "wrong filter"),
@@ -309,7 +339,11 @@ def test_above_the_limit_of_the_site_another_person_decides(
     approved = second.post(f"{url}approve/").json()
     assert (approved["state"], approved["approved_by"]) == ("planned", "second")
     assert second.post(f"{url}refuse/").status_code == 409
-    assert refused() == [("replay_approve", "chief"), ("replay_approve", "operator"), ("replay_refuse", "second")]
+    assert refused() == [
+        ("replay_approve", "chief"),
+        ("replay_approve", "operator"),
+        ("replay_refuse", "second"),
+    ]
 
 
 def test_the_second_person_may_refuse(chief: APIClient, three: list[DeadLetter], settings: Any) -> None:
@@ -323,7 +357,9 @@ def test_the_second_person_may_refuse(chief: APIClient, three: list[DeadLetter],
 
 
 @pytest.mark.parametrize("what", ["pause", "resume", "cancel", "approve", "refuse"])
-def test_who_may_not_begin_it_does_nothing_to_it(operator: APIClient, three: list[DeadLetter], what: str) -> None:
+def test_who_may_not_begin_it_does_nothing_to_it(
+    operator: APIClient, three: list[DeadLetter], what: str
+) -> None:
     url = f"{REPLAYS}{operator.post(REPLAYS, asked(all=True)).json()['id']}/"
     answer = client(reports.person("viewer", *READS)).post(f"{url}{what}/")
     assert (answer.status_code, answer.json()["error"]) == (403, "permission_denied")
@@ -338,20 +374,29 @@ def test_no_such_job_is_404(operator: APIClient, what: str) -> None:
     assert operator.post(f"{REPLAYS}5b0c2f8e-0000-4000-8000-000000000000/{what}/").status_code == 404
 
 
-# -- who may --------------------------------------------------------------------------------------------------------
+# -- who may -------------------------------------------------------------------------------------------------
 
 
-def test_who_may_look_and_who_may_give_back(operator: APIClient, viewer: APIClient, three: list[DeadLetter]) -> None:
+def test_who_may_look_and_who_may_give_back(
+    operator: APIClient, viewer: APIClient, three: list[DeadLetter]
+) -> None:
     outsider = client(reports.person("outsider"))
     ask = asked(letters=[three[0].pk])
-    assert [who.get(REPLAYS).status_code for who in (viewer, operator, outsider, APIClient())] == [200, 200, 403, 401]
+    assert [who.get(REPLAYS).status_code for who in (viewer, operator, outsider, APIClient())] == [
+        200,
+        200,
+        403,
+        401,
+    ]
     assert [who.post(REPLAYS, ask).status_code for who in (outsider, viewer, APIClient())] == [403, 403, 401]
     assert not ReplayJob.objects.exists()
     assert refused() == [("give_back", "outsider"), ("give_back", "viewer")]
     assert operator.post(REPLAYS, ask).status_code == 201
 
 
-def test_a_right_in_a_pool_is_for_the_settings_of_that_pool(orders: LaunchSetting, three: list[DeadLetter]) -> None:
+def test_a_right_in_a_pool_is_for_the_settings_of_that_pool(
+    orders: LaunchSetting, three: list[DeadLetter]
+) -> None:
     other = reports.setting("invoices", pool=Pool.objects.create(name="other"))
     theirs = letters.dead("invoices", 20, "ID:20")
     team = Group.objects.create(name="team")

@@ -36,7 +36,9 @@ def kept(name: str, query: str, by: Any, **more: Any) -> SavedFilter:
 
 def test_a_filter_is_saved_without_what_is_of_a_page(ann: User) -> None:
     saved = kept(
-        "  my   faults ", "?exception=KeyError&state=dead&span=&before=77&page_size=3&prop=a%3Db&prop=c%3Dd", ann
+        "  my   faults ",
+        "?exception=KeyError&state=dead&span=&before=77&page_size=3&prop=a%3Db&prop=c%3Dd",
+        ann,
     )
 
     assert saved.name == "my faults"
@@ -103,7 +105,7 @@ def test_a_masked_value_is_not_told_to_others_by_a_shared_filter(setting: Launch
     assert not own.shared
 
 
-# -- pages ----------------------------------------------------------------------------------------------------------
+# -- pages ---------------------------------------------------------------------------------------------------
 
 
 def test_a_filter_is_saved_from_a_list_used_renamed_and_deleted(world: World) -> None:
@@ -116,7 +118,9 @@ def test_a_filter_is_saved_from_a_list_used_renamed_and_deleted(world: World) ->
     assert answer.headers["Location"] == listed
     assert saved.query == f"exception=Key&state=every&setting={KEY}" or saved.query.count("&") == 2
     page = looked_at(client, listed)
-    here = [a["href"] for tag, a in page.found if tag == "a" and a.get("class") == "tag" and a.get("aria-current")]
+    here = [
+        a["href"] for tag, a in page.found if tag == "a" and a.get("class") == "tag" and a.get("aria-current")
+    ]
     assert here and "The filter is saved." in page.text
     used = looked_at(client, here[0] or "")
     assert "24 in this list" in used.text or "in this list" in used.text
@@ -145,7 +149,7 @@ def test_a_name_is_text(world: World) -> None:
         assert "<script>alert" not in html and "\u202e" not in html
 
 
-# -- REST -----------------------------------------------------------------------------------------------------------
+# -- REST ----------------------------------------------------------------------------------------------------
 
 
 def test_rest_saves_lists_changes_and_deletes(ann: User, bob: User) -> None:

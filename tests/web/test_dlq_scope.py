@@ -54,7 +54,12 @@ def test_the_same_over_rest(orders: LaunchSetting, root: User) -> None:
     letters.dead("orders", 11)
     client = APIClient()
     client.force_authenticate(root)
-    wish = {"setting": "orders", "action": "discard", "query": f"letters={first.pk}", "reason": "only this one"}
+    wish = {
+        "setting": "orders",
+        "action": "discard",
+        "query": f"letters={first.pk}",
+        "reason": "only this one",
+    }
     for path in ("/api/v1/replays/", "/api/v1/preflight/"):
         assert client.post(path, wish, format="json").status_code in (400, 409), path
     assert not ReplayJob.objects.exists()
@@ -83,7 +88,9 @@ def test_the_first_total_leaves_out_what_is_left_out(orders: LaunchSetting, root
 
 
 @pytest.mark.both_databases
-def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(orders: LaunchSetting, root: User) -> None:
+def test_a_job_that_is_given_up_before_it_is_planned_has_no_letters(
+    orders: LaunchSetting, root: User
+) -> None:
     letters.dead("orders", 10)
     job = asked(orders, root, "", scope=Scope.ALL)
     ending.give_up(job, "no such queue", timezone.now())
@@ -118,7 +125,9 @@ def test_the_slowest_rate_is_kept_to() -> None:
 
 
 @pytest.mark.both_databases
-def test_jobs_that_wait_for_one_queue_keep_no_other_from_its_turn(orders: LaunchSetting, sent: list[str]) -> None:
+def test_jobs_that_wait_for_one_queue_keep_no_other_from_its_turn(
+    orders: LaunchSetting, sent: list[str]
+) -> None:
     other = reports.setting(key="invoices")
     waiting = {"state": JobState.PLANNED, "scope": Scope.SELECTION, "setting_key": "orders"}
     for _ in range(30):
@@ -154,7 +163,9 @@ def test_a_fault_of_ours_is_shown_and_the_job_tried_again(
     with pytest.raises(ZeroDivisionError):
         tasks.run_replay(str(job.pk))
     job.refresh_from_db()
-    assert job.problem == "ZeroDivisionError; the log of the worker has the rest" and job.lease_until is not None
+    assert (
+        job.problem == "ZeroDivisionError; the log of the worker has the rest" and job.lease_until is not None
+    )
 
 
 @pytest.mark.parametrize("path", ["known-faults/{n}/end/", "takings/{n}/end/", "dead-letters/{n}/edit/"])
@@ -162,6 +173,8 @@ def test_a_refusal_is_kept_with_its_letter_only(orders: LaunchSetting, root: Use
     client = APIClient()
     client.force_authenticate(root)
     for number in (7, 99999999999999999999):
-        assert client.post(f"/api/v1/{path.format(n=number)}", {}, format="json").status_code in (400, 404), number
+        assert client.post(f"/api/v1/{path.format(n=number)}", {}, format="json").status_code in (400, 404), (
+            number
+        )
     kept = list(AuditEntry.objects.order_by("pk").values_list("letter", flat=True))
     assert set(kept) <= ({7, None} if "letters" in path else {None})

@@ -58,7 +58,9 @@ def manage(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("harm", [EMPTY, DAMAGE], ids=["emptied", "damaged"])
-def test_words_that_were_lost_are_found_again(orders: LaunchSetting, root: User, harm: dict[str, str]) -> None:
+def test_words_that_were_lost_are_found_again(
+    orders: LaunchSetting, root: User, harm: dict[str, str]
+) -> None:
     for number in range(5):
         letter(number, f"parcel for customer {number}")
     assert found(root, "parcel") == [0, 1, 2, 3, 4]

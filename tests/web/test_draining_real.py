@@ -1,4 +1,5 @@
-"""Activations that drain their subscription on a real broker, whose counts decide. A consumer of ours plays the KMA."""
+"""Activations that drain their subscription on a real broker, whose counts decide. A consumer of ours plays
+the KMA."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -36,7 +37,9 @@ class Drain:
         self.consumer = AmqpConsumer(kma, setting.subscribed.name, setting.key, self.owner, MANY)
 
     def publish(self, count: int) -> None:
-        account = Account(self.artemis.stomp_address, self.artemis.publisher.user, self.artemis.publisher.password)
+        account = Account(
+            self.artemis.stomp_address, self.artemis.publisher.user, self.artemis.publisher.password
+        )
         publisher = StompPublisher(account)
         message = Message(body=Typed("string", "drained"))
         publisher.publish([Outgoing(self.setting.subscribed.name, message)] * count)

@@ -34,7 +34,9 @@ def test_nothing_new_begins_on_a_cordoned_server_and_what_runs_there_stays(
     assert Run.objects.get(activation__setting=stays).server == server
 
 
-def test_the_activation_says_that_every_server_is_cordoned(setting: LaunchSetting, pool: Pool, server: Server) -> None:
+def test_the_activation_says_that_every_server_is_cordoned(
+    setting: LaunchSetting, pool: Pool, server: Server
+) -> None:
     make_alive(server, now=NOW)
     cordon(server, None, "", None, NOW)
     activation = enable_setting(setting, None, NOW)
@@ -56,7 +58,9 @@ def test_a_draining_server_gives_its_runs_away(pool: Pool, server: Server, secon
     assert homes() == ["srv-1", "srv-2", "srv-2"]
 
 
-def test_the_only_able_server_keeps_the_run_of_any_though_it_drains(setting: LaunchSetting, server: Server) -> None:
+def test_the_only_able_server_keeps_the_run_of_any_though_it_drains(
+    setting: LaunchSetting, server: Server
+) -> None:
     make_alive(server, now=NOW)
     enable_setting(setting, None, NOW)
     drain(server, None, "", None, NOW)
@@ -91,7 +95,9 @@ def test_a_standalone_run_of_any_is_taken_over_only_when_its_lease_is_over(
         assert homes() == [home]
 
 
-def test_a_standalone_run_of_any_waits_for_the_one_of_the_activation_before(pool: Pool, server: Server) -> None:
+def test_a_standalone_run_of_any_waits_for_the_one_of_the_activation_before(
+    pool: Pool, server: Server
+) -> None:
     setting = standalone(pool, server)
     enable_setting(setting, None, NOW)
     disable_setting(setting, None, "", NOW)
@@ -118,7 +124,11 @@ def test_the_end_of_a_duty_takes_the_server_back(setting: LaunchSetting, server:
     make_alive(server, now=NOW + HOUR)
     assert expire_duties(NOW + HOUR) == 1
     assert homes() == ["srv-1"]
-    changes = StateChange.objects.filter(what="server", setting=None).order_by("id").values_list("server", "old", "new")
+    changes = (
+        StateChange.objects.filter(what="server", setting=None)
+        .order_by("id")
+        .values_list("server", "old", "new")
+    )
     assert list(changes) == [(server.pk, "active", "cordoned"), (server.pk, "cordoned", "active")]
 
 

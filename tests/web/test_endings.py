@@ -59,7 +59,9 @@ def test_a_drained_activation_succeeds_with_its_last_record(run: Run, report: An
     activation = report(closing(run_of(run), 0))
 
     assert (activation.state, activation.ended_at) == ("succeeded", LATER)
-    changes = StateChange.objects.filter(activation=activation).order_by("id").values_list("what", "old", "new")
+    changes = (
+        StateChange.objects.filter(activation=activation).order_by("id").values_list("what", "old", "new")
+    )
     assert list(changes) == [
         ("activation", "", "pending"),
         ("run", "", "wanted"),
@@ -116,7 +118,9 @@ def test_a_run_that_ends_by_itself_has_reached_its_limit(run: Run, report: Any) 
     assert (activation.state, activation.ending) == ("succeeded", "limit")
 
 
-def test_one_interrupted_run_of_many_does_not_end_it(pool: Pool, server: Server, second_server: Server) -> None:
+def test_one_interrupted_run_of_many_does_not_end_it(
+    pool: Pool, server: Server, second_server: Server
+) -> None:
     make_alive(server, second_server, now=NOW)
     setting = make_setting(pool, timing="DELAYED", spread="MANY")
     LaunchSetting.objects.update(enabled=True)
@@ -166,7 +170,9 @@ def test_followers_are_told_once_after_the_commit(
     run: Run, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     told: list[tuple[str, str]] = []
-    monkeypatch.setattr(followers, "_followers", [lambda activation, now: told.append((activation.state, str(now)))])
+    monkeypatch.setattr(
+        followers, "_followers", [lambda activation, now: told.append((activation.state, str(now)))]
+    )
     drain(run)
     Run.objects.update(state="finished", closed_at=NOW)
     with django_capture_on_commit_callbacks(execute=True):

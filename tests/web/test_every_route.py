@@ -1,5 +1,5 @@
-"""Every route of the API, found by walking the addresses: each answers OPTIONS and HEAD with the right of what it
-does, and no answer is kept by a cache."""
+"""Every route of the API, found by walking the addresses: each answers OPTIONS and HEAD with the right of
+what it does, and no answer is kept by a cache."""
 
 import re
 from collections.abc import Iterator
@@ -85,7 +85,8 @@ def test_every_route_tells_those_who_may_read_what_it_takes(world: World) -> Non
 
 
 def test_options_need_the_right_of_what_the_route_does(world: World) -> None:
-    """What a route that only does something asks of a person may depend on the setting that the body names."""
+    """What a route that only does something asks of a person may depend on the setting that the body
+    names."""
     client = api_client(User.objects.get(username="outsider"))
     got = statuses(client, world)
     assert sum(code == 403 for code in got.values()) > 50
@@ -114,13 +115,19 @@ def test_no_answer_of_the_api_is_kept_by_a_cache_or_given_to_another_token(world
     person = api_client(User.objects.create_superuser("root"))
     stranger = Client()
     for path, takes in routes(world).items():
-        for answer in (stranger.get(path), person.options(path), *([person.get(path)] if "get" in takes else [])):
+        for answer in (
+            stranger.get(path),
+            person.options(path),
+            *([person.get(path)] if "get" in takes else []),
+        ):
             read_to_the_end(answer)
             assert "no-store" in answer.headers.get("Cache-Control", ""), path
             assert "authorization" in answer.headers.get("Vary", "").lower(), path
 
 
-def test_an_address_that_leads_elsewhere_ends_on_the_overview_after_signing_in(client: Client, db: None) -> None:
+def test_an_address_that_leads_elsewhere_ends_on_the_overview_after_signing_in(
+    client: Client, db: None
+) -> None:
     User.objects.create_superuser("root", password="correct horse")
     data = {"username": "root", "password": "correct horse", "next": "//evil.example/"}
 

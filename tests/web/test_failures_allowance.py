@@ -1,4 +1,5 @@
-"""A token may bring so much in a minute and no more, whichever process it talks to; nothing is refused for good."""
+"""A token may bring so much in a minute and no more, whichever process it talks to; nothing is refused for
+good."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -81,7 +82,9 @@ def test_above_its_limits_a_token_is_told_when_to_come_again(
 ) -> None:
     settings.MA_INTAKE_ROWS_PER_MINUTE, settings.MA_INTAKE_BYTES_PER_MINUTE = rows, size
     token, other, spool = (*(reports.bearer_of_server(run.server) for _ in range(2)), Spool())
-    assert post(client, run, spool, token, 20).status_code == 200, "a batch that is larger than the limit passes"
+    assert post(client, run, spool, token, 20).status_code == 200, (
+        "a batch that is larger than the limit passes"
+    )
     answer = post(client, run, spool, token)
     assert (answer.status_code, answer.json()["error"]) == (429, "throttled")
     assert 0 < int(answer.headers["Retry-After"]) <= 300
@@ -101,7 +104,9 @@ def test_a_token_that_owes_too_much_is_refused_before_its_body_is_read(
     settings.MA_INTAKE_ROWS_PER_MINUTE = 1
     token, spool = reports.bearer_of_server(run.server), Spool()
     assert post(client, run, spool, token, 10).status_code == 200
-    monkeypatch.setattr("failures.api.parsing.RecordParser.parse", lambda *_: pytest.fail("the body was read"))
+    monkeypatch.setattr(
+        "failures.api.parsing.RecordParser.parse", lambda *_: pytest.fail("the body was read")
+    )
     assert post(client, run, spool, token).status_code == 429
 
 
@@ -109,7 +114,9 @@ def test_what_another_request_has_taken_meanwhile_counts(run: Run) -> None:
     """Both looked before either was stored."""
     token = ServerToken.objects.create(server=run.server, digest="x")
     of, limits = reports.run_of(run), Limits(rows=1, bytes=10**9)
-    accept_batch(run.server, Spool().batch(*[reports.protocol(of)] * 3), NOW, charge=Charge(token, 10, limits))
+    accept_batch(
+        run.server, Spool().batch(*[reports.protocol(of)] * 3), NOW, charge=Charge(token, 10, limits)
+    )
     with pytest.raises(TooFast):
         accept_batch(run.server, Spool().batch(reports.protocol(of)), NOW, charge=Charge(token, 10, limits))
     assert FailureProtocol.objects.count() == 3 and SpoolMark.objects.count() == 1, "refused whole"

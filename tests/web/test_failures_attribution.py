@@ -85,10 +85,14 @@ def test_a_server_that_never_ran_the_setting_settles_no_replay_of_it(
     assert outcome(job) == ""
 
 
-def test_what_is_of_another_servers_run_is_set_aside_and_told(client: Client, run: Run, stranger: Server) -> None:
+def test_what_is_of_another_servers_run_is_set_aside_and_told(
+    client: Client, run: Run, stranger: Server
+) -> None:
     of, spool = as_server(reports.run_of(run), stranger), Spool(stranger.name)
 
-    told = send(client, stranger, reports.protocol(of), reports.recovered(of), reports.closing(of, 2), spool=spool)
+    told = send(
+        client, stranger, reports.protocol(of), reports.recovered(of), reports.closing(of, 2), spool=spool
+    )
 
     assert not FailureProtocol.objects.exists()
     assert [each["reason"] for each in told["refused"]] == ["another_server"] * 3
@@ -104,7 +108,9 @@ def test_what_is_of_another_servers_run_is_set_aside_and_told(client: Client, ru
     assert [alert.subject for alert in Alert.objects.filter(kind="reports_set_aside")] == ["srv-5"]
 
 
-def test_late_records_of_a_server_that_lost_its_run_are_stored(client: Client, run: Run, job: ReplayJob) -> None:
+def test_late_records_of_a_server_that_lost_its_run_are_stored(
+    client: Client, run: Run, job: ReplayJob
+) -> None:
     other = reports.server("srv-2")
     Run.objects.create(activation=run.activation, server=other, epoch=2)
     Run.objects.filter(pk=run.pk).update(wanted=False, state="lost", closed_at=AT)
@@ -141,16 +147,20 @@ def test_records_of_an_activation_that_nobody_knows_are_stored_and_marked(
     assert outcome(job) == ""
     person = reports.person("reader", PAGES)
     assert (
-        client.get(f"/api/v1/protocols/{protocol.pk}/", headers=reports.bearer_of(person)).json()["verified"] is False
+        client.get(f"/api/v1/protocols/{protocol.pk}/", headers=reports.bearer_of(person)).json()["verified"]
+        is False
     )
     client.force_login(person)
     assert (
-        "Unverified: the site knows no such run of srv-1." in client.get(f"/protocols/{protocol.pk}/").content.decode()
+        "Unverified: the site knows no such run of srv-1."
+        in client.get(f"/protocols/{protocol.pk}/").content.decode()
     )
     assert "unverified" in client.get("/protocols/").content.decode()
 
 
-def test_a_setting_that_was_removed_and_made_again_gets_no_outcome_of_the_old_one(client: Client, run: Run) -> None:
+def test_a_setting_that_was_removed_and_made_again_gets_no_outcome_of_the_old_one(
+    client: Client, run: Run
+) -> None:
     of, server = reports.run_of(run), run.server
     run.activation.setting.delete()
     again = reports.run(reports.setting(), reports.server("srv-2"))
@@ -163,7 +173,9 @@ def test_a_setting_that_was_removed_and_made_again_gets_no_outcome_of_the_old_on
     assert outcome(job) == ""
 
 
-def test_an_outcome_of_a_setting_that_was_removed_is_stored_and_accuses_nobody(client: Client, run: Run) -> None:
+def test_an_outcome_of_a_setting_that_was_removed_is_stored_and_accuses_nobody(
+    client: Client, run: Run
+) -> None:
     """Its runs went with it: nobody can tell any more who ran it."""
     of, server = reports.run_of(run), run.server
     run.activation.setting.delete()

@@ -43,7 +43,9 @@ def test_every_value_comes_back_as_the_orm_stores_it(world: World) -> None:
     by_bulk, by_orm = stored(one.pk), stored(other.pk)
     for name in ("id", "spool"):
         by_bulk.pop(name), by_orm.pop(name)
-    assert by_bulk == by_orm and by_bulk["properties"] == ODD and by_bulk["exception_text"].startswith("\\N\t")
+    assert (
+        by_bulk == by_orm and by_bulk["properties"] == ODD and by_bulk["exception_text"].startswith("\\N\t")
+    )
 
 
 def test_a_key_that_the_database_counts_up_is_left_to_it(world: World) -> None:

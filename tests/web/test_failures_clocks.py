@@ -1,4 +1,5 @@
-"""A KMA's clock may be anything: the records are stored, the difference is shown, and nothing breaks over it."""
+"""A KMA's clock may be anything: the records are stored, the difference is shown, and nothing breaks over
+it."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -46,13 +47,17 @@ def stored(run: Run, sent_at: datetime | None, occurred_at: datetime, now: datet
         (31536000.0, 0, 31536000.0),
     ],
 )
-def test_the_clock_is_compared_when_the_record_is_sent(run: Run, ahead: float, waited: int, told: float | None) -> None:
+def test_the_clock_is_compared_when_the_record_is_sent(
+    run: Run, ahead: float, waited: int, told: float | None
+) -> None:
     sent_at = AT + timedelta(seconds=ahead)
     assert skew_of(stored(run, sent_at, sent_at - timedelta(seconds=waited))) == told
 
 
 @pytest.mark.parametrize(("late", "told"), [(-7200, None), (0, None), (4, None), (60, 60.0)])
-def test_of_an_older_kma_only_what_has_not_occurred_yet_is_certain(run: Run, late: int, told: float | None) -> None:
+def test_of_an_older_kma_only_what_has_not_occurred_yet_is_certain(
+    run: Run, late: int, told: float | None
+) -> None:
     assert skew_of(stored(run, None, AT + timedelta(seconds=late))) == told
 
 
@@ -71,7 +76,10 @@ def test_any_instant_is_stored_and_shown_on_every_page(world: World, run: Run, o
     assert (protocol.occurred_at, protocol.received_at) == (occurred_at, now)
     client = signed_in(world, "viewer")
 
-    assert "The clock of its server differed from ours by" in looked_at(client, f"/protocols/{protocol.pk}/").text
+    assert (
+        "The clock of its server differed from ours by"
+        in looked_at(client, f"/protocols/{protocol.pk}/").text
+    )
     tag = "clock ahead" if occurred_at > now else "clock differs"
     assert tag in looked_at(client, f"/protocols/?fingerprint={protocol.fingerprint}").text
     for path in (
@@ -87,7 +95,9 @@ def test_any_instant_is_stored_and_shown_on_every_page(world: World, run: Run, o
 
 
 def test_what_is_measured_is_shown_whole_and_over_rest(world: World, run: Run) -> None:
-    batch = Spool(run.server.name).batch(reports.protocol(reports.run_of(run), memory_peak_bytes=200 * 1024 * 1024))
+    batch = Spool(run.server.name).batch(
+        reports.protocol(reports.run_of(run), memory_peak_bytes=200 * 1024 * 1024)
+    )
     accept_batch(run.server, dataclasses.replace(batch, sent_at=AT + timedelta(seconds=90)), AT)
     path = f"/protocols/{batch.records[0].id}/"
     client = signed_in(world, "viewer")
@@ -98,7 +108,9 @@ def test_what_is_measured_is_shown_whole_and_over_rest(world: World, run: Run) -
     assert (answer["delivery_count"], answer["redelivered"]) == (0, False)
 
 
-@pytest.mark.parametrize(("attempt", "count", "again"), [(1, 0, False), (2, 1, True), (1, 1, True), (3, 0, True)])
+@pytest.mark.parametrize(
+    ("attempt", "count", "again"), [(1, 0, False), (2, 1, True), (1, 1, True), (3, 0, True)]
+)
 def test_whether_somebody_had_the_message_before_is_told(
     world: World, run: Run, attempt: int, count: int, again: bool
 ) -> None:

@@ -43,7 +43,9 @@ def kinds(run: Run) -> dict[str, tuple[Content, Content]]:
         "protocol": (reports.protocol(of), reports.protocol(of, exception_text="other")),
         "properties": (
             reports.protocol(of, reports.message(properties={"n": 1e23, "deep": [1, {"x": True}], "t": "a"})),
-            reports.protocol(of, reports.message(properties={"n": 1e23, "deep": [1, {"x": False}], "t": "a"})),
+            reports.protocol(
+                of, reports.message(properties={"n": 1e23, "deep": [1, {"x": False}], "t": "a"})
+            ),
         ),
         "recovered": (reports.recovered(of), reports.recovered(of, occurred_at=AT + timedelta(days=1))),
         "interruption": (interruption, dataclasses.replace(interruption, m=11)),
@@ -73,7 +75,12 @@ def test_an_id_with_other_content_is_kept_and_counts_as_known(run: Run, name: st
         assert (receipt.new, receipt.known) == (0, 1)
     assert receipt.known_numbers == receipt.conflicts == (second.number,)
     kept = RecordConflict.objects.get()
-    assert (kept.record_id, kept.stored_id, kept.number, kept.kind) == (same, same, second.number, second.kind)
+    assert (kept.record_id, kept.stored_id, kept.number, kept.kind) == (
+        same,
+        same,
+        second.number,
+        second.kind,
+    )
     assert kept.content and kept.server == run.server
 
 
@@ -124,7 +131,9 @@ def closed_with(run: Run) -> tuple[object, ...]:
 def test_the_first_closing_record_of_a_run_counts(run: Run, how: str, same_id: bool) -> None:
     of, spool, identity = reports.run_of(run), uuid.uuid4(), uuid.uuid4()
     first = record(reports.closing(of, 0, handled=310), 1, identity)
-    other: Closing = reports.closing(of, 7, handled=5, state=RunState.FAILED, counts=reports.interruption(of).counts)
+    other: Closing = reports.closing(
+        of, 7, handled=5, state=RunState.FAILED, counts=reports.interruption(of).counts
+    )
     second = record(other, 2, identity if same_id else uuid.uuid4())
     if how == "one batch":
         receipt = take(run, spool, first, second)
@@ -158,7 +167,9 @@ def test_of_two_intakes_at_once_the_first_closing_record_counts(run: Run) -> Non
 
 def test_a_run_that_was_lost_is_closed_by_its_own_record(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state=RunPhase.LOST, closed_at=AT, handled=300)
-    receipt = take(run, uuid.uuid4(), record(reports.closing(reports.run_of(run), 0, handled=310), 1, uuid.uuid4()))
+    receipt = take(
+        run, uuid.uuid4(), record(reports.closing(reports.run_of(run), 0, handled=310), 1, uuid.uuid4())
+    )
     assert (receipt.new, closed_with(run)[:3]) == (1, (0, 310, "lost"))
 
 
@@ -193,7 +204,9 @@ def test_what_was_erased_does_not_come_back_beside_it(run: Run) -> None:
 def test_a_conflict_is_shown_with_the_protocol_and_its_server(world: World) -> None:
     protocol = world.protocols[0]
     of = dataclasses.replace(
-        reports.run_of(world.runs[next(iter(world.runs))]), server=protocol.server_name, setting=protocol.setting_key
+        reports.run_of(world.runs[next(iter(world.runs))]),
+        server=protocol.server_name,
+        setting=protocol.setting_key,
     )
     server = world.servers[protocol.server_name]
     hostile: Any = reports.protocol(of, exception_text="<script>alert(1)</script> other")
@@ -222,7 +235,9 @@ def test_records_that_never_came_are_shown_with_their_server(world: World) -> No
     batch = RecordBatch(
         run.server.name,
         uuid.uuid4(),
-        tuple(record(reports.recovered(reports.run_of(run)), number, uuid.uuid4()) for number in (1010, 1012)),
+        tuple(
+            record(reports.recovered(reports.run_of(run)), number, uuid.uuid4()) for number in (1010, 1012)
+        ),
     )
     client, address = signed_in(world, "viewer"), f"/servers/{run.server.name}/"
     assert "never came" not in looked_at(client, address).text

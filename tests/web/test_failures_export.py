@@ -82,7 +82,12 @@ def test_json_lines_are_whole(client: Client, stored: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [("counted=false", [0]), ("text=SUM&setting=orders", [3]), ("message_key=ID:0", [6]), ("text=nowhere", [])],
+    [
+        ("counted=false", [0]),
+        ("text=SUM&setting=orders", [3]),
+        ("message_key=ID:0", [6]),
+        ("text=nowhere", []),
+    ],
 )
 def test_the_filter_of_the_list_is_that_of_the_file(
     client: Client, stored: list[str], query: str, found: list[int]
@@ -162,7 +167,11 @@ def test_over_rest(stored: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert len(text_of(client.get(f"{url}?file=jsonl&setting=orders")).splitlines()) == 7
     assert client.get(f"{url}?file=exe").status_code == 400
-    for query, where in (("nonsense=1", f"/api/v1{URL}"), ("nonsense=", f"/api/v1{URL}"), ("span=9y", "span")):
+    for query, where in (
+        ("nonsense=1", f"/api/v1{URL}"),
+        ("nonsense=", f"/api/v1{URL}"),
+        ("span=9y", "span"),
+    ):
         answer = client.get(f"{url}?{query}")
         assert (answer.status_code, answer.json()["error"], answer.json()["where"]) == (400, "invalid", where)
         assert answer.json()["what_to_do"] and "__all__" not in str(answer.json())

@@ -1,4 +1,5 @@
-"""What a filter of protocols finds: the same as looking at each of them, page by page, forth and back, at any size."""
+"""What a filter of protocols finds: the same as looking at each of them, page by page, forth and back, at any
+size."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -37,11 +38,13 @@ def stored(many: int, seed: int = 1) -> list[Row]:
         setting, server = random.choice(settings), random.choice(servers)
         kind = random.choice(("KeyError", "ValueError", "exit:3"))
         row = Row(
-            id=UUID(int=random.getrandbits(128)), spool=UUID(int=5), number=number, setting=setting, server=server,
+            id=UUID(int=random.getrandbits(128)), spool=UUID(int=5), number=number, setting=setting,
+            server=server,
             setting_key=setting.key if setting else random.choice(("orders", "gone")), epoch=1, agent="demo",
             server_name=server.name if server else random.choice(("srv-1", "gone")), outcome="raised",
             activation_uuid=random.choice(ACTIVATIONS), exception_type=kind, fingerprint=f"v1:{kind[0]}",
-            exception_text=random.choice(("no such order", "100 % \\ gone", "Ж_x")), counted=random.random() < 0.5,
+            exception_text=random.choice(("no such order", "100 % \\ gone", "Ж_x")),
+            counted=random.random() < 0.5,
             message_key=random.choice(("", "ID:1", "ID:2")), temporary=random.random() < 0.3,
             occurred_at=AT + timedelta(seconds=random.randrange(many // 3)),
             disposition=random.choice(("", "dlq", "discarded")),
@@ -91,13 +94,17 @@ QUERIES: dict[str, Callable[[Row], bool]] = {
     "text=%25": lambda row: "%" in row.exception_text,
     "text=_x&outcome=raised": lambda row: "_x" in row.exception_text,
     "outcome=timed_out": lambda row: False,
-    "disposition=discarded&setting=orders": lambda row: (row.disposition, row.setting_key) == ("discarded", "orders"),
+    "disposition=discarded&setting=orders": lambda row: (
+        (row.disposition, row.setting_key) == ("discarded", "orders")
+    ),
     "disposition=exception": lambda row: False,
     "since=2026-03-01T12:00:20Z&until=2026-03-01T12:00:40Z": lambda row: _within(row, 20, 40),
     "message_key=ID:2&since=2026-03-01T12:00:20Z&until=2026-03-01T12:00:40Z": lambda row: (
         row.message_key == "ID:2" and _within(row, 20, 40)
     ),
-    "setting=orders&until=2026-03-01T12:00:30Z": lambda row: row.setting_key == "orders" and _within(row, 0, 30),
+    "setting=orders&until=2026-03-01T12:00:30Z": lambda row: (
+        row.setting_key == "orders" and _within(row, 0, 30)
+    ),
 }
 
 
@@ -132,7 +139,8 @@ def test_every_page_together_is_what_matches(query: str, pace: str) -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_newest_page_is_counted_on_its_way(query: str, pace: str) -> None:
-    """As `part_of` and `count` say it, which walk twice; where the time runs out, as far as the page was looked for."""
+    """As `part_of` and `count` say it, which walk twice; where the time runs out, as far as the page was
+    looked for."""
     expected, asked = of(stored(200), QUERIES[query]), found_by(query).asked
 
     part, counted = listed(asked, before=None, after=None, size=7)
@@ -151,7 +159,9 @@ def test_the_newest_page_is_whole_where_there_are_more_than_are_counted(pace: st
     expected, asked = of(stored(200), QUERIES["setting=orders"]), found_by("setting=orders").asked
     found, counted = newest(asked, 7, most=7)
 
-    assert counted.more and (pace == "without time" or (found.places, counted) == (expected[:7], Count(7, more=True)))
+    assert counted.more and (
+        pace == "without time" or (found.places, counted) == (expected[:7], Count(7, more=True))
+    )
 
 
 def test_a_page_that_is_not_the_newest_is_counted_as_well(pace: str) -> None:
@@ -162,7 +172,9 @@ def test_a_page_that_is_not_the_newest_is_counted_as_well(pace: str) -> None:
     assert counted.count == len(expected) or (pace == "without time" and counted.more)
 
 
-@pytest.mark.parametrize("query", ["", "setting=orders&text=such", "message_key=ID:1", "server=srv-1&temporary=true"])
+@pytest.mark.parametrize(
+    "query", ["", "setting=orders&text=such", "message_key=ID:1", "server=srv-1&temporary=true"]
+)
 def test_the_way_back_shows_the_pages_of_the_way_there(query: str, pace: str) -> None:
     expected = of(stored(200), QUERIES.get(query) or (lambda row: _found_as(row, query)))
     asked = found_by(query).asked
@@ -199,7 +211,9 @@ def test_case_is_that_of_every_script() -> None:
 
 
 @pytest.mark.parametrize(("since_receipt", "found"), [(timedelta(minutes=5), 1), (timedelta(hours=2), 0)])
-def test_the_last_hour_of_a_clock_that_is_ahead_is_that_of_its_receipt(since_receipt: timedelta, found: int) -> None:
+def test_the_last_hour_of_a_clock_that_is_ahead_is_that_of_its_receipt(
+    since_receipt: timedelta, found: int
+) -> None:
     rows, now = stored(30), timezone.now()
     Row.objects.update(occurred_at=now - timedelta(days=2), received_at=now - timedelta(days=2))
     ahead = {"occurred_at": now + timedelta(days=9), "received_at": now - since_receipt}
@@ -291,7 +305,8 @@ def test_what_was_deleted_meanwhile_is_left_out() -> None:
     assert [row.pk for row in protocols_at(places)] == [place.key for place in places if place != places[3]]
 
 
-@pytest.mark.parametrize("query", ["nonsense=1", "span=9y", "activation=x", "since=yesterday", "temporary=perhaps",
+@pytest.mark.parametrize("query", ["nonsense=1", "span=9y", "activation=x", "since=yesterday",
+    "temporary=perhaps",
                                    "since=2026-03-02&until=2026-03-01", "setting=" + "x" * 300])  # fmt: skip
 def test_what_is_not_understood_finds_nothing_and_says_why(query: str) -> None:
     assert ProtocolFilter(QueryDict(query)).problem
@@ -303,7 +318,9 @@ def test_the_later_of_two_begins_holds() -> None:
     assert asked.since == datetime.fromisoformat("2099-01-01T00:00:00+00:00")
 
 
-@pytest.mark.parametrize("text", ["", "x", "_", f"2026-03-01T12:00:00_{UUID(int=1)}", "2026-03-01T12:00:00+00:00_7"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "_", f"2026-03-01T12:00:00_{UUID(int=1)}", "2026-03-01T12:00:00+00:00_7"]
+)
 def test_a_place_that_nobody_wrote_is_none(text: str) -> None:
     assert place_in(text) is None
 

@@ -58,8 +58,13 @@ def test_one_has_its_trend_its_book_and_its_history(world: World) -> None:
     assert answer.status_code == 200 and answer.json()["known"]["by"] == "operator"
     whole = client(world, "viewer").get(f"{URL}{row.pk}/").json()
     assert sum(whole["hours"]) == row.count == whole["count"] and len(whole["hours"]) == 168
-    assert whole["known"] | said == whole["known"] and [each["what"] for each in whole["history"]] == ["wrote"]
-    assert writer.post(f"{URL}{row.pk}/fixed/", {"version": "2"}, format="json").json()["known"]["fixed_in"] == "2"
+    assert whole["known"] | said == whole["known"] and [each["what"] for each in whole["history"]] == [
+        "wrote"
+    ]
+    assert (
+        writer.post(f"{URL}{row.pk}/fixed/", {"version": "2"}, format="json").json()["known"]["fixed_in"]
+        == "2"
+    )
     assert writer.post(f"{URL}{row.pk}/not-fixed/").json()["known"]["fixed_at"] is None
 
 
@@ -93,7 +98,9 @@ def test_one_is_found_by_the_settings_of_those_merged_into_it(world: World) -> N
     elsewhere = next(pk for pk in listed(reader.get(URL)) if pk not in in_setting)
     merging.merge(one(world).pk, elsewhere, by=world.people["operator"], now=timezone.now())
 
-    assert set(listed(reader.get(f"{URL}?setting=orders-export"))) == in_setting - {one(world).pk} | {elsewhere}
+    assert set(listed(reader.get(f"{URL}?setting=orders-export"))) == in_setting - {one(world).pk} | {
+        elsewhere
+    }
 
 
 def test_refusals_say_why(world: World) -> None:
@@ -113,6 +120,9 @@ def test_refusals_say_why(world: World) -> None:
 def test_rights_are_those_of_the_pages(world: World) -> None:
     row = one(world)
     for name in ("known", "fixed", "not-fixed", "merge", "split"):
-        assert client(world, "viewer").post(f"{URL}{row.pk}/{name}/", {"other": "x"}, format="json").status_code == 403
+        assert (
+            client(world, "viewer").post(f"{URL}{row.pk}/{name}/", {"other": "x"}, format="json").status_code
+            == 403
+        )
     assert client(world, "outsider").get(URL).status_code == 403
     assert not KnownError.objects.exists()

@@ -12,7 +12,15 @@ from django.test import Client
 
 from agents.models import Run, RunPhase
 from contract.fingerprint import fingerprint
-from contract.messages import MAX_RECORDS, MAX_TRACEBACK, OLDEST_VERSION, VERSION, Content, RecordBatch, RunState
+from contract.messages import (
+    MAX_RECORDS,
+    MAX_TRACEBACK,
+    OLDEST_VERSION,
+    VERSION,
+    Content,
+    RecordBatch,
+    RunState,
+)
 from contract.wire import dump
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage, RefusedRecord, SpoolMark
@@ -28,7 +36,9 @@ def run() -> Run:
     return reports.run(reports.setting(), reports.server())
 
 
-def post(client: Client, batch: RecordBatch | dict[str, Any] | bytes, packed: bool = False, **headers: str) -> Any:
+def post(
+    client: Client, batch: RecordBatch | dict[str, Any] | bytes, packed: bool = False, **headers: str
+) -> Any:
     raw = batch if isinstance(batch, bytes) else json.dumps(dump(batch)).encode()
     if packed:
         raw, headers = gzip.compress(raw), headers | {"Content-Encoding": "gzip"}
@@ -200,7 +210,8 @@ def test_hostile_values_are_stored_such_that_every_database_takes_them(client: C
     of = reports.run_of(run)
     record = Spool().record(reports.protocol(of))
     hostile = json.dumps({
-        "nul": "a\0b", "lone\udc80": "\ud800", "huge": 10**400, "real": "REAL", "deep": [[{"x\0": 1}]], "n": 2**63,
+        "nul": "a\0b", "lone\udc80": "\ud800", "huge": 10**400, "real": "REAL", "deep": [[{"x\0": 1}]],
+        "n": 2**63,
     }).replace('"REAL"', "[NaN, Infinity, 1e999, 1.5]")  # fmt: skip
     text = json.dumps(dump(RecordBatch("srv-1", uuid.uuid4(), (record,))))
     text = text.replace('"properties": {}', f'"properties": {hostile}').replace("'sum'", "\\u0000\\ud800 sum")
@@ -221,7 +232,9 @@ def test_what_is_not_json_is_400(client: Client, run: Run, raw: bytes) -> None:
     assert (answer.status_code, answer.json()["error"]) == (400, "not_json")
 
 
-@pytest.mark.parametrize("data", [[], "text", 7, None, {}, {"server": "srv-1"}, {"server": "srv-1", "spool": "x"}])
+@pytest.mark.parametrize(
+    "data", [[], "text", 7, None, {}, {"server": "srv-1"}, {"server": "srv-1", "spool": "x"}]
+)
 def test_json_that_is_no_batch_is_400(client: Client, run: Run, data: Any) -> None:
     answer = post(client, json.dumps(data).encode())
     assert (answer.status_code, answer.json()["error"]) == (400, "not_as_agreed")
@@ -291,7 +304,9 @@ def test_records_that_are_passed_over_are_noted(run: Run) -> None:
     first = spool.batch(*[reports.protocol(of)] * 10)
     late, last = first.records[:9], first.records[9:]
     assert accept_batch(run.server, dataclasses.replace(first, records=last), AT).stored_up_to == 10
-    assert accept_batch(run.server, dataclasses.replace(first, records=late), AT).known == 9, "or nothing would end"
+    assert accept_batch(run.server, dataclasses.replace(first, records=late), AT).known == 9, (
+        "or nothing would end"
+    )
     spool.number = 12
     accept_batch(run.server, spool.batch(reports.protocol(of)), AT)
     mark = SpoolMark.objects.get()
@@ -326,12 +341,16 @@ def test_unknown_fields_are_ignored_and_counted(client: Client, run: Run) -> Non
 
 def test_what_was_superseded_is_told(client: Client, run: Run) -> None:
     old = dataclasses.replace(reports.run_of(run), epoch=run.epoch - 1)
-    batch = Spool().batch(reports.protocol(old), reports.interruption(old), reports.interruption(reports.run_of(run)))
+    batch = Spool().batch(
+        reports.protocol(old), reports.interruption(old), reports.interruption(reports.run_of(run))
+    )
     answer = post(client, batch).json()
     assert (answer["new"], answer["superseded"]) == (3, [2])
 
 
-@pytest.mark.parametrize("problem", [OperationalError("database is locked"), InterfaceError("connection is closed")])
+@pytest.mark.parametrize(
+    "problem", [OperationalError("database is locked"), InterfaceError("connection is closed")]
+)
 @pytest.mark.parametrize("where", ["failures.intake._locked_mark", "agents.services.tokens.digest_of"])
 def test_a_database_that_is_away_is_503_with_a_time(
     client: Client, run: Run, monkeypatch: pytest.MonkeyPatch, where: str, problem: Exception

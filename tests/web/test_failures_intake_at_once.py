@@ -1,4 +1,5 @@
-"""A KMA that lost an answer sends again while the first request is still at work: stored once all the same."""
+"""A KMA that lost an answer sends again while the first request is still at work: stored once all the
+same."""
 
 import dataclasses
 import threading
@@ -59,7 +60,12 @@ def test_resends_at_once_store_once(first_time: bool) -> None:
     batch = spool.batch(*[reports.protocol(of)] * 40, *[reports.recovered(of)] * 10)
     before = FailureProtocol.objects.count()
     receipts: list[RecordReceipt] = at_once(*[lambda: accept_batch(run.server, batch, AT)] * 4)
-    assert sorted((receipt.new, receipt.known) for receipt in receipts) == [(0, 50), (0, 50), (0, 50), (50, 0)]
+    assert sorted((receipt.new, receipt.known) for receipt in receipts) == [
+        (0, 50),
+        (0, 50),
+        (0, 50),
+        (50, 0),
+    ]
     assert {receipt.stored_up_to for receipt in receipts} == {spool.number}
     assert (FailureProtocol.objects.count() - before, RecoveredMessage.objects.count()) == (40, 10)
     run.refresh_from_db()
@@ -109,8 +115,15 @@ def test_copies_of_a_spool_at_once_store_each_record_once_and_refuse_none() -> N
     of = reports.run_of(run)
     batch = Spool().batch(*[reports.protocol(of)] * 20, *[reports.recovered(of)] * 5)
     copies = [dataclasses.replace(batch, spool=uuid.uuid4()) for _ in range(4)]
-    receipts: list[RecordReceipt] = at_once(*[lambda copy=copy: accept_batch(run.server, copy, AT) for copy in copies])
-    assert sorted((receipt.new, receipt.known) for receipt in receipts) == [(0, 25), (0, 25), (0, 25), (25, 0)]
+    receipts: list[RecordReceipt] = at_once(
+        *[lambda copy=copy: accept_batch(run.server, copy, AT) for copy in copies]
+    )
+    assert sorted((receipt.new, receipt.known) for receipt in receipts) == [
+        (0, 25),
+        (0, 25),
+        (0, 25),
+        (25, 0),
+    ]
     assert not any(receipt.refused or receipt.conflicts for receipt in receipts)
     assert (FailureProtocol.objects.count(), RecoveredMessage.objects.count()) == (20, 5)
     run.refresh_from_db()

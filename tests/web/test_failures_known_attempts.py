@@ -28,7 +28,9 @@ def now() -> datetime:
     return timezone.now()
 
 
-def store(run: Run, now: datetime, key: str, attempt: int, minutes_ago: int, outcome: str, last: bool = False) -> None:
+def store(
+    run: Run, now: datetime, key: str, attempt: int, minutes_ago: int, outcome: str, last: bool = False
+) -> None:
     at = now - timedelta(minutes=minutes_ago)
     content = reports.protocol(
         reports.run_of(run), reports.message(key, attempt), outcome=outcome, occurred_at=at, last_attempt=last
@@ -76,15 +78,21 @@ def test_an_exhausted_message_starts_anew_when_it_is_given_back(run: Run, now: d
     assert provided.of(run.activation.setting) == {"ID:killer": 1}
 
 
-def test_a_higher_app_says_when_messages_ended(run: Run, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_attempts, "_endings", [lambda key, keys: {"ID:killer": now - timedelta(minutes=1)}])
+def test_a_higher_app_says_when_messages_ended(
+    run: Run, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        known_attempts, "_endings", [lambda key, keys: {"ID:killer": now - timedelta(minutes=1)}]
+    )
     store(run, now, "ID:killer", 2, 5, "kma_died")
     store(run, now, "ID:other", 1, 5, "kma_died")
     assert provided.of(run.activation.setting) == {"ID:other": 1}
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-def test_attempts_of_a_run_that_the_site_does_not_know_are_not_told(run: Run, now: datetime, ordered: bool) -> None:
+def test_attempts_of_a_run_that_the_site_does_not_know_are_not_told(
+    run: Run, now: datetime, ordered: bool
+) -> None:
     LaunchSetting.objects.update(ordered=ordered)
     unknown = replace(reports.run_of(run), activation=uuid4())
     died = reports.protocol(unknown, reports.message("ID:victim", 9), outcome="kma_died", occurred_at=now)

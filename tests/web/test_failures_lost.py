@@ -93,7 +93,9 @@ def test_one_loss_is_noted_once_however_often_it_is_told(run: Run) -> None:
 
 
 def test_what_is_not_stored_is_not_owed(run: Run) -> None:
-    charge = Charge(ServerToken.objects.create(server=run.server, digest="x"), 10, Limits(rows=1, bytes=10**9))
+    charge = Charge(
+        ServerToken.objects.create(server=run.server, digest="x"), 10, Limits(rows=1, bytes=10**9)
+    )
     accept_batch(run.server, told(Spool(), run, 3, after=9), AT, charge=charge)
     assert not IntakeDebt.objects.exists()
 
@@ -120,7 +122,7 @@ def test_a_spool_that_goes_on_under_a_new_id_misses_nothing_before_its_first_num
     assert (mark().stored_up_to, mark().never_came, mark().passed_at) == (2907, 0, None)
 
 
-# -- by the heartbeat --------------------------------------------------------------------------------------------------
+# -- by the heartbeat ----------------------------------------------------------------------------------------
 
 
 def asked(server: Server, spool: Spool, after: int | None) -> int | None:
@@ -152,7 +154,7 @@ def test_a_number_that_cannot_be_is_no_loss(run: Run, after: int) -> None:
     assert asked(run.server, Spool(), after) is None and not SpoolMark.objects.exists()
 
 
-# -- the whole of it ---------------------------------------------------------------------------------------------------
+# -- the whole of it -----------------------------------------------------------------------------------------
 
 
 def test_facts_of_activations_that_the_copy_does_not_know_are_stored_all_the_same(run: Run) -> None:

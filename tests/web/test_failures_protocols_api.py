@@ -26,7 +26,8 @@ def stored(run: Run) -> list[str]:
     """Ids, oldest first."""
     of = reports.run_of(run)
     contents = [
-        reports.protocol(of, reports.message(f"ID:{n}"), occurred_at=AT + timedelta(minutes=n)) for n in range(3)
+        reports.protocol(of, reports.message(f"ID:{n}"), occurred_at=AT + timedelta(minutes=n))
+        for n in range(3)
     ]
     contents.append(reports.protocol(of, temporary=True, occurred_at=AT + timedelta(minutes=2)))
     batch = Spool().batch(*contents)
@@ -109,7 +110,9 @@ def test_a_filter_that_means_nothing_is_400(viewer: User, query: str) -> None:
     assert answer.status_code == 400 and "__all__" not in answer.content.decode()
 
 
-@pytest.mark.parametrize("query", ["message_key=", "fingerprint=%20", "span=&setting=orders", "setting=a&setting=b"])
+@pytest.mark.parametrize(
+    "query", ["message_key=", "fingerprint=%20", "span=&setting=orders", "setting=a&setting=b"]
+)
 def test_what_a_script_left_empty_or_says_twice_finds_nothing_at_all(
     viewer: User, stored: list[str], query: str
 ) -> None:

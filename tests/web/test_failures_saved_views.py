@@ -33,7 +33,10 @@ def test_a_filter_is_saved_from_the_list_used_renamed_and_deleted(world: World) 
     page = looked_at(client, "/protocols/saved/")
     assert "keys" in page.text and "yours, for everybody" in page.text and "last 7 days" in page.text
     client.post(f"/protocols/saved/{saved.pk}/delete/")
-    assert not SavedView.objects.exists() and "No filter is saved yet." in looked_at(client, "/protocols/saved/").text
+    assert (
+        not SavedView.objects.exists()
+        and "No filter is saved yet." in looked_at(client, "/protocols/saved/").text
+    )
 
 
 def test_others_use_a_shared_one_and_do_not_change_it(world: World) -> None:
@@ -76,7 +79,9 @@ def test_a_name_is_kept_whole_or_refused(world: World) -> None:
     client = signed_in(world, "viewer")
     client.post("/protocols/saved/save/", {"name": "x" * 100, "query": "text=x"})
     saved = SavedView.objects.get()
-    page = client.post(f"/protocols/saved/{saved.pk}/change/", {"name": "y" * 500}, follow=True).content.decode()
+    page = client.post(
+        f"/protocols/saved/{saved.pk}/change/", {"name": "y" * 500}, follow=True
+    ).content.decode()
     saved.refresh_from_db()
 
     assert saved.name == "x" * 100 and "at most 100 characters" in page
@@ -90,7 +95,7 @@ def test_who_may_not_see_protocols_saves_nothing(world: World) -> None:
     assert not SavedView.objects.exists()
 
 
-# -- REST -----------------------------------------------------------------------------------------------------------
+# -- REST ----------------------------------------------------------------------------------------------------
 
 REST = "/api/v1/protocols/saved/"
 

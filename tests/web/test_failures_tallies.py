@@ -14,7 +14,14 @@ from django.db.models.functions import Greatest
 from agents.models import LaunchSetting, Run
 from contract.messages import Protocol
 from failures.intake import accept_batch
-from failures.models import FailureDelta, FailureGroup, FailureProtocol, Fingerprint, FingerprintHour, FoldMark
+from failures.models import (
+    FailureDelta,
+    FailureGroup,
+    FailureProtocol,
+    Fingerprint,
+    FingerprintHour,
+    FoldMark,
+)
 from failures.tallies import folding, noting, reading
 from tests.web import reports
 
@@ -55,9 +62,15 @@ class TestCounts:
         folding.fold_all(NOW)
         hall.send(hall.failure(reports.AT + timedelta(minutes=2), exception_text="no row 7"))
 
-        assert [(alike.fingerprint, alike.count) for alike in before] == [("v1:0123456789abcdef", 3), (OTHER, 1)]
+        assert [(alike.fingerprint, alike.count) for alike in before] == [
+            ("v1:0123456789abcdef", 3),
+            (OTHER, 1),
+        ]
         after = reading.of_activation(hall.run.activation_id)
-        assert [(alike.fingerprint, alike.count) for alike in after] == [("v1:0123456789abcdef", 4), (OTHER, 1)]
+        assert [(alike.fingerprint, alike.count) for alike in after] == [
+            ("v1:0123456789abcdef", 4),
+            (OTHER, 1),
+        ]
         assert after[0].first_at == reports.AT and after[0].last_at == reports.AT + timedelta(minutes=2)
         assert after[0].latest == FailureProtocol.objects.latest("occurred_at").pk
         folding.fold_all(NOW)
@@ -67,7 +80,8 @@ class TestCounts:
     @pytest.mark.parametrize("first", [True, False])
     @pytest.mark.parametrize("together", [True, False])
     def test_a_group_is_temporary_only_where_all_of_it_is(self, first: bool, together: bool) -> None:
-        """What was only noted is stored as temporary, with the fingerprint of the failure that it is about."""
+        """What was only noted is stored as temporary, with the fingerprint of the failure that it is
+        about."""
         hall = Hall()
         both = [hall.failure(reports.AT, temporary=first), hall.failure(reports.AT, temporary=not first)]
         for batch in [both] if together else [[each] for each in both]:
@@ -109,7 +123,9 @@ class TestCounts:
         assert (row.latest, row.headline, row.count) == (latest, "new", 2)
         assert row.first_at == reports.AT - timedelta(hours=5) and row.recent_at == reports.AT
 
-    def test_a_fold_that_dies_before_its_commit_has_counted_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_fold_that_dies_before_its_commit_has_counted_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         hall = Hall()
         hall.send(hall.failure(), hall.failure())
         monkeypatch.setattr(Greatest, "__init__", lambda *_: (_ for _ in ()).throw(SystemExit))

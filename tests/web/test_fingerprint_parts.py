@@ -1,4 +1,5 @@
-"""A fingerprint is split by setting: counts are divided as they were counted, before and since; and joined again."""
+"""A fingerprint is split by setting: counts are divided as they were counted, before and since; and joined
+again."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,7 +57,11 @@ def counts(*kinds: str) -> dict[str, tuple[int, int, int]]:
     since = now - timedelta(days=7)
     totals, hours = totals_of(kinds), hours_of(kinds, since, now)
     return {
-        each: (totals[each].count, sum(hours[each]), sum(alike.count for alike in of_fingerprints([each], since)))
+        each: (
+            totals[each].count,
+            sum(hours[each]),
+            sum(alike.count for alike in of_fingerprints([each], since)),
+        )
         for each in kinds
     }
 
@@ -80,7 +85,9 @@ def test_protocols_and_groups_keep_their_fingerprint(part: str) -> None:
 
 
 @pytest.mark.parametrize("fold", [False, True])
-def test_what_comes_later_is_divided_too_whether_folded_or_not(part: str, runs: dict[str, Run], fold: bool) -> None:
+def test_what_comes_later_is_divided_too_whether_folded_or_not(
+    part: str, runs: dict[str, Run], fold: bool
+) -> None:
     fail(runs["stock"], 4, fold=fold)
     fail(runs["orders"], 2, fold=fold)
     assert counts(KIND, part) == {KIND: (7, 7, 7), part: (7, 7, 7)}
@@ -105,7 +112,9 @@ def test_what_no_group_holds_any_more_stays_with_the_whole(ann: User, runs: dict
     assert counts(KIND, part) == {KIND: (9, 6, 6), part: (0, 3, 0)}
 
 
-def test_joined_again_everything_is_as_before_and_split_again_too(part: str, ann: User, runs: dict[str, Run]) -> None:
+def test_joined_again_everything_is_as_before_and_split_again_too(
+    part: str, ann: User, runs: dict[str, Run]
+) -> None:
     fail(runs["stock"], 4)
     assert parts.join(part, by=ann, now=timezone.now()) == KIND
     assert counts(KIND) == {KIND: (12, 12, 12)}
@@ -115,7 +124,11 @@ def test_joined_again_everything_is_as_before_and_split_again_too(part: str, ann
     assert parts.part_off(KIND, "stock", by=ann, now=timezone.now()) == part
     assert counts(KIND, part) == {KIND: (5, 5, 5), part: (8, 8, 8)}
     told = FingerprintChange.objects.filter(fingerprint=KIND).order_by("id").values_list("what", "by_name")
-    assert list(told) == [(FingerprintAct.SPLIT, "ann"), (FingerprintAct.MERGED, "ann"), (FingerprintAct.SPLIT, "ann")]
+    assert list(told) == [
+        (FingerprintAct.SPLIT, "ann"),
+        (FingerprintAct.MERGED, "ann"),
+        (FingerprintAct.SPLIT, "ann"),
+    ]
 
 
 def test_each_has_a_page_in_the_book_of_its_own(ann: User, runs: dict[str, Run]) -> None:
@@ -136,7 +149,9 @@ def test_each_has_a_page_in_the_book_of_its_own(ann: User, runs: dict[str, Run])
 
 
 @pytest.mark.parametrize("what", ["nowhere", "again", "of a part", "joined", "merged", "unknown"])
-def test_what_cannot_be_split_or_joined_is_refused_and_changes_nothing(part: str, ann: User, what: str) -> None:
+def test_what_cannot_be_split_or_joined_is_refused_and_changes_nothing(
+    part: str, ann: User, what: str
+) -> None:
     now, before = timezone.now(), Fingerprint.objects.count()
     acts: dict[str, Callable[[], object]] = {
         "nowhere": lambda: parts.part_off(KIND, "nowhere", by=ann, now=now),
@@ -161,7 +176,10 @@ def test_on_the_page_by_who_may_and_the_page_says_what_cannot_be_divided(world: 
     operator = signed_in(world, "operator")
     operator.post("/fingerprint/part-off/", asked)
     part = Fingerprint.objects.exclude(part_of=None).get()
-    whole, page = looked_at(operator, f"/fingerprint/?of={row.pk}"), looked_at(operator, f"/fingerprint/?of={part.pk}")
+    whole, page = (
+        looked_at(operator, f"/fingerprint/?of={row.pk}"),
+        looked_at(operator, f"/fingerprint/?of={part.pk}"),
+    )
     assert "cannot be divided" in whole.text and setting in whole.text and "Join it again" in whole.text
     assert "cannot be divided any more" in page.text and "before and since" in page.text
     assert f"/protocols/?fingerprint={row.pk.replace(':', '%3A')}&setting={setting}" in page.links()

@@ -1,4 +1,5 @@
-"""Whether an activation finished well is stored with its end, whatever its state, and only late records change it."""
+"""Whether an activation finished well is stored with its end, whatever its state, and only late records
+change it."""
 
 from datetime import timedelta
 from importlib import import_module
@@ -90,7 +91,9 @@ def test_delayed_messages_that_did_not_come_are_an_error(pool: Pool, report: Any
 
 
 @pytest.mark.parametrize("temporary", [False, True])
-def test_a_standalone_agent_that_raised_is_an_error_though_it_ended(pool: Pool, report: Any, temporary: bool) -> None:
+def test_a_standalone_agent_that_raised_is_an_error_though_it_ended(
+    pool: Pool, report: Any, temporary: bool
+) -> None:
     run = standalone(pool)
     raised = protocol(run_of(run), message(key=""), temporary=temporary, counted=not temporary)
 
@@ -103,7 +106,9 @@ def test_a_standalone_agent_that_returned_finished_well(pool: Pool, report: Any)
     assert report(closing(run_of(run), 0)).well is True
 
 
-def test_it_outlives_the_protocols_and_late_records_only_turn_it_into_an_error(asap: Run, report: Any) -> None:
+def test_it_outlives_the_protocols_and_late_records_only_turn_it_into_an_error(
+    asap: Run, report: Any
+) -> None:
     report(protocol(run_of(asap)), recovered(run_of(asap)), closing(run_of(asap), 2))
     FailureProtocol.objects.all().delete()
     RecoveredMessage.objects.all().delete()

@@ -1,4 +1,5 @@
-"""Who may name and forget foreign dead-letter queues, on the page and over REST, and what the audit keeps of it."""
+"""Who may name and forget foreign dead-letter queues, on the page and over REST, and what the audit keeps of
+it."""
 
 import os
 
@@ -52,14 +53,18 @@ def results(action: str) -> list[tuple[str, str, str]]:
 
 def test_a_queue_is_named_and_forgotten_on_its_page(keeper: User) -> None:
     client = signed_in(keeper)
-    text = client.post("/foreign-queues/", {"queue": "old", "note": "<i>theirs"}, follow=True).content.decode()
+    text = client.post(
+        "/foreign-queues/", {"queue": "old", "note": "<i>theirs"}, follow=True
+    ).content.decode()
     assert "It is followed now." in text and "&lt;i&gt;theirs" in text and "not counted yet" in text
     row = LetterQueue.objects.get(queue="old")
     assert (row.foreign, row.address, row.added_by) == (True, "at.old", keeper)
     LetterQueue.objects.filter(pk=row.pk).update(broker_count=1204, indexed=1198)
     text = client.get("/foreign-queues/").content.decode()
     assert "broker 1,204 · index 1,198 · catching up" in text and "queue=old" in text
-    assert "followed already" in client.post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
+    assert (
+        "followed already" in client.post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
+    )
     text = client.post(f"/foreign-queues/{row.pk}/forget/", follow=True).content.decode()
     assert "not followed any more" in text and not LetterQueue.objects.filter(foreign=True).exists()
     assert results("foreign_named") == [("viewer", "done", "queue:old"), ("viewer", "refused", "queue:old")]
@@ -73,7 +78,8 @@ def test_a_hostile_name_is_shown_as_text(keeper: User) -> None:
 
 
 @pytest.mark.parametrize(
-    ("queue", "word"), [("nowhere", "unknown"), ("orders", "subscription"), ("DLQ.bin", "own"), ("x\0", "invalid")]
+    ("queue", "word"),
+    [("nowhere", "unknown"), ("orders", "subscription"), ("DLQ.bin", "own"), ("x\0", "invalid")],
 )
 def test_what_cannot_be_followed_is_refused_with_what_to_do(
     keeper: User, setting: LaunchSetting, memory: MemoryBroker, queue: str, word: str
@@ -114,7 +120,9 @@ def test_others_may_look_at_most_and_their_attempts_are_kept(operator: User, out
     assert {name for name, _, _ in results("foreign_named")} == {"operator"} | {"outsider"}
 
 
-def test_no_new_setting_gets_the_name_of_a_followed_queue_as_its_key(keeper: User, setting: LaunchSetting) -> None:
+def test_no_new_setting_gets_the_name_of_a_followed_queue_as_its_key(
+    keeper: User, setting: LaunchSetting
+) -> None:
     """Its subscription could never be made: the queue of that name has another address."""
     signed_in(keeper).post("/foreign-queues/", {"queue": "old"})
     chief = User.objects.create_superuser("chief", password="not-a-secret-in-tests")
@@ -126,7 +134,9 @@ def test_no_new_setting_gets_the_name_of_a_followed_queue_as_its_key(keeper: Use
 
 def test_the_broker_being_away_changes_nothing(keeper: User, memory: MemoryBroker) -> None:
     memory.crash()
-    assert api_client(keeper).post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 503
+    assert (
+        api_client(keeper).post("/api/v1/foreign-queues/", {"queue": "old"}, format="json").status_code == 503
+    )
     text = signed_in(keeper).post("/foreign-queues/", {"queue": "old"}, follow=True).content.decode()
     assert "The broker does not answer." in text and not LetterQueue.objects.exists()
 

@@ -6,7 +6,15 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.utils import translation
 
-from agents.models import Activation, GroupActivation, LaunchSetting, Pool, ScheduledGroup, StateChange, Trigger
+from agents.models import (
+    Activation,
+    GroupActivation,
+    LaunchSetting,
+    Pool,
+    ScheduledGroup,
+    StateChange,
+    Trigger,
+)
 from agents.pages.reasons import in_words
 from agents.services import group_steps
 from agents.services.group_members import reorder, save_members
@@ -31,7 +39,9 @@ def night(pool: Pool) -> ScheduledGroup:
 
 def begun(group_activation: GroupActivation) -> list[str]:
     """The members that were started, in the order of their start."""
-    return list(group_activation.activations.order_by("started_at", "pk").values_list("setting__key", flat=True))
+    return list(
+        group_activation.activations.order_by("started_at", "pk").values_list("setting__key", flat=True)
+    )
 
 
 def newest() -> Activation:
@@ -63,7 +73,9 @@ def test_a_member_waits_until_every_record_of_the_one_before_is_here(night: Sche
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("state", ["failed", "interrupted", "stopped"])
-def test_a_member_that_did_not_finish_well_fails_the_pass_and_is_named(night: ScheduledGroup, state: str) -> None:
+def test_a_member_that_did_not_finish_well_fails_the_pass_and_is_named(
+    night: ScheduledGroup, state: str
+) -> None:
     passing = run_group_now(night, None, NOW)
     end(newest(), LATER)
     end(newest(), LATER + timedelta(minutes=1), state)
@@ -84,7 +96,9 @@ def test_tending_heals_a_kill_between_two_members(night: ScheduledGroup) -> None
 
 
 @pytest.mark.both_databases
-def test_a_member_that_is_begun_is_never_begun_again(night: ScheduledGroup, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_is_begun_is_never_begun_again(
+    night: ScheduledGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two that saw the member missing: the row's lock lets the second find it."""
     passing = run_group_now(night, None, NOW)
     facts, seen = group_steps._member_facts, iter([None])
@@ -211,10 +225,16 @@ def test_members_are_reordered_and_a_running_pass_keeps_its_plan(night: Schedule
     end(newest(), LATER)
     assert begun(passing) == ["one", "two"]
     moved = StateChange.objects.filter(what="group").values_list("setting__key", "old", "new")
-    assert set(moved) == {("one", "night 1", "night 2"), ("two", "night 2", "night 3"), ("three", "night 3", "night 1")}
+    assert set(moved) == {
+        ("one", "night 1", "night 2"),
+        ("two", "night 2", "night 3"),
+        ("three", "night 3", "night 1"),
+    }
 
 
-@pytest.mark.parametrize("order", [["one", "two"], ["one", "two", "three", "four"], ["one", "two", "two"], []])
+@pytest.mark.parametrize(
+    "order", [["one", "two"], ["one", "two", "three", "four"], ["one", "two", "two"], []]
+)
 def test_an_order_names_each_member_once(night: ScheduledGroup, order: list[str]) -> None:
     with pytest.raises(ValidationError):
         reorder(night, order, None, NOW)

@@ -1,4 +1,5 @@
-"""Asking for health costs nobody anything while the broker is frozen: with the real broker and the real gunicorn."""
+"""Asking for health costs nobody anything while the broker is frozen: with the real broker and the real
+gunicorn."""
 
 import signal
 import threading

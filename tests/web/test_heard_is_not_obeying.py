@@ -25,7 +25,8 @@ SECONDS = timedelta(seconds=1)
 
 
 class Kma:
-    """Polls every two seconds. `takes`: whether it keeps what it is sent; else it is stuck with what it had."""
+    """Polls every two seconds. `takes`: whether it keeps what it is sent; else it is stuck with what it
+    had."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -64,7 +65,11 @@ def break_the_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_server(name: str) -> list[Finding]:
-    return [each for each in run_checks(timezone.now()) if each.check == "KMAs" and each.detail.startswith(f"{name} ")]
+    return [
+        each
+        for each in run_checks(timezone.now())
+        if each.check == "KMAs" and each.detail.startswith(f"{name} ")
+    ]
 
 
 def test_a_server_whose_heartbeats_fail_is_not_told_to_be_well(
@@ -120,13 +125,15 @@ def test_a_kma_that_cannot_keep_what_it_is_sent_opens_an_alert_that_closes_when_
     kma.takes = False
     enable_setting(setting, None, now)
     now = follow(now, 80)
-    assert list(Alert.objects.filter(state="open").values_list("kind", "subject")) == [("server_disobeying", "srv-1")]
+    assert list(Alert.objects.filter(state="open").values_list("kind", "subject")) == [
+        ("server_disobeying", "srv-1")
+    ]
     kma.takes = True
     follow(now, 60)
     assert not Alert.objects.filter(state="open").exists()
 
 
-# -- who goes by which ------------------------------------------------------------------------------------------------
+# -- who goes by which ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture

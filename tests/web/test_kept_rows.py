@@ -81,7 +81,9 @@ def test_without_time_that_passed_all_rows_and_words_are_the_same(
     assert again.people["operator"] is not made.people["operator"]
 
 
-def test_instants_move_and_whole_hours_stay(calls: list[None], clock: Callable[[timedelta], datetime]) -> None:
+def test_instants_move_and_whole_hours_stay(
+    calls: list[None], clock: Callable[[timedelta], datetime]
+) -> None:
     made, _, _ = rolled_back(calls)
     hours = set()
     for passed in (timedelta(), PASSED):
@@ -91,7 +93,9 @@ def test_instants_move_and_whole_hours_stay(calls: list[None], clock: Callable[[
         assert again.now == made.now + passed == now
         seen = Server.objects.get(name="srv-1").last_seen_at
         assert seen == again.servers["srv-1"].last_seen_at == now - timedelta(seconds=1)
-        hours.add(frozenset(FingerprintHour.objects.values_list("fingerprint", "setting_key", "hour", "count")))
+        hours.add(
+            frozenset(FingerprintHour.objects.values_list("fingerprint", "setting_key", "hour", "count"))
+        )
         transaction.savepoint_rollback(point)
     assert len(calls) == 1
     assert len(hours) == 1
@@ -108,7 +112,9 @@ def test_what_is_changed_in_one_is_not_changed_in_the_next(
     transaction.savepoint_rollback(point)
     second = world(calls)
     assert (
-        second.people["operator"].username == User.objects.get(pk=second.people["operator"].pk).username == "operator"
+        second.people["operator"].username
+        == User.objects.get(pk=second.people["operator"].pk).username
+        == "operator"
     )
     assert second.servers
     assert len(calls) == 1
@@ -134,7 +140,9 @@ def test_they_are_made_again_when_a_failure_comes_into_the_next_hour(
     assert len(calls) == 2
 
 
-def test_rows_that_were_changed_are_changed_again(calls: list[None], clock: Callable[[timedelta], datetime]) -> None:
+def test_rows_that_were_changed_are_changed_again(
+    calls: list[None], clock: Callable[[timedelta], datetime]
+) -> None:
     Server.objects.create(name="known", kma_version="1")
     for _ in range(2):
         point = transaction.savepoint()
@@ -145,12 +153,16 @@ def test_rows_that_were_changed_are_changed_again(calls: list[None], clock: Call
     assert Server.objects.get().kma_version == "1"
 
 
-def test_letters_of_before_are_not_indexed_twice(calls: list[None], clock: Callable[[timedelta], datetime]) -> None:
+def test_letters_of_before_are_not_indexed_twice(
+    calls: list[None], clock: Callable[[timedelta], datetime]
+) -> None:
     made = world(calls)
     before = words()
     for _ in range(2):
         point = transaction.savepoint()
-        kept_rows.kept(NAME, lambda: DeadLetter.objects.filter(pk=made.letters[0].pk).update(queue="DLQ.other"))
+        kept_rows.kept(
+            NAME, lambda: DeadLetter.objects.filter(pk=made.letters[0].pk).update(queue="DLQ.other")
+        )
         assert DeadLetter.objects.get(pk=made.letters[0].pk).queue == "DLQ.other"
         assert words() == before
         transaction.savepoint_rollback(point)

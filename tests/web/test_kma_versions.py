@@ -31,10 +31,14 @@ def page_of(viewer: User, path: str) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(server: Server, pool: Pool, viewer: User) -> None:
+def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(
+    server: Server, pool: Pool, viewer: User
+) -> None:
     make_alive(server, now=timezone.now() - timedelta(minutes=5))
     assert beat(server, OLDEST_VERSION - 1) == 400
-    problem = f"srv-1 is too old for this site: it speaks version {OLDEST_VERSION - 1}, at least {OLDEST_VERSION}"
+    problem = (
+        f"srv-1 is too old for this site: it speaks version {OLDEST_VERSION - 1}, at least {OLDEST_VERSION}"
+    )
     assert problem in page_of(viewer, "/servers/srv-1/")
     assert problem in page_of(viewer, "/health/")
     assert any(problem in finding.detail for finding in run_checks(timezone.now()))
@@ -53,4 +57,6 @@ def test_one_that_is_too_old_is_said_to_be_that_until_it_is_upgraded(server: Ser
 def test_one_that_is_newer_than_the_site_is_told_apart(server: Server, pool: Pool, viewer: User) -> None:
     make_alive(server, now=timezone.now() - timedelta(minutes=5))
     assert beat(server, VERSION + 1) == 400
-    assert f"srv-1 is newer than this site: it speaks version {VERSION + 1}" in page_of(viewer, "/servers/srv-1/")
+    assert f"srv-1 is newer than this site: it speaks version {VERSION + 1}" in page_of(
+        viewer, "/servers/srv-1/"
+    )

@@ -1,7 +1,7 @@
 """Whatever happens in whatever order: what launch control promises always holds.
 
-A hypothesis state machine over the real services. It starts, loses, freezes, partitions, trips, resumes, enables and
-disables; after each step the promises are looked at.
+A hypothesis state machine over the real services. It starts, loses, freezes, partitions, trips, resumes,
+enables and disables; after each step the promises are looked at.
 """
 
 from contextlib import ExitStack
@@ -63,7 +63,7 @@ class Launching(RuleBasedStateMachine):
             enable_setting(_setting(key), None, self.now)
         self._hear()
 
-    # -- time and talk ----------------------------------------------------------------------------------------------
+    # -- time and talk ---------------------------------------------------------------------------------------
 
     @rule(seconds=st.sampled_from((STEP, 3 * STEP, 8 * STEP, 20 * STEP)))
     def time_passes(self, seconds: int) -> None:
@@ -81,7 +81,8 @@ class Launching(RuleBasedStateMachine):
 
     @rule(name=servers, twice=st.booleans(), told=st.booleans())
     def records_arrive(self, name: str, twice: bool, told: bool) -> None:
-        """`told`: what is to be done right after the commit is done; else the process died between the two."""
+        """`told`: what is to be done right after the commit is done; else the process died between the
+        two."""
         if self.kmas[name].is_heard:
             with TestCase.captureOnCommitCallbacks(execute=told):
                 self.kmas[name].send(self.now, twice=twice)
@@ -93,7 +94,7 @@ class Launching(RuleBasedStateMachine):
                     kma.send(self.now)
                 kma.beat(self.now)
 
-    # -- what happens to servers ------------------------------------------------------------------------------------
+    # -- what happens to servers -----------------------------------------------------------------------------
 
     @rule(name=servers)
     def die(self, name: str) -> None:
@@ -133,7 +134,7 @@ class Launching(RuleBasedStateMachine):
         for name in SERVERS:
             self.trip(name, key)
 
-    # -- what people do ---------------------------------------------------------------------------------------------
+    # -- what people do --------------------------------------------------------------------------------------
 
     @rule(key=keys)
     def enable(self, key: str) -> None:
@@ -159,7 +160,7 @@ class Launching(RuleBasedStateMachine):
         else:
             getattr(duty, what)(server, None, "maintenance", None, self.now)
 
-    # -- what always holds ------------------------------------------------------------------------------------------
+    # -- what always holds -----------------------------------------------------------------------------------
 
     @invariant()
     def lone_works_once(self) -> None:
@@ -175,7 +176,9 @@ class Launching(RuleBasedStateMachine):
 
     @invariant()
     def what_is_disabled_is_wanted_nowhere(self) -> None:
-        assert not Run.objects.filter(activation__setting__enabled=False, wanted=True, closed_at=None).exists()
+        assert not Run.objects.filter(
+            activation__setting__enabled=False, wanted=True, closed_at=None
+        ).exists()
 
     @invariant()
     def one_trip_per_cause(self) -> None:
@@ -221,7 +224,8 @@ def test_launch_control_keeps_its_promises_whatever_happens(monkeypatch: pytest.
     # Not made smaller when it fails: 22 steps are read sooner than minutes of shrinking are over.
     phases = (Phase.explicit, Phase.generate)
     bounds = settings(
-        phases=phases, max_examples=14, stateful_step_count=22, deadline=None, derandomize=True, database=None,
+        phases=phases, max_examples=14, stateful_step_count=22, deadline=None, derandomize=True,
+        database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     run_state_machine_as_test(Launching, settings=bounds)

@@ -27,7 +27,10 @@ def stored() -> list[DeadLetter]:
     rows = []
     for number, body in enumerate(BODIES):
         properties = {"order": Typed("int", number)}
-        annotations = {"x-opt-ORIG-MESSAGE-ID": Typed("long", number), "x-opt-ORIG-QUEUE": Typed("string", "orders")}
+        annotations = {
+            "x-opt-ORIG-MESSAGE-ID": Typed("long", number),
+            "x-opt-ORIG-QUEUE": Typed("string", "orders"),
+        }
         message = Message(body=Typed("string", body), properties=properties, annotations=annotations)
         row = letter_row(encode(message), NODE, AT + timedelta(seconds=number))
         row.queue = "DLQ.orders"

@@ -1,4 +1,5 @@
-"""Dead letters that have left their queues: the body goes after some days, the row after more; what is dead stays."""
+"""Dead letters that have left their queues: the body goes after some days, the row after more; what is dead
+stays."""
 
 import json
 from datetime import timedelta
@@ -91,7 +92,9 @@ def dry_run() -> dict[tuple[str, str], dict[str, Any]]:
     out = StringIO()
     call_command("apply_retention", "--dry-run", "--json", stdout=out)
     rows = map(json.loads, out.getvalue().splitlines())
-    return {(row["what"], row["setting"]): row for row in rows if "what" in row and row["what"] != "protocols"}
+    return {
+        (row["what"], row["setting"]): row for row in rows if "what" in row and row["what"] != "protocols"
+    }
 
 
 @pytest.mark.parametrize("state", LEFT)
@@ -157,7 +160,9 @@ def test_it_stays_while_a_job_has_it_or_its_outcome_is_awaited(orders: LaunchSet
     assert ReplayJob.objects.count() == 3
 
 
-def test_it_stays_while_the_archive_does_not_have_it(orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_stays_while_the_archive_does_not_have_it(
+    orders: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [letter(1, 40), letter(2, 200), letter(3, 200)]
     replayed(rows[2])
     safe = {"letters": AT, "replays": None}
@@ -177,7 +182,9 @@ def test_it_stays_while_the_archive_does_not_have_it(orders: LaunchSetting, monk
 
 def test_copies_of_edits_go_after_their_jobs(orders: LaunchSetting) -> None:
     change = [{"what": "body", "before": SECRET, "after": "mended"}]
-    ages = [(timezone.now() - timedelta(days=days), done) for days, done in ((40, True), (10, True), (40, False))]
+    ages = [
+        (timezone.now() - timedelta(days=days), done) for days, done in ((40, True), (10, True), (40, False))
+    ]
     edits = []
     for number, (at, done) in enumerate(ages):
         row = letter(number, 0, LetterState.DEAD)
@@ -191,7 +198,9 @@ def test_copies_of_edits_go_after_their_jobs(orders: LaunchSetting) -> None:
     assert [bool(LetterEdit.objects.get(pk=edit.pk).diff) for edit in edits] == left
 
 
-def test_its_words_go_with_the_body_and_a_reindex_does_not_bring_them_back(orders: LaunchSetting, root: User) -> None:
+def test_its_words_go_with_the_body_and_a_reindex_does_not_bring_them_back(
+    orders: LaunchSetting, root: User
+) -> None:
     letter(1, 40)
     letter(2, 10)
     assert _found(root, "secret") == [1, 2]
@@ -235,7 +244,9 @@ def test_one_that_comes_back_before_its_chunk_stays_whole(
 def test_its_deaths_are_counted_on_when_the_first_rows_are_gone(orders: LaunchSetting) -> None:
     first = letters.dead("orders", 1, "ID:same")
     second = letters.dead("orders", 2, "ID:same")
-    DeadLetter.objects.filter(pk=first.pk).update(state=LetterState.GONE, state_at=timezone.now() - timedelta(days=200))
+    DeadLetter.objects.filter(pk=first.pk).update(
+        state=LetterState.GONE, state_at=timezone.now() - timedelta(days=200)
+    )
     apply()
     assert DeadLetter.objects.get() == second
     assert letters.dead("orders", 3, "ID:same").chapter == 3
@@ -272,7 +283,9 @@ def test_pages_rest_and_files_keep_the_case_and_say_why_the_body_is_gone(
         assert said["body_deleted_at"] and said.get("body") is None and said.get("message") is None
 
 
-def test_the_page_says_how_long_what_goes_next_and_what_went(orders: LaunchSetting, root: User, client: Client) -> None:
+def test_the_page_says_how_long_what_goes_next_and_what_went(
+    orders: LaunchSetting, root: User, client: Client
+) -> None:
     letter(1, 40)
     letter(2, 40)
     letter(3, 200)
@@ -301,7 +314,10 @@ def test_the_page_counts_a_thousand_and_says_that_there_are_more(
     client.force_login(root)
     text = " ".join(client.get("/retention/").content.decode().split())
     assert "1,000+ dead letters that left their queues before" in text
-    assert "Of dead letters the first 1,000 of each kind were counted, over all settings; there are more." in text
+    assert (
+        "Of dead letters the first 1,000 of each kind were counted, over all settings; there are more."
+        in text
+    )
     # Whoever wants to know it exactly asks in a terminal.
     assert dry_run()["dead_letters", "orders"]["would_go"] == 2101
 

@@ -28,12 +28,15 @@ def ended(
 ) -> Activation:
     made = Activation.objects.create(setting=setting, state=state, started_at=at, ended_at=at)
     for epoch, server in enumerate(servers, start=1):
-        Run.objects.create(activation=made, server=server, epoch=epoch, wanted=False, closed_at=at, created_at=at)
+        Run.objects.create(
+            activation=made, server=server, epoch=epoch, wanted=False, closed_at=at, created_at=at
+        )
     return made
 
 
 def crowd(pool: Pool, server: Server, setting: LaunchSetting) -> None:
-    """Enough rows for a choice of index to matter: of a few PostgreSQL takes any. `setting` has never failed here."""
+    """Enough rows for a choice of index to matter: of a few PostgreSQL takes any. `setting` has never failed
+    here."""
     others = [make_setting(pool, f"crowd-{number}") for number in range(9)]
     made = Activation.objects.bulk_create(
         Activation(
@@ -45,7 +48,8 @@ def crowd(pool: Pool, server: Server, setting: LaunchSetting) -> None:
         for n in range(3000)
     )
     Run.objects.bulk_create(
-        Run(activation=one, server=server, epoch=1, wanted=False, closed_at=NOW, created_at=NOW) for one in made
+        Run(activation=one, server=server, epoch=1, wanted=False, closed_at=NOW, created_at=NOW)
+        for one in made
     )
 
 
@@ -65,7 +69,9 @@ def test_the_list_is_narrowed_by_setting_state_and_server(
 ) -> None:
     other = make_setting(pool, "other")
     first = ended(setting, server, at=NOW)
-    failed = ended(setting, second_server, server, second_server, at=NOW + timedelta(1), state=ActivationState.FAILED)
+    failed = ended(
+        setting, second_server, server, second_server, at=NOW + timedelta(1), state=ActivationState.FAILED
+    )
     last = ended(other, second_server, at=NOW + timedelta(2))
 
     def found(query: str) -> list[str]:
@@ -97,7 +103,9 @@ def test_pages_by_key_hold_every_row_once(operator: User, setting: LaunchSetting
 
 
 @pytest.mark.parametrize(("query", "where"), [("state=gone", "state"), ("speed=1", "speed")])
-def test_a_filter_that_is_none_is_named(operator: User, setting: LaunchSetting, query: str, where: str) -> None:
+def test_a_filter_that_is_none_is_named(
+    operator: User, setting: LaunchSetting, query: str, where: str
+) -> None:
     answer = api_client(operator).get(f"/api/v1/activations/?{query}")
 
     assert (answer.status_code, answer.json()["where"]) == (400, where)
@@ -114,7 +122,12 @@ def test_a_filter_that_is_none_is_named(operator: User, setting: LaunchSetting, 
     ],
 )
 def test_each_narrowing_is_read_by_its_index(
-    narrowed: dict[str, str], index: str, setting: LaunchSetting, pool: Pool, server: Server, second_server: Server
+    narrowed: dict[str, str],
+    index: str,
+    setting: LaunchSetting,
+    pool: Pool,
+    server: Server,
+    second_server: Server,
 ) -> None:
     crowd(pool, second_server, setting)
     ended(setting, server)
@@ -138,7 +151,8 @@ def test_a_page_asks_as_many_questions_whatever_its_length(
 
 # What is indexed only while it goes on: its size does not grow with what ended.
 PARTIAL = (
-    "unended_activations", "one_open_activation_per_setting", "open_runs_of_activation", "open_runs_of_server",
+    "unended_activations", "one_open_activation_per_setting", "open_runs_of_activation",
+    "open_runs_of_server",
     "wanted_runs_of_server",
 )  # fmt: skip
 

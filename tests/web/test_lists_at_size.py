@@ -1,4 +1,5 @@
-"""Pages, heartbeats and what runs every few seconds ask the same number of questions however much there is."""
+"""Pages, heartbeats and what runs every few seconds ask the same number of questions however much there
+is."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +25,16 @@ from tests.web.rows import api_client, heartbeat, make_alive, make_setting
 
 pytestmark = pytest.mark.both_databases
 
-PAGES = ("/", "/settings/", "/settings/s-0/", "/servers/", "/servers/srv-1/", "/activations/", "/trips/", "/groups/")
+PAGES = (
+    "/",
+    "/settings/",
+    "/settings/s-0/",
+    "/servers/",
+    "/servers/srv-1/",
+    "/activations/",
+    "/trips/",
+    "/groups/",
+)
 REST = ("settings", "activations", "servers", "groups", "trips")
 
 
@@ -64,7 +74,9 @@ def grows(pool: Pool, step: Callable[[], object]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page(path: str, answering: None, client: Client, operator: User, pool: Pool, server: Server) -> None:
+def test_a_page(
+    path: str, answering: None, client: Client, operator: User, pool: Pool, server: Server
+) -> None:
     client.force_login(operator)
     few, many = grows(pool, lambda: client.get(path))
 
@@ -107,12 +119,15 @@ def test_open_activations_are_planned_by_their_ids(pool: Pool, server: Server) -
     with CaptureQueriesContext(connection) as asked:
         plan_open_activations(timezone.now())
 
-    joined = [query["sql"] for query in asked.captured_queries if 'JOIN "agents_launchsetting"' in query["sql"]]
+    joined = [
+        query["sql"] for query in asked.captured_queries if 'JOIN "agents_launchsetting"' in query["sql"]
+    ]
     assert joined and all('"agents_activation"."id" IN' in sql for sql in joined)
 
 
 def test_each_choice_goes_by_the_starts_before_it(pool: Pool, server: Server, second_server: Server) -> None:
-    """All are looked at with the same facts, and yet they do not all go to the server that was the least loaded."""
+    """All are looked at with the same facts, and yet they do not all go to the server that was the least
+    loaded."""
     now = timezone.now()
     for number in range(6):
         enable_setting(make_setting(pool, f"s-{number}"), None, now)
@@ -124,7 +139,10 @@ def test_each_choice_goes_by_the_starts_before_it(pool: Pool, server: Server, se
 
 @pytest.mark.parametrize(
     "look",
-    (lambda: open_runs(LaunchSetting.objects.values_list("pk", flat=True)), lambda: evaluate_open(timezone.now())),
+    (
+        lambda: open_runs(LaunchSetting.objects.values_list("pk", flat=True)),
+        lambda: evaluate_open(timezone.now()),
+    ),
 )
 def test_runs_of_open_activations_are_sought_by_these_alone(
     look: Callable[[], object], pool: Pool, server: Server

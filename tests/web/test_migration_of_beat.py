@@ -1,4 +1,5 @@
-"""A site of before: beat's rows of schedules, to which a column of ours referred, go and nothing else does."""
+"""A site of before: beat's rows of schedules, to which a column of ours referred, go and nothing else
+does."""
 
 import pytest
 from django.contrib.auth.models import Group, Permission

@@ -25,7 +25,8 @@ from tests.web.factories import make_world
 world = make_world()
 letter = DeadLetter.objects.order_by("pk").first()
 letter.exception_text, letter.orig_message_id = "a\\0b", 2**63 - 1
-letter.encoded, letter.properties = bytes(range(256)), [{"name": "n\\0", "type": "string", "value": "v\\ud800"}]
+letter.encoded = bytes(range(256))
+letter.properties = [{"name": "n\\0", "type": "string", "value": "v\\ud800"}]
 letter.seen_at = datetime(2026, 3, 29, 1, 30, 0, 123456, tzinfo=tz.utc)
 letter.body_text = "parcel \\u0416\\U0001f600"
 letter.save(); letter.content.save()
@@ -81,11 +82,15 @@ def test_all_of_it_is_there_with_its_ids(source: str, target: str) -> None:
         ).fetchone()
         assert row[1:3] == ("a\u2400b", 2**63 - 1) and bytes(row[3]) == bytes(range(256))
         assert row[4] == [{"name": "n\u2400", "type": "string", "value": "v\ufffd"}]
-        assert row[5].isoformat() == "2026-03-29T01:30:00.123456+00:00" and row[6] == "parcel \u0416\U0001f600"
+        assert (
+            row[5].isoformat() == "2026-03-29T01:30:00.123456+00:00" and row[6] == "parcel \u0416\U0001f600"
+        )
         words = there.execute("SELECT count(*) FROM dlq_words WHERE words @@ 'parcel'::tsquery").fetchone()
         assert words == (1,)
         highest: Any = there.execute("SELECT max(id) FROM dlq_deadletter").fetchone()
-        following: Any = there.execute("SELECT nextval(pg_get_serial_sequence('dlq_deadletter', 'id'))").fetchone()
+        following: Any = there.execute(
+            "SELECT nextval(pg_get_serial_sequence('dlq_deadletter', 'id'))"
+        ).fetchone()
         # The last letter was deleted: its number is not given again.
         assert following[0] > highest[0] + 1
 

@@ -67,7 +67,8 @@ def test_a_webhook_gets_a_signed_body_once(setting: LaunchSetting, hook: Hook) -
     ((path, headers, body),) = hook.heard
     assert path == "/told/"
     assert json.loads(body) == {
-        "version": 1, "event": "trip", "setting": "orders", "group": None, "trip": trip.pk, "at": NOW.isoformat(),
+        "version": 1, "event": "trip", "setting": "orders", "group": None, "trip": trip.pk,
+        "at": NOW.isoformat(),
         "reason": "same_type", "exception_type": "KeyError", "servers": ["srv-1"],
         "link": f"http://testserver/trips/{trip.pk}/",
     }  # fmt: skip
@@ -126,7 +127,9 @@ def test_it_is_given_up_after_the_last_attempt_about_a_day_later(setting: Launch
     assert timedelta(hours=22) < last - NOW < timedelta(hours=25)
 
 
-def test_two_workers_that_found_the_same_notice_do_not_send_it_twice(setting: LaunchSetting, hook: Hook) -> None:
+def test_two_workers_that_found_the_same_notice_do_not_send_it_twice(
+    setting: LaunchSetting, hook: Hook
+) -> None:
     target_of(setting, hook.url)
     tripped(setting)
     both_found_it, notice = threading.Barrier(2), Notice.objects.select_related("target__setting").get()
@@ -176,7 +179,9 @@ def test_a_target_that_was_removed_is_not_told(setting: LaunchSetting, hook: Hoo
     assert (hook.heard, Notice.objects.get().problem) == ([], "its target was removed")
 
 
-def test_an_email_says_what_was_switched_off_and_where_to_look(setting: LaunchSetting, mailbox: Mailbox) -> None:
+def test_an_email_says_what_was_switched_off_and_where_to_look(
+    setting: LaunchSetting, mailbox: Mailbox
+) -> None:
     target_of(setting, "ops@example.org", "email")
     trip = tripped(setting)
 
@@ -219,7 +224,9 @@ def test_a_test_tells_at_once_how_it_went_and_is_not_repeated(pool: Pool, hook: 
     assert send_due(NOW + timedelta(days=2)) == 0
 
 
-def test_a_slow_address_holds_no_locks(setting: LaunchSetting, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_address_holds_no_locks(
+    setting: LaunchSetting, hook: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target_of(setting, hook.url)
     tripped(setting)
     seen: list[bool] = []

@@ -1,4 +1,5 @@
-"""Addresses that accept and never answer: they hold one worker for a while, and nobody else waits for them."""
+"""Addresses that accept and never answer: they hold one worker for a while, and nobody else waits for
+them."""
 
 import socket
 from collections.abc import Iterator
@@ -27,7 +28,8 @@ def hook() -> Iterator[Hook]:
 
 @pytest.fixture
 def hole(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Takes connections and answers nothing; a sender waits two seconds for it, within which others answer."""
+    """Takes connections and answers nothing; a sender waits two seconds for it, within which others
+    answer."""
     monkeypatch.setattr(webhook, "ANSWER_SECONDS", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
@@ -84,7 +86,9 @@ def test_an_address_that_just_hung_comes_after_the_others(
     assert (attempts()[hook.url], len(hook.heard)) == ([1], 1)
 
 
-def test_a_call_ends_when_its_time_is_over(setting: LaunchSetting, hole: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_ends_when_its_time_is_over(
+    setting: LaunchSetting, hole: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(MOST_TARGETS):
         target_of(setting, f"{hole}{number}")
     tripped(setting)

@@ -75,17 +75,25 @@ def test_a_setting_that_cannot_be_planned_stops_no_other(
 
 
 @pytest.mark.django_db
-def test_an_interruption_that_cannot_be_judged_keeps_nobody_from_being_started(live: Server, pool: Pool) -> None:
+def test_an_interruption_that_cannot_be_judged_keeps_nobody_from_being_started(
+    live: Server, pool: Pool
+) -> None:
     """A row of another edition: with a reason that this one does not know."""
     bad, good = pending(pool, BAD), pending(pool, GOOD)
     bad_setting = LaunchSetting.objects.get(key=BAD)
     Activation.objects.filter(pk=bad.pk).update(state="running", last_epoch=1)
     run = Run.objects.create(
-        activation=bad, server=live, epoch=1, state=RunPhase.INTERRUPTED, closed_at=timezone.now(), any_count=3
+        activation=bad,
+        server=live,
+        epoch=1,
+        state=RunPhase.INTERRUPTED,
+        closed_at=timezone.now(),
+        any_count=3,
     )
     at = timezone.now()
     Interruption.objects.create(
-        id=uuid4(), setting=bad_setting, run=run, server=live, activation_uuid=bad.pk, effective=True, epoch=1,
+        id=uuid4(), setting=bad_setting, run=run, server=live, activation_uuid=bad.pk, effective=True,
+        epoch=1,
         reason="unheard_of", limit_m=10, same_type="KeyError", same_count=3, any_count=3, occurred_at=at,
         received_at=at,
     )  # fmt: skip
@@ -102,7 +110,9 @@ def test_what_a_kma_says_of_one_run_keeps_neither_the_others_nor_the_answer(
 ) -> None:
     for key in (BAD, GOOD):
         enable_setting(make_setting(pool, key), None, timezone.now())
-    runs = {run.activation.setting.key: run for run in Run.objects.select_related("activation__setting", "server")}
+    runs = {
+        run.activation.setting.key: run for run in Run.objects.select_related("activation__setting", "server")
+    }
     Run.objects.update(server=live)
     reports = [
         RunReport(

@@ -85,7 +85,9 @@ def test_a_setting_whose_parameters_nest_too_deep_stops_nobody_else(
     assert [kma.settings for kma in kmas] == [[], []], "the off switch works"
 
 
-def test_a_withheld_run_stays_wanted_and_is_sent_as_soon_as_it_can_be(kmas: list[Kma], bad: LaunchSetting) -> None:
+def test_a_withheld_run_stays_wanted_and_is_sent_as_soon_as_it_can_be(
+    kmas: list[Kma], bad: LaunchSetting
+) -> None:
     put_into_the_row(bad, nested(600))
     for kma in kmas:
         kma.beat()
@@ -97,11 +99,15 @@ def test_a_withheld_run_stays_wanted_and_is_sent_as_soon_as_it_can_be(kmas: list
     assert not Run.objects.exclude(withheld_because="").exists()
 
 
-def test_the_alert_of_a_withheld_setting_opens_and_closes_by_itself(kmas: list[Kma], bad: LaunchSetting) -> None:
+def test_the_alert_of_a_withheld_setting_opens_and_closes_by_itself(
+    kmas: list[Kma], bad: LaunchSetting
+) -> None:
     def look(seconds: int) -> list[str]:
         ProcessBeat.objects.filter(name__startswith="alerts:").delete()
         evaluate(timezone.now() + timedelta(seconds=seconds))
-        return list(Alert.objects.filter(kind="setting_withheld", state="open").values_list("subject", flat=True))
+        return list(
+            Alert.objects.filter(kind="setting_withheld", state="open").values_list("subject", flat=True)
+        )
 
     for kma in kmas:
         kma.beat()
@@ -163,7 +169,9 @@ def test_parameters_are_bounded_where_they_are_saved(bad: LaunchSetting, operato
     send = client.patch if path == "settings/bad/" else client.post
     whole = {"key": "third", "agent": "x", "kind": "standalone", "pool": "demo"}
     for parameters in (nested(33), nested(99), {"a": "x" * 70_000}):
-        answer = send(f"/api/v1/{path}", {**(whole if send == client.post else {}), "parameters": parameters}, "json")
+        answer = send(
+            f"/api/v1/{path}", {**(whole if send == client.post else {}), "parameters": parameters}, "json"
+        )
         assert answer.status_code == 400 and "parameters" in str(answer.json()), answer.json()
     for parameters in (nested(32), {"a": "x" * 60_000}):
         answer = client.patch("/api/v1/settings/bad/", {"parameters": parameters}, "json")

@@ -1,4 +1,5 @@
-"""Ordered subscriptions in the MA: what goes with an order, what servers are told, and asking for another attempt."""
+"""Ordered subscriptions in the MA: what goes with an order, what servers are told, and asking for another
+attempt."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,8 +36,10 @@ def ordered(pool: Pool, server: Server) -> LaunchSetting:
 def protocol(setting: LaunchSetting, key: str, attempt: int, *, at: datetime, **fields: Any) -> None:
     run = Run.objects.select_related("server").get()
     FailureProtocol.objects.create(
-        id=uuid4(), spool=uuid4(), number=1, setting=setting, setting_key=setting.key, activation=run.activation,
-        activation_uuid=run.activation_id, epoch=1, server=run.server, server_name=run.server.name, agent="demo.orders",
+        id=uuid4(), spool=uuid4(), number=1, setting=setting, setting_key=setting.key,
+        activation=run.activation,
+        activation_uuid=run.activation_id, epoch=1, server=run.server, server_name=run.server.name,
+        agent="demo.orders",
         outcome="raised", exception_type="KeyError", fingerprint="v1:0123456789abcdef", message_key=key,
         attempt=attempt, occurred_at=at, received_at=at, **fields,
     )  # fmt: skip
@@ -61,20 +64,32 @@ def told(server: Server) -> DesiredRun:
 def test_what_does_not_go_with_an_order_is_refused(
     operator: User, setting: LaunchSetting, wish: dict[str, Any], where: str
 ) -> None:
-    body = {"key": "row", "agent": "demo.orders", "pool": "demo", "destination": "demo.orders"} | FIELDS | wish
+    body = (
+        {"key": "row", "agent": "demo.orders", "pool": "demo", "destination": "demo.orders"} | FIELDS | wish
+    )
     answer = api_client(operator).post("/api/v1/settings/", body)
 
     assert (answer.status_code, answer.json()["where"]) == (400, where), answer.content
 
 
-def test_an_ordered_setting_is_made_and_its_queue_feeds_one_consumer(operator: User, setting: LaunchSetting) -> None:
-    body = {"key": "row", "agent": "demo.orders", "pool": "demo", "destination": "demo.orders", "spread": "MANY"}
+def test_an_ordered_setting_is_made_and_its_queue_feeds_one_consumer(
+    operator: User, setting: LaunchSetting
+) -> None:
+    body = {
+        "key": "row",
+        "agent": "demo.orders",
+        "pool": "demo",
+        "destination": "demo.orders",
+        "spread": "MANY",
+    }
     answer = api_client(operator).post("/api/v1/settings/", body | FIELDS | {"after_last": "stay"})
 
     assert answer.status_code == 201, answer.content
     made = LaunchSetting.objects.get(key="row")
     assert wish_of(made)["exclusive"] is True
-    assert [step.exclusive for step in steps_of(made) if isinstance(step, Queue) and step.name == "row"] == [True]
+    assert [step.exclusive for step in steps_of(made) if isinstance(step, Queue) and step.name == "row"] == [
+        True
+    ]
 
 
 def test_the_order_cannot_change_while_it_runs(operator: User, ordered: LaunchSetting) -> None:
@@ -85,11 +100,18 @@ def test_the_order_cannot_change_while_it_runs(operator: User, ordered: LaunchSe
 def test_servers_learn_of_the_order(ordered: LaunchSetting, server: Server) -> None:
     LaunchSetting.objects.filter(pk=ordered.pk).update(after_last="stay")
     run = told(server)
-    assert (run.ordered, run.blocked_seconds, run.retries_asked, run.after_last) == (True, 2.0, 0, AfterLast.STAY)
+    assert (run.ordered, run.blocked_seconds, run.retries_asked, run.after_last) == (
+        True,
+        2.0,
+        0,
+        AfterLast.STAY,
+    )
 
 
 @pytest.mark.both_databases
-def test_the_attempts_of_what_blocks_are_known_from_its_protocols(ordered: LaunchSetting, server: Server) -> None:
+def test_the_attempts_of_what_blocks_are_known_from_its_protocols(
+    ordered: LaunchSetting, server: Server
+) -> None:
     """Though no server died: the broker counts none of them."""
     now = timezone.now()
     for attempt in (1, 2, 3):
@@ -163,4 +185,6 @@ def test_its_page_and_its_form_tell_the_interval_and_not_the_delays_of_the_desti
     typed = {"setting": "row", "breaker_m": 10, "ordered": "on", "spread": "MANY", **choice}
     for page in (client.get("/settings/row/"), client.get("/previews/setting/", typed)):
         text = page.content.decode()
-        assert [each for each in there if each not in text] == [] and [each for each in absent if each in text] == []
+        assert [each for each in there if each not in text] == [] and [
+            each for each in absent if each in text
+        ] == []

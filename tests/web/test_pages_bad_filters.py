@@ -1,4 +1,5 @@
-"""What an address asks for comes back on the page: with nothing invisible in its text, and nothing that runs."""
+"""What an address asks for comes back on the page: with nothing invisible in its text, and nothing that
+runs."""
 
 from html.parser import HTMLParser
 from urllib.parse import urlencode
@@ -14,7 +15,8 @@ KEY = "orders-export"
 HOSTILE = "\u202e\"'><script>alert(1)</script>="
 FIELDS = ("/letters/", f"/dead-letters/{KEY}/bin/")
 PATHS = (
-    *FIELDS, "/letters/groups/", f"/dead-letters/{KEY}/give-back/?match=1", f"/dead-letters/{KEY}/export/?file=csv"
+    *FIELDS, "/letters/groups/", f"/dead-letters/{KEY}/give-back/?match=1",
+    f"/dead-letters/{KEY}/export/?file=csv"
 )  # fmt: skip
 
 

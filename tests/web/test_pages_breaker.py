@@ -1,4 +1,5 @@
-"""The breaker panel answers why a setting is off and why it is not; trips show their evidence and what was done."""
+"""The breaker panel answers why a setting is off and why it is not; trips show their evidence and what was
+done."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -31,7 +32,8 @@ def fail(world: World, key: str, server: str, *kinds: str) -> list[FailureProtoc
         made.append(
             FailureProtocol.objects.create(
                 id=UUID(int=500_000 + world.number), spool=UUID(int=88), number=world.number, setting_key=key,
-                setting=run.activation.setting, activation=run.activation, activation_uuid=run.activation_id, run=run,
+                setting=run.activation.setting, activation=run.activation, activation_uuid=run.activation_id,
+                run=run,
                 epoch=run.epoch, server=run.server, server_name=server, agent="a", exception_type=kind,
                 outcome="temporary" if temporary else "raised", temporary=temporary, counted=not temporary,
                 fingerprint="v1:1", successes_before=gap, message_key=f"ID:{number}",
@@ -45,7 +47,9 @@ def fail(world: World, key: str, server: str, *kinds: str) -> list[FailureProtoc
 def test_why_it_is_off_is_said_in_one_sentence(world: World) -> None:
     text = panel(world, TRIPPED)
 
-    assert "Why is it off? By the breaker: 3 × IndexError in a row on srv-2, srv-3. It stays off until" in text
+    assert (
+        "Why is it off? By the breaker: 3 × IndexError in a row on srv-2, srv-3. It stays off until" in text
+    )
     assert "2 of 2 servers that it took" in text and "stopped on server srv-1" in text
     assert "setting switched off returns" in text and "told oncall@shop.example" in text
 
@@ -63,12 +67,17 @@ def test_why_it_is_off_tells_a_person_from_the_breaker(world: World) -> None:
 def test_one_server_of_two_is_not_enough_and_that_is_said(world: World) -> None:
     text = panel(world, "orders-export")
 
-    assert "Why is it not off? srv-3 has given it up, but that takes 2 servers: srv-1, srv-2, srv-4 go on." in text
+    assert (
+        "Why is it not off? srv-3 has given it up, but that takes 2 servers: srv-1, srv-2, srv-4 go on."
+        in text
+    )
     assert "Given up by 1 of 2 servers : srv-3" in text
 
 
 def test_the_nearest_server_is_told_with_what_is_missing(world: World) -> None:
-    Run.objects.filter(activation__setting__key="mail-send").update(same_type="OSError", same_count=2, any_count=5)
+    Run.objects.filter(activation__setting__key="mail-send").update(
+        same_type="OSError", same_count=2, any_count=5
+    )
 
     text = panel(world, "mail-send")
     assert "Nearest is srv-1: 2 of 3 OSError and 5 of 10 of any type in a row." in text
@@ -188,7 +197,9 @@ def test_a_test_notice_is_sent_from_the_page_and_told_how_it_went(world: World) 
     )
     path = f"/settings/invoices/notices/{target.pk}/test/"
     assert signed_in(world, "viewer").post(path).status_code == 403
-    assert signed_in(world, "operator").post(f"/settings/mail-send/notices/{target.pk}/test/").status_code == 404
+    assert (
+        signed_in(world, "operator").post(f"/settings/mail-send/notices/{target.pk}/test/").status_code == 404
+    )
     assert not Notice.objects.filter(target=target).exists()
 
     answer = signed_in(world, "operator").post(path, follow=True)
@@ -203,6 +214,8 @@ def test_a_hostile_type_is_words_on_the_strip(world: World) -> None:
     html = signed_in(world, "viewer").get("/settings/orders-export/").content.decode()
     marks = Elements(html.split('class="strip"')[1].split("</ol>")[0])
 
-    titles = [attributes["title"] or "" for tag, attributes in marks.found if tag == "a" and "title" in attributes]
+    titles = [
+        attributes["title"] or "" for tag, attributes in marks.found if tag == "a" and "title" in attributes
+    ]
     assert any(title.startswith("<script>alert(1)</script>U+202Etxt.exeU+202C") for title in titles), titles
     assert "<script" not in html.split('class="strip"')[1].split("</ol>")[0] and "\u202e" not in html

@@ -12,9 +12,11 @@ PAIRS = [
       for ground in ("--body-bg", "--darkened-bg", f"--{state}-bg")),
     *((text, ground) for text in ("--body-fg", "--body-quiet-color", "--link-fg")
       for ground in ("--body-bg", "--darkened-bg", "--code-bg", "--selected-row")),
-    ("--body-fg", "--mark-bg"), ("--body-fg", "--bad-bg"), ("--body-fg", "--warn-bg"), ("--body-fg", "--info-bg"),
+    ("--body-fg", "--mark-bg"), ("--body-fg", "--bad-bg"), ("--body-fg", "--warn-bg"), ("--body-fg",
+    "--info-bg"),
     ("--header-link-color", "--header-bg"), ("--nav-quiet", "--header-bg"),
-    ("--button-fg", "--default-button-bg"), ("--button-fg", "--button-bg"), ("--button-fg", "--object-tools-bg"),
+    ("--button-fg", "--default-button-bg"), ("--button-fg", "--button-bg"), ("--button-fg",
+    "--object-tools-bg"),
 ]  # fmt: skip
 
 
@@ -28,7 +30,9 @@ def colours(selector: str) -> dict[str, str]:
 
 def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    red, green, blue = (
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

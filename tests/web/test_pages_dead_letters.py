@@ -1,4 +1,5 @@
-"""Dead letters on pages: counts of the broker and of the index, one letter whole, giving back after a question."""
+"""Dead letters on pages: counts of the broker and of the index, one letter whole, giving back after a
+question."""
 
 import re
 
@@ -39,22 +40,32 @@ def test_without_the_broker_the_index_counts_and_says_so(world: World) -> None:
     assert "The broker does not answer" in text and "? index: 4 " in text
 
 
-def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dlq.pages.letters.PAGE", 8)
     monkeypatch.setattr(lists, "COUNTED", 10)
     monkeypatch.setattr("dlq.pages.letters.page_of.__defaults__", (8,))
     client, path, seen = signed_in(world, "viewer"), f"/dead-letters/{KEY}/?state=every", []
     while path:
         page = looked_at(client, path)
-        seen += [int(link.split("/")[2]) for link in page.links() if re.fullmatch(r"/letters/\d+/", link)][::2]
+        seen += [int(link.split("/")[2]) for link in page.links() if re.fullmatch(r"/letters/\d+/", link)][
+            ::2
+        ]
         assert "10+ in this list" in page.text
-        older = [attributes["href"] for tag, attributes in page.found if tag == "a" and attributes.get("rel") == "next"]
+        older = [
+            attributes["href"]
+            for tag, attributes in page.found
+            if tag == "a" and attributes.get("rel") == "next"
+        ]
         path = f"/dead-letters/{KEY}/{older[0]}" if older else ""
 
     assert seen == sorted((letter.pk for letter in DeadLetter.objects.filter(setting_key=KEY)), reverse=True)
 
 
-@pytest.mark.parametrize("query", ["before=x", "before=99999999999999999999", "span=9y", "state=no", "page=2"])
+@pytest.mark.parametrize(
+    "query", ["before=x", "before=99999999999999999999", "span=9y", "state=no", "page=2"]
+)
 def test_nonsense_in_the_address_of_a_list_is_no_error(world: World, query: str) -> None:
     client = signed_in(world, "viewer")
     for path in (f"/dead-letters/{KEY}/", "/protocols/", "/replays/", f"/replays/{world.job.pk}/"):  # type: ignore[union-attr]
@@ -172,7 +183,9 @@ def test_a_letter_on_its_way_is_refused_whole(world: World) -> None:
     client = signed_in(world, "operator")
     assert world.job is not None
     on_its_way = world.job.items.filter(state="planned")[0]
-    answer = client.post(f"/dead-letters/{KEY}/give-back/", {"letter": str(on_its_way.letter_id)}, follow=True)
+    answer = client.post(
+        f"/dead-letters/{KEY}/give-back/", {"letter": str(on_its_way.letter_id)}, follow=True
+    )
 
     assert "None of these letters can go" in answer.content.decode()
     assert ReplayJob.objects.count() == 1
@@ -218,7 +231,9 @@ def test_without_a_filter_the_button_says_that_it_gives_all_of_the_setting_back(
     listed = looked_at(client, "/dead-letters/mail-send/")
 
     assert "Give all 4 of the setting back…" in listed.text
-    assert button(listed, "/dead-letters/mail-send/give-back/") == ["/dead-letters/mail-send/give-back/?all=1"]
+    assert button(listed, "/dead-letters/mail-send/give-back/") == [
+        "/dead-letters/mail-send/give-back/?all=1"
+    ]
     asked = looked_at(client, "/dead-letters/mail-send/give-back/?all=1").text
     assert "All dead letters of the setting, whatever they died of." in asked
 
@@ -286,7 +301,9 @@ def test_the_list_tells_how_often_a_message_was_given_back_as_its_filter_means_i
     again = make_letter(world, "stock-sync", "again", chapter=3)
     left_out = make_letter(world, "stock-sync", "left out")
     for state in (ItemState.SKIPPED, ItemState.CANCELLED):
-        job = ReplayJob.objects.create(setting_key="stock-sync", scope="selection", state="done", action="discard")
+        job = ReplayJob.objects.create(
+            setting_key="stock-sync", scope="selection", state="done", action="discard"
+        )
         ReplayItem.objects.create(job=job, letter=left_out, state=state)
     client = signed_in(world, "viewer")
 
@@ -314,7 +331,9 @@ def test_the_fingerprint_of_a_letter_is_shown_whole(world: World) -> None:
     fingerprint = "v1:" + "0123456789abcdef" * 3
     letter = make_letter(world, KEY, "x", fingerprint=fingerprint)
 
-    assert f"Fingerprint {fingerprint} " in looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
+    assert (
+        f"Fingerprint {fingerprint} " in looked_at(signed_in(world, "viewer"), f"/letters/{letter.pk}/").text
+    )
 
 
 def test_a_letter_that_the_broker_cannot_deliver_says_so_and_what_to_do(world: World) -> None:

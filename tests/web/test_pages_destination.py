@@ -57,7 +57,9 @@ def test_who_may_only_look_sees_the_schedule_too(world: World) -> None:
     assert "one that is delayed at this moment keeps its delay" in text
 
 
-def test_without_scripts_a_button_shows_the_schedule_of_what_was_typed_and_saves_nothing(world: World) -> None:
+def test_without_scripts_a_button_shows_the_schedule_of_what_was_typed_and_saves_nothing(
+    world: World,
+) -> None:
     client, destination = signed_in(world, "operator"), world.settings["orders-export"].subscribed
     url = f"/agents/destination/{destination.pk}/change/"
     typed: dict[str, Any] = {

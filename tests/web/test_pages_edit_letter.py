@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sent")]
 BODY = '\n{"sum": 1.10, "note": "a</textarea><script>x</script>"}\n'
 PROPERTIES = {
     "region": Typed("string", "north"), "tries": Typed("short", 3), "card": Typed("string", "4111-secret"),
-    "raw": Typed("binary", b"\0\xff"), "ratio": Typed("double", 0.1), "when": Typed("timestamp", 1_700_000_000_123),
+    "raw": Typed("binary", b"\0\xff"), "ratio": Typed("double", 0.1), "when": Typed("timestamp",
+    1_700_000_000_123),
     "lines": Typed("string", "a\nb"), "many": Typed("list", (Typed("int", 1),)), "none": Typed("null", None),
     "_AMQ_X": Typed("string", "broker"), "space": Typed("string", " x "),
 }  # fmt: skip
@@ -97,10 +98,21 @@ def test_from_the_form_over_the_diff_to_the_job(client: Client, letter: DeadLett
     form["p-900-name"], form["p-900-type"], form["p-900-value"] = "new", "boolean", "true"
     shown = post(client, letter, **form)
     text = unescape(shown.content.decode())
-    for expected in ("-  &quot;sum&quot;: 1.10", "+  &quot;sum&quot;: 2.50", "3 (short)", "3 (int)", "north (string)"):
+    for expected in (
+        "-  &quot;sum&quot;: 1.10",
+        "+  &quot;sum&quot;: 2.50",
+        "3 (short)",
+        "3 (int)",
+        "north (string)",
+    ):
         assert unescape(expected) in text, expected
     assert "<script>x" not in shown.content.decode() and not ReplayJob.objects.exists()
-    confirmed = {**fields(shown.content.decode()), "step": "confirm", "reason": "wrong sum", "acknowledge": CODES}
+    confirmed = {
+        **fields(shown.content.decode()),
+        "step": "confirm",
+        "reason": "wrong sum",
+        "acknowledge": CODES,
+    }
     answer = post(client, letter, **confirmed)
     job = ReplayJob.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, f"/replays/{job.pk}/")
@@ -113,7 +125,9 @@ def test_from_the_form_over_the_diff_to_the_job(client: Client, letter: DeadLett
     assert AuditEntry.objects.get().letter == letter.pk
 
 
-def test_a_warning_that_is_not_ticked_keeps_the_job_from_beginning(client: Client, letter: DeadLetter) -> None:
+def test_a_warning_that_is_not_ticked_keeps_the_job_from_beginning(
+    client: Client, letter: DeadLetter
+) -> None:
     LaunchSetting.objects.update(enabled=False)
     form = form_of(client, letter) | {"text": "{}"}
     confirmed = {**fields(post(client, letter, **form).content.decode()), "step": "confirm", "reason": "why"}
@@ -129,10 +143,12 @@ def test_a_warning_that_is_not_ticked_keeps_the_job_from_beginning(client: Clien
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"text": "{"}, "The body was JSON"), ({"p-900-name": "x", "p-900-type": "int", "p-900-value": "y"}, "x: That"),
+        ({"text": "{"}, "The body was JSON"), ({"p-900-name": "x", "p-900-type": "int", "p-900-value": "y"},
+        "x: That"),
         ({"p-900-name": "_AMQ_Y", "p-900-value": "y"}, "cannot be changed"),
         ({"p-900-name": "ma_letter", "p-900-value": "y"}, "cannot be changed"),
-        ({"p-900-name": "region", "p-900-value": "a", "p-901-name": "region", "p-901-value": "b"}, "set twice"),
+        ({"p-900-name": "region", "p-900-value": "a", "p-901-name": "region", "p-901-value": "b"},
+        "set twice"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_above_the_form(
@@ -174,7 +190,10 @@ def test_masked_values_are_neither_shown_nor_changed(client: Client, letter: Dea
     assert "may not see" in post(client, letter, **form).content.decode()
     form = fields(text)
     form[f"{row(form, 'region')}-value"] = "south"
-    confirmed = fields(post(client, letter, **form).content.decode()) | {"step": "confirm", "acknowledge": CODES}
+    confirmed = fields(post(client, letter, **form).content.decode()) | {
+        "step": "confirm",
+        "acknowledge": CODES,
+    }
     assert "4111" not in json.dumps(confirmed)
     post(client, letter, **confirmed)
     copy = decode(bytes(LetterEdit.objects.get().encoded))
@@ -209,7 +228,9 @@ def test_who_may_not_edit_gets_nothing(letter: DeadLetter) -> None:
 @pytest.mark.parametrize(
     "fields_", [{"truncated": True}, {"queue": "DLQ.unknown"}, {"orig_message_id": -3}, {"content": b"\0"}]
 )
-def test_a_letter_that_cannot_be_edited_says_why(client: Client, letter: DeadLetter, fields_: dict[str, Any]) -> None:
+def test_a_letter_that_cannot_be_edited_says_why(
+    client: Client, letter: DeadLetter, fields_: dict[str, Any]
+) -> None:
     changed = dict(fields_)
     if content := changed.pop("content", None):
         LetterContent.objects.filter(letter=letter).update(encoded=content)
@@ -220,7 +241,10 @@ def test_a_letter_that_cannot_be_edited_says_why(client: Client, letter: DeadLet
 
 def test_of_two_who_edit_one_letter_one_is_refused(client: Client, letter: DeadLetter) -> None:
     form = form_of(client, letter) | {"text": "{}"}
-    confirmed = fields(post(client, letter, **form).content.decode()) | {"step": "confirm", "acknowledge": CODES}
+    confirmed = fields(post(client, letter, **form).content.decode()) | {
+        "step": "confirm",
+        "acknowledge": CODES,
+    }
     assert post(client, letter, **confirmed).status_code == 302
     answer = post(client, letter, **confirmed)
     assert (answer.status_code, answer["Location"]) == (302, f"/letters/{letter.pk}/")

@@ -1,4 +1,5 @@
-"""Editing many letters by a rule, on its pages: what is tried, what is shown, who may, what is written down."""
+"""Editing many letters by a rule, on its pages: what is tried, what is shown, who may, what is written
+down."""
 
 import json
 from html import unescape
@@ -31,7 +32,11 @@ def some(orders: LaunchSetting) -> list[DeadLetter]:
     """Two that a rule for the sum fits, one that it does not."""
     rows = [
         letters.dead(
-            "orders", 10 + n, f"ID:{n}", body=Typed("string", f'{{"sum": {n}, "card": "4111-secret"}}'), properties=CARD
+            "orders",
+            10 + n,
+            f"ID:{n}",
+            body=Typed("string", f'{{"sum": {n}, "card": "4111-secret"}}'),
+            properties=CARD,
         )
         for n in range(2)
     ]
@@ -64,7 +69,8 @@ def test_from_the_rule_over_the_trial_to_the_job(
     client: Client, some: list[DeadLetter], editor: User, scope: str
 ) -> None:
     ways: dict[str, dict[str, Any]] = {
-        "all": {"all": "1"}, "match": {"match": "1", "group": "1"}, "letters": {"letter": [row.pk for row in some]},
+        "all": {"all": "1"}, "match": {"match": "1", "group": "1"},
+        "letters": {"letter": [row.pk for row in some]},
     }  # fmt: skip
     chosen = ways[scope]
     found = fields(client.get("/dead-letters/orders/edit/", chosen).content.decode())
@@ -77,7 +83,13 @@ def test_from_the_rule_over_the_trial_to_the_job(
     job = ReplayJob.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, f"/replays/{job.pk}/")
     assert job.scope == {"all": "all", "match": "group", "letters": "selection"}[scope]
-    assert (job.action, job.by, job.ladder, job.per_second, job.reason) == ("edit", editor, True, 5, "wrong sums")
+    assert (job.action, job.by, job.ladder, job.per_second, job.reason) == (
+        "edit",
+        editor,
+        True,
+        5,
+        "wrong sums",
+    )
     assert job.edit_rule == {
         "operations": [{"op": "set_json", "pointer": "/sum", "json": "2.50"}], "locked": ["card"],
     }  # fmt: skip
@@ -111,7 +123,9 @@ def test_who_may_see_it_sets_it_and_the_audit_does_not_tell(some: list[DeadLette
     assert "5500" not in told and "•••" in json.loads(told)[0]["rule"][0]["value"]
 
 
-def test_the_form_keeps_what_was_written_and_says_what_is_wrong(client: Client, some: list[DeadLetter]) -> None:
+def test_the_form_keeps_what_was_written_and_says_what_is_wrong(
+    client: Client, some: list[DeadLetter]
+) -> None:
     answer = look(client, **{"o-3-op": "set_json", "o-3-place": "/sum", "o-3-value": "two"})
     text = answer.content.decode()
     assert "Operation 1" in text and "A text stands in quotes" in text
@@ -135,7 +149,9 @@ def test_a_warning_has_to_be_ticked_and_a_great_number_to_be_typed(
     assert confirm(client, shown, confirm="3").status_code == 302
 
 
-def test_above_the_limit_a_second_person_decides(client: Client, some: list[DeadLetter], settings: Any) -> None:
+def test_above_the_limit_a_second_person_decides(
+    client: Client, some: list[DeadLetter], settings: Any
+) -> None:
     settings.MA_SECOND_PERSON_ABOVE = 2
     shown = look(client, **SUM)
     assert "Above 2 letters another person has to approve" in shown.content.decode()
@@ -158,7 +174,9 @@ def test_who_may_not_edit_gets_nothing(some: list[DeadLetter]) -> None:
     assert answer.status_code == 403 and AuditEntry.objects.get().result == "refused"
 
 
-@pytest.mark.parametrize("rule", ["", "{", "[]", "{}", '[{"op": "eval"}]', "[" * 100_000, '[{"op": "set_json"}]'])
+@pytest.mark.parametrize(
+    "rule", ["", "{", "[]", "{}", '[{"op": "eval"}]', "[" * 100_000, '[{"op": "set_json"}]']
+)
 def test_hostile_rules_are_refused(client: Client, some: list[DeadLetter], rule: str) -> None:
     answer = client.post("/dead-letters/orders/edit/", {"step": "confirm", "all": "1", "rule": rule})
     assert answer.status_code == 200 and not ReplayJob.objects.exists()

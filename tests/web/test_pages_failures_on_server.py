@@ -30,7 +30,9 @@ def at_work() -> tuple[LaunchSetting, Activation]:
     """Two servers at work for one activation, 50 messages each."""
     setting = reports.setting()
     now = timezone.now()
-    activation = Activation.objects.create(setting=setting, state="running", started_at=now - timedelta(hours=1))
+    activation = Activation.objects.create(
+        setting=setting, state="running", started_at=now - timedelta(hours=1)
+    )
     for name in ("srv-1", "srv-2"):
         server = Server.objects.get_or_create(name=name)[0]
         Run.objects.create(activation=activation, server=server, epoch=1, handled=50)
@@ -46,7 +48,12 @@ def fail(
     of: Activation, server: str, count: int, *, at: datetime | None = None, fold: bool = True, **kind: Any
 ) -> None:
     at = at or timezone.now() - timedelta(minutes=5)
-    fields = {"server_name": server, "server": Server.objects.get(name=server), "occurred_at": at, "received_at": at}
+    fields = {
+        "server_name": server,
+        "server": Server.objects.get(name=server),
+        "occurred_at": at,
+        "received_at": at,
+    }
     note(protocols(of, count, 0, **(fields | kind)))
     if fold:
         fold_all(timezone.now())
@@ -76,8 +83,12 @@ def test_what_fails_on_this_server_only_is_told_from_what_fails_everywhere(
     assert told(on("srv-2").kinds) == [("v1:both", key, 4, 1, {"srv-1": 3}, False)]
 
 
-@pytest.mark.parametrize(("failed", "handled"), [(4, 50), (7, 19)], ids=["few failures", "few attempts elsewhere"])
-def test_nothing_is_concluded_from_little(house: tuple[LaunchSetting, Activation], failed: int, handled: int) -> None:
+@pytest.mark.parametrize(
+    ("failed", "handled"), [(4, 50), (7, 19)], ids=["few failures", "few attempts elsewhere"]
+)
+def test_nothing_is_concluded_from_little(
+    house: tuple[LaunchSetting, Activation], failed: int, handled: int
+) -> None:
     _, activation = house
     Run.objects.filter(server__name="srv-2").update(handled=handled)
     fail(activation, "srv-1", failed)
@@ -108,7 +119,11 @@ def test_settings_with_the_most_failures_come_first_and_old_ones_not_at_all(
     fail(activation, "srv-1", 9, fingerprint="v1:old", at=timezone.now() - timedelta(days=8))
 
     found = on("srv-1")
-    assert [here.pair for here in found.kinds] == [("v1:b", "other"), ("v1:a", "other"), ("v1:a", setting.key)]
+    assert [here.pair for here in found.kinds] == [
+        ("v1:b", "other"),
+        ("v1:a", "other"),
+        ("v1:a", setting.key),
+    ]
     few = on("srv-1", most=2)
     assert [here.pair[1] for here in few.kinds] == ["other", "other"] and few.left_out == 1
 
@@ -129,10 +144,14 @@ def test_as_many_questions_however_much_fails(
 def test_the_page_leads_to_what_it_counts(world: World) -> None:
     server = Server.objects.get(name="srv-1")
     page = looked_at(signed_in(world, "viewer"), "/servers/srv-1/")
-    group = FailureGroup.objects.filter(server_name="srv-1", setting_key="orders-export").order_by("-count")[0]
+    group = FailureGroup.objects.filter(server_name="srv-1", setting_key="orders-export").order_by("-count")[
+        0
+    ]
 
     assert "Failures here, by setting" in page.text
-    link = f"/protocols/?server=srv-1&setting=orders-export&fingerprint={group.fingerprint.replace(':', '%3A')}"
+    link = (
+        f"/protocols/?server=srv-1&setting=orders-export&fingerprint={group.fingerprint.replace(':', '%3A')}"
+    )
     assert link in page.links()
     listed = looked_at(signed_in(world, "viewer"), link)
     assert FailureProtocol.objects.filter(server=server, fingerprint=group.fingerprint).count() > 0
@@ -143,18 +162,29 @@ def test_hostile_texts_and_settings_that_are_gone_do_not_harm_it(world: World) -
     activation = uuid4()
     at = timezone.now() - timedelta(minutes=1)
     text = HOSTILE.replace("\x00", "")
-    said = {"setting_key": "<b>gone</b>", "exception_type": text[:60], "exception_text": text, "fingerprint": "v1:<i>"}
+    said = {
+        "setting_key": "<b>gone</b>",
+        "exception_type": text[:60],
+        "exception_text": text,
+        "fingerprint": "v1:<i>",
+    }
     rows = protocols(None, 1, 0, activation_uuid=activation, occurred_at=at, received_at=at, **said)
     note(rows)
     page = signed_in(world, "viewer").get("/servers/srv-1/").content.decode()
 
     assert "&lt;b&gt;gone" in page and "<b>gone" not in page and "<script>alert" not in page
     FailureProtocol.objects.filter(pk=rows[0].pk).delete()
-    assert "its protocols were deleted by retention" in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
+    assert (
+        "its protocols were deleted by retention"
+        in looked_at(signed_in(world, "viewer"), "/servers/srv-1/").text
+    )
 
 
 def test_it_is_for_who_may_see_protocols_and_says_where_there_is_nothing(world: World) -> None:
-    assert "Nothing failed here in the last 7 days" in looked_at(signed_in(world, "viewer"), "/servers/srv-5/").text
+    assert (
+        "Nothing failed here in the last 7 days"
+        in looked_at(signed_in(world, "viewer"), "/servers/srv-5/").text
+    )
     watcher = world.people["outsider"]
     watcher.user_permissions.add(Permission.objects.get(codename="view_server"))
     assert "Failures here" not in looked_at(signed_in(world, "outsider"), "/servers/srv-1/").text

@@ -1,4 +1,5 @@
-"""Kinds of failures: what is known of them is shown wherever they appear; merged and apart again; two activations."""
+"""Kinds of failures: what is known of them is shown wherever they appear; merged and apart again; two
+activations."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -56,7 +57,11 @@ def test_what_is_written_is_shown_wherever_it_appears(world: World) -> None:
     }
     assert act(world, "write", of=of, **said) == 302
 
-    for path in (fingerprint_url(of), f"/activations/{protocol.activation_uuid}/", "/fingerprints/?book=known"):
+    for path in (
+        fingerprint_url(of),
+        f"/activations/{protocol.activation_uuid}/",
+        "/fingerprints/?book=known",
+    ):
         assert "OPS-17" in text_of(world, path), path
     page = text_of(world, fingerprint_url(of))
     assert "the currency is missing <b>" in page and "mend the cause, then give back" in page
@@ -239,7 +244,11 @@ class TestTwoActivations:
         after = self.make_next(world)
         kept = world.protocols[0]
         row = FailureProtocol.objects.get(pk=kept.pk)
-        row.activation_uuid, row.fingerprint, row.exception_type = after.pk, "v1:0000000000000001", "shop.NewError"
+        row.activation_uuid, row.fingerprint, row.exception_type = (
+            after.pk,
+            "v1:0000000000000001",
+            "shop.NewError",
+        )
         note([row])
         text = text_of(world, f"/activations/{after.pk}/")
 
@@ -254,7 +263,9 @@ class TestTwoActivations:
         row = FailureProtocol.objects.filter(fingerprint=other.pk)[0]
         row.activation_uuid = after.pk
         note([row])
-        panel = text_of(world, f"/activations/{after.pk}/").split("Compared with the finished activation before")[1]
+        panel = text_of(world, f"/activations/{after.pk}/").split(
+            "Compared with the finished activation before"
+        )[1]
 
         assert panel.count(head.exception_type) == 1 and other.exception_type not in panel
         assert "+1 merged" in panel

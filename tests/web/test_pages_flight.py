@@ -28,7 +28,9 @@ def letters(world: World, count: int, **values: Any) -> list[int]:
 
 def hidden(page: Elements) -> dict[str, str]:
     """What the form sends by itself."""
-    fields = [attributes for tag, attributes in page.found if tag == "input" and attributes.get("type") == "hidden"]
+    fields = [
+        attributes for tag, attributes in page.found if tag == "input" and attributes.get("type") == "hidden"
+    ]
     return {str(each["name"]): str(each.get("value") or "") for each in fields if each.get("name") in KEPT}
 
 
@@ -36,7 +38,9 @@ KEPT = ("all", "match", "group", "query", "letters")
 
 
 def ticks(page: Elements) -> list[str]:
-    return [str(each["value"]) for tag, each in page.found if tag == "input" and each.get("name") == "acknowledge"]
+    return [
+        str(each["value"]) for tag, each in page.found if tag == "input" and each.get("name") == "acknowledge"
+    ]
 
 
 def jobs() -> list[ReplayJob]:
@@ -62,7 +66,12 @@ def test_it_says_how_many_go_and_why_others_do_not(world: World, client: Client)
     assert "1 : no dead letters of this setting" in page.text
     client.post(BACK, {**hidden(page), "acknowledge": ticks(page), "reason": "mended"})
     [job] = jobs()
-    assert (job.scope, job.total, job.skipped, job.reason) == (Scope.SELECTION, 3, {"gone": 1, "muted": 1}, "mended")
+    assert (job.scope, job.total, job.skipped, job.reason) == (
+        Scope.SELECTION,
+        3,
+        {"gone": 1, "muted": 1},
+        "mended",
+    )
 
 
 def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Client) -> None:
@@ -80,7 +89,9 @@ def test_nothing_begins_before_each_warning_is_ticked(world: World, client: Clie
     assert (job.scope, job.acknowledged) == (Scope.ALL, sorted(ticks(page)))
 
 
-def test_many_are_confirmed_by_their_number(world: World, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_are_confirmed_by_their_number(
+    world: World, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dlq.preflight.judgement.TYPED_ABOVE", 2)
     letters(world, 3)
     page = looked_at(client, f"{BACK}?all=1")
@@ -95,13 +106,21 @@ def test_how_fast_when_and_step_by_step_are_kept_with_the_job(world: World, clie
     letters(world, 30, fingerprint="v1:a")
     page = looked_at(client, f"{BACK}?all=1")
     assert "ladder_advised" in ticks(page)
-    sent: dict[str, Any] = {**hidden(page), "acknowledge": [code for code in ticks(page) if code != "ladder_advised"]}
+    sent: dict[str, Any] = {
+        **hidden(page),
+        "acknowledge": [code for code in ticks(page) if code != "ladder_advised"],
+    }
     sent |= {"ladder": "on", "ladder_percent": "20", "per_second": "2.5"}
     wrong = client.post(BACK, sent | {"window_from": "22:00"})
     assert "Give both ends of the run window" in wrong.content.decode() and not jobs()
     client.post(BACK, sent | {"window_from": "22:00", "window_until": "06:00"})
     [job] = jobs()
-    assert (job.ladder, job.ladder_percent, job.per_second, str(job.window_from)) == (True, 20, 2.5, "22:00:00")
+    assert (job.ladder, job.ladder_percent, job.per_second, str(job.window_from)) == (
+        True,
+        20,
+        2.5,
+        "22:00:00",
+    )
 
 
 def test_a_filter_and_a_group_are_asked_for_as_they_are(world: World, client: Client) -> None:
@@ -146,7 +165,9 @@ def test_letters_are_discarded_with_a_reason(world: World, client: Client) -> No
     assert AuditEntry.objects.get(action="discard", result="done").operation == job.pk
 
 
-def test_above_the_limit_of_the_site_it_waits_for_another_person(world: World, client: Client, settings: Any) -> None:
+def test_above_the_limit_of_the_site_it_waits_for_another_person(
+    world: World, client: Client, settings: Any
+) -> None:
     settings.MA_SECOND_PERSON_ABOVE = 2
     few, many = letters(world, 2), letters(world, 3)
     allow(world, "discard", "approve")

@@ -1,4 +1,5 @@
-"""A setting of many servers that is on and runs nowhere, because the one that could gave it up, is nobody's secret."""
+"""A setting of many servers that is on and runs nowhere, because the one that could gave it up, is nobody's
+secret."""
 
 import pytest
 
@@ -42,4 +43,6 @@ def test_the_panel_says_when_it_will_be_switched_off(world: World) -> None:
 
     text = panel(world, KEY)
 
-    assert "srv-3 has given it up and no other runs it. It is switched off when no other could for 60 s." in text
+    assert (
+        "srv-3 has given it up and no other runs it. It is switched off when no other could for 60 s." in text
+    )

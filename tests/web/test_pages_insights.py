@@ -64,7 +64,9 @@ def test_run_now_asks_for_one_and_refuses_a_second(client: Client, operator: Use
     assert PipelineRun.objects.count() == 1
 
 
-def test_switched_off_it_says_so_and_everything_else_works(client: Client, operator: User, settings: Any) -> None:
+def test_switched_off_it_says_so_and_everything_else_works(
+    client: Client, operator: User, settings: Any
+) -> None:
     settings.MA_ARCHIVE_URL = ""
     client.force_login(operator)
     text = look(client).text
@@ -105,7 +107,8 @@ def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
     for back in range(3, 10):
         day, count = newest - timedelta(days=back), 40
         FailureDay.objects.create(
-            run=run, setting_key="demo-history", day=day, fingerprint="f" * 40, count=count, messages=3, rank=1,
+            run=run, setting_key="demo-history", day=day, fingerprint="f" * 40, count=count, messages=3,
+            rank=1,
             standing="new",
         )  # fmt: skip
     page = look(client)
@@ -113,7 +116,10 @@ def test_days_that_the_demo_made_up_are_marked_in_words(world: World) -> None:
     first, last = (date_format(day, "DATE_FORMAT") for day in days)
     assert f"Made up by the demo, from {first} to {last}: 280 failures that never happened" in page.text
     assert "./ma manage demo_history --remove" in page.text and "/settings/demo-history/" in page.links()
-    assert sum("of which made up by the demo: 40" in (attrs.get("aria-label") or "") for _, attrs in page.found) == 7
+    assert (
+        sum("of which made up by the demo: 40" in (attrs.get("aria-label") or "") for _, attrs in page.found)
+        == 7
+    )
     assert "demo-history made up" in look(client, "/insights/tables/failure_days/?setting=demo-history").text
     client.cookies["django_language"] = "ru"
     assert "Придумано для демонстрации" in look(client).text

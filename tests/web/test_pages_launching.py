@@ -33,7 +33,9 @@ def test_members_move_by_buttons(world: World) -> None:
 
 
 def test_a_group_is_switched_off_with_its_members(world: World) -> None:
-    answer = signed_in(world, "operator").post(f"/groups/{GROUP}/disable/", {"reason": "moves house"}, follow=True)
+    answer = signed_in(world, "operator").post(
+        f"/groups/{GROUP}/disable/", {"reason": "moves house"}, follow=True
+    )
 
     assert "Switched off: nightly" in answer.content.decode()
     assert not LaunchSetting.objects.filter(key__startswith="night-", enabled=True).exists()
@@ -50,7 +52,10 @@ def test_a_member_cannot_be_run_or_switched_on_alone(world: World) -> None:
 
     assert "belongs to the group" in looked_at(client, "/settings/night-mail/").text
     LaunchSetting.objects.filter(key="night-mail").update(enabled=False)
-    assert "It belongs to the group “nightly”: switch the group on." in looked_at(client, "/settings/night-mail/").text
+    assert (
+        "It belongs to the group “nightly”: switch the group on."
+        in looked_at(client, "/settings/night-mail/").text
+    )
     client.post("/settings/night-mail/enable/")
     assert not LaunchSetting.objects.get(key="night-mail").enabled
 
@@ -84,7 +89,9 @@ def test_an_activation_is_stopped_from_the_page_of_its_setting(world: World) -> 
 
 def test_a_server_is_cordoned_with_reason_and_end(world: World) -> None:
     client = signed_in(world, "operator")
-    answer = client.post("/servers/srv-1/cordon/", {"reason": "new <b>memory</b>", "lasts": "1d"}, follow=True)
+    answer = client.post(
+        "/servers/srv-1/cordon/", {"reason": "new <b>memory</b>", "lasts": "1d"}, follow=True
+    )
 
     server = Server.objects.get(name="srv-1")
     assert (server.duty, server.duty_reason) == (Duty.CORDONED, "new <b>memory</b>")
@@ -135,11 +142,15 @@ def test_what_launch_control_needs_a_person_for_is_on_the_overview(world: World)
     assert world.launches
     page = looked_at(signed_in(world, "operator"), "/")
 
-    assert "off for 9 min by its breaker: 3 × IndexError in a row on srv-2, srv-3" in page.text.replace("\xa0", " ")
+    assert "off for 9 min by its breaker: 3 × IndexError in a row on srv-2, srv-3" in page.text.replace(
+        "\xa0", " "
+    )
     assert "/settings/returns/enable/" in page.links() and f"/trips/{world.launches.trip.pk}/" in page.links()
     assert "cordoned for 3 h · operator · new disk on Friday" in page.text.replace("\xa0", " ")
     world.launches.passes[1].delete()
-    assert "its last pass failed 23 h ago" in looked_at(signed_in(world, "viewer"), "/").text.replace("\xa0", " ")
+    assert "its last pass failed 23 h ago" in looked_at(signed_in(world, "viewer"), "/").text.replace(
+        "\xa0", " "
+    )
 
 
 def test_activations_are_paged_by_key(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +192,10 @@ def test_members_that_went_off_with_their_group_are_told_by_the_trip(
     assert "night-mail off for" in page.text and "/settings/night-mail/enable/" not in page.links()
 
     trip = world.launches.trip  # type: ignore[union-attr]
-    trip.group, trip.setting = ScheduledGroup.objects.get(name=GROUP), LaunchSetting.objects.get(key="night-load")
+    trip.group, trip.setting = (
+        ScheduledGroup.objects.get(name=GROUP),
+        LaunchSetting.objects.get(key="night-load"),
+    )
     trip.save()
     page = looked_at(operator, "/")
     assert "its group nightly with it" in page.text and f"/groups/{GROUP}/" in page.links()

@@ -1,4 +1,5 @@
-"""The overview says what is wrong, how much and since when; its numbers are those of the rows and of the broker."""
+"""The overview says what is wrong, how much and since when; its numbers are those of the rows and of the
+broker."""
 
 import re
 import threading
@@ -103,7 +104,9 @@ def test_a_broker_that_is_away_is_asked_once_and_not_for_each_setting(
     assert len(asked) == 1
 
 
-def test_a_queue_that_is_missing_does_not_hide_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_is_missing_does_not_hide_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answer = broker_figures(waiting=4321)
 
     def some(setting: LaunchSetting, now: object) -> object:
@@ -171,7 +174,9 @@ def test_an_empty_house_says_what_will_appear_and_how_to_make_it(db: None, clien
         assert words in looked_at(client, path).text, path
 
 
-def test_a_house_where_all_is_well_says_that_too(db: None, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_house_where_all_is_well_says_that_too(
+    db: None, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     figures.forget()
     broker_answers(monkeypatch, broker_figures(dead=0, waiting=0, delayed=0))
     monkeypatch.setattr("dlq.pages.queue_rows.message_count", lambda queue: 0)
@@ -232,7 +237,9 @@ def test_states_are_icon_and_word_and_colour(world: World, answering: None) -> N
         assert Elements(state.split("</span>")[0]).text
 
 
-def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     woken = threading.Event()
 
     def hangs(setting: LaunchSetting, now: object) -> None:
@@ -273,7 +280,10 @@ def test_health_leads_to_the_servers_whose_records_were_refused(world: World) ->
     client = signed_in(world, "viewer")
     assert "Records of servers ok 0 records refused in 24 h" in looked_at(client, "/health/").text
     RefusedRecord.objects.create(
-        spool=uuid.uuid4(), number=1, server=Server.objects.get(name="srv-1"), received_at=world.now - timedelta(days=2)
+        spool=uuid.uuid4(),
+        number=1,
+        server=Server.objects.get(name="srv-1"),
+        received_at=world.now - timedelta(days=2),
     )
     assert "Records of servers ok" in looked_at(client, "/health/").text, "two days ago"
     refuse(world, {"odd-1": 1, "odd-2": 4, "odd-3": 3, "odd-4": 2, "odd-5": 1})
@@ -314,13 +324,20 @@ def test_health_and_overview_agree_about_servers(world: World, monkeypatch: pyte
     assert re.search(r"srv-5 was never heard: start a KMA with its token", looked_at(client, "/").text)
 
 
-def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_that_are_wrong(world: World) -> None:
+def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_that_are_wrong(
+    world: World,
+) -> None:
     client = signed_in(world, "viewer")
     assert "Undeliverable messages" not in looked_at(client, "/health/").text
 
     for number, deaths in enumerate((1, 3)):
         UndeliveredMessage.objects.create(
-            node_id="n", queue="orders-export", message_id=number, letter_id=9, reason="bytes_in_stream", deaths=deaths
+            node_id="n",
+            queue="orders-export",
+            message_id=number,
+            letter_id=9,
+            reason="bytes_in_stream",
+            deaths=deaths,
         )
     text = looked_at(client, "/health/").text
     assert "2 messages that the broker cannot deliver to agents" in text
@@ -328,7 +345,9 @@ def test_messages_that_the_broker_could_not_deliver_are_told_with_the_figures_th
     assert [finding.ok for finding in undelivered.check(timezone.now())] == [False]
 
 
-def test_messages_that_the_broker_could_not_read_are_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_the_broker_could_not_read_are_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = signed_in(world, "viewer")
     assert "Unreadable messages" not in looked_at(client, "/health/").text
 
@@ -357,7 +376,9 @@ def test_many_settings_come_in_pages_and_many_servers_as_a_few_dots(
     assert "k-50" in second.text and "k-49" not in second.text
     assert "+30" in first.text  # 42 of them
     overview = looked_at(client, "/")
-    assert "k-49" in overview.text and "/settings/?page=2" in overview.links() and "1 of 60 on" in overview.text
+    assert (
+        "k-49" in overview.text and "/settings/?page=2" in overview.links() and "1 of 60 on" in overview.text
+    )
 
 
 def test_the_page_health_waits_once_for_a_broker_that_does_not_answer(

@@ -1,4 +1,5 @@
-"""The overview of dead letters: what died lately, who works on it, what is known, and how far the index is."""
+"""The overview of dead letters: what died lately, who works on it, what is known, and how far the index
+is."""
 
 from datetime import datetime, timedelta
 from typing import cast
@@ -32,7 +33,9 @@ def fresh() -> None:
     queue_facts.forget()
 
 
-def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker_answers(monkeypatch, broker_figures(dead=1102))
     now = timezone.now()
     DeadLetter.objects.filter(queue=QUEUE, state=LetterState.DEAD).update(seen_at=now - timedelta(minutes=10))
@@ -43,8 +46,12 @@ def test_it_tells_who_works_on_it_what_is_known_and_what_is_new(world: World, mo
 
     assert f"+{dead}" in page.text and "operator" in page.text and "1 known fault" in page.text
     assert "off by breaker" in page.text and "catching up" in page.text
-    sparks = [attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark"]
-    assert any("died in the last 24 hours, at most" in (attributes["aria-label"] or "") for attributes in sparks)
+    sparks = [
+        attributes for tag, attributes in page.found if tag == "svg" and attributes.get("class") == "spark"
+    ]
+    assert any(
+        "died in the last 24 hours, at most" in (attributes["aria-label"] or "") for attributes in sparks
+    )
     assert not any("style" in attributes for _tag, attributes in page.found)
 
 
@@ -62,7 +69,9 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
     DeadLetter.objects.exclude(queue=QUEUE).delete()
     client = signed_in(world, "viewer")
     page = looked_at(client, "/dead-letters/")
-    rows = [attributes["id"] for _tag, attributes in page.found if (attributes.get("id") or "").startswith("row-")]
+    rows = [
+        attributes["id"] for _tag, attributes in page.found if (attributes.get("id") or "").startswith("row-")
+    ]
     assert rows[:2] == [f"row-{KEY}", "row-mail-send"], "before those that are empty for certain"
     assert "? index: 0 there is no <queue>" in page.text and "\u202e" not in page.text
 
@@ -70,7 +79,9 @@ def test_a_queue_that_the_broker_does_not_count_is_shown_with_why(
     monkeypatch.setattr(figures, "_away_since", timezone.now())
     figures._known.clear()
     text = looked_at(client, "/dead-letters/").text
-    assert "? index: 0 0" in text and "The broker does not answer: the counts below" in text, "said once, above"
+    assert "? index: 0 0" in text and "The broker does not answer: the counts below" in text, (
+        "said once, above"
+    )
     alone = looked_at(client, f"/settings/{KEY}/").text
     assert "the broker does not answer" in alone
 
@@ -95,7 +106,9 @@ def test_deaths_are_counted_by_the_hour_whatever_became_of_them(world: World) ->
     now = timezone.now().replace(minute=30)
     ids = list(DeadLetter.objects.filter(queue=QUEUE).order_by("pk").values_list("pk", flat=True)[:5])
     DeadLetter.objects.filter(queue=QUEUE).update(seen_at=now - timedelta(days=3))
-    DeadLetter.objects.filter(pk__in=ids[:3]).update(seen_at=now - timedelta(hours=2), state=LetterState.GIVEN_BACK)
+    DeadLetter.objects.filter(pk__in=ids[:3]).update(
+        seen_at=now - timedelta(hours=2), state=LetterState.GIVEN_BACK
+    )
     DeadLetter.objects.filter(pk__in=ids[3:]).update(seen_at=now, state=LetterState.DEAD)
 
     counts = hours.deaths_by_hour([QUEUE], now)[QUEUE]

@@ -1,4 +1,5 @@
-"""Who may see and do what: operator, viewer, outsider and somebody who is not signed in. Decided on the server."""
+"""Who may see and do what: operator, viewer, outsider and somebody who is not signed in. Decided on the
+server."""
 
 import pytest
 from django.utils.html import escape

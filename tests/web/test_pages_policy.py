@@ -22,7 +22,10 @@ def test_no_page_has_anything_inline(pages: Pages, language: str) -> None:
             inline = [each for each in attributes if each == "style" or each.startswith("on")]
             assert not inline, (name, tag, attributes)
             for each in ("href", "src", "action", "hx-get"):
-                assert not re.match(r"\s*(javascript|data|https?|//)", attributes.get(each) or ""), (name, attributes)
+                assert not re.match(r"\s*(javascript|data|https?|//)", attributes.get(each) or ""), (
+                    name,
+                    attributes,
+                )
             assert not [each for each in attributes if each.startswith(("hx-on", "hx-vals", "hx-vars"))], name
         assert "script-src 'self'; style-src 'self'" in page.headers["Content-Security-Policy"], name
 

@@ -45,7 +45,8 @@ def test_a_process_that_died_has_no_traceback_and_says_so(world: World) -> None:
     assert died
 
     assert (
-        "no code of the agent was left to tell" in looked_at(signed_in(world, "viewer"), f"/protocols/{died.pk}/").text
+        "no code of the agent was left to tell"
+        in looked_at(signed_in(world, "viewer"), f"/protocols/{died.pk}/").text
     )
 
 
@@ -65,7 +66,9 @@ def test_the_list_goes_on_where_it_ended(world: World) -> None:
     path = "/protocols/"
     while path:
         page = looked_at(client, path)
-        seen += dict.fromkeys(link.split("/")[2] for link in page.links() if len(link) == len("/protocols//") + 36)
+        seen += dict.fromkeys(
+            link.split("/")[2] for link in page.links() if len(link) == len("/protocols//") + 36
+        )
         older = [a["href"] for tag, a in page.found if tag == "a" and a.get("rel") == "next"]
         path = f"/protocols/{older[0]}" if older else ""
 
@@ -88,7 +91,9 @@ def test_a_case_file_of_nothing_is_empty(world: World) -> None:
 
 def test_the_brokers_own_count_is_no_property_of_the_message(world: World) -> None:
     protocol = world.protocols[0]
-    FailureProtocol.objects.filter(pk=protocol.pk).update(properties={"JMSXDeliveryCount": None, "region": "north"})
+    FailureProtocol.objects.filter(pk=protocol.pk).update(
+        properties={"JMSXDeliveryCount": None, "region": "north"}
+    )
     letter = make_letter(world, "mail-send", "x")
     letter.properties = [*letter.properties, {"name": "JMSXDeliveryCount", "type": "null", "value": None}]
     letter.content.save(update_fields=["properties"])
@@ -100,7 +105,9 @@ def test_the_brokers_own_count_is_no_property_of_the_message(world: World) -> No
 
 def test_protocols_of_one_message_are_found_by_its_key(world: World) -> None:
     client = signed_in(world, "viewer")
-    fields = [attributes.get("name") for tag, attributes in looked_at(client, "/protocols/").found if tag == "input"]
+    fields = [
+        attributes.get("name") for tag, attributes in looked_at(client, "/protocols/").found if tag == "input"
+    ]
     wanted = FailureProtocol.objects.filter(message_key="ID:mail-send-0").count()
 
     assert "message_key" in fields
@@ -128,7 +135,10 @@ def test_a_list_is_headed_by_what_it_is_of(world: World) -> None:
         ("", "Protocols"),
         ("temporary=true", "Protocols"),
         (f"server={protocol.server_name}", f"Protocols of the server {protocol.server_name}"),
-        (f"server={protocol.server_name}&setting={protocol.setting_key}", "Protocols of the setting orders-export"),
+        (
+            f"server={protocol.server_name}&setting={protocol.setting_key}",
+            "Protocols of the setting orders-export",
+        ),
         (f"activation={protocol.activation_uuid}", "Protocols of the activation"),
         (f"fingerprint={protocol.fingerprint}", protocol.exception_type),
         ("fingerprint=v1:nothing", "Protocols of the fingerprint v1:nothing"),
@@ -152,7 +162,9 @@ def test_fields_of_the_filter_are_named_in_russian(world: World) -> None:
     assert "Начиная с: " in page.text
 
 
-def test_a_list_that_ran_out_of_time_says_so_and_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_ran_out_of_time_says_so_and_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("failures.finding.search.BUDGET", -1.0)
     monkeypatch.setattr("failures.finding.search.WINDOW", 20)
     page = looked_at(signed_in(world, "viewer"), "/protocols/?text=nowhere")
@@ -161,7 +173,7 @@ def test_a_list_that_ran_out_of_time_says_so_and_goes_on(world: World, monkeypat
     assert [a for tag, a in page.found if a.get("rel") == "next"]
 
 
-# -- what came since ------------------------------------------------------------------------------------------------
+# -- what came since -----------------------------------------------------------------------------------------
 
 
 def _news(page: Elements) -> str:

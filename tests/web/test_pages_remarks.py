@@ -1,4 +1,5 @@
-"""Notes, known faults and takings on pages: what stands there, who may add to it, and that nothing of it is markup."""
+"""Notes, known faults and takings on pages: what stands there, who may add to it, and that nothing of it is
+markup."""
 
 import re
 
@@ -18,13 +19,19 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 @pytest.fixture
 def letter(world: World) -> DeadLetter:
-    found = DeadLetter.objects.filter(setting_key="orders-export", state="dead").exclude(fingerprint="").first()
+    found = (
+        DeadLetter.objects.filter(setting_key="orders-export", state="dead").exclude(fingerprint="").first()
+    )
     assert found and found.message_key
     return found
 
 
 def about(letter: DeadLetter, of: str, **more: str) -> dict[str, str]:
-    named = {"setting": letter.setting_key, "fingerprint": letter.fingerprint, "message_key": letter.message_key}
+    named = {
+        "setting": letter.setting_key,
+        "fingerprint": letter.fingerprint,
+        "message_key": letter.message_key,
+    }
     return named | {"of": of, "next": f"/letters/{letter.pk}/"} | more
 
 
@@ -102,7 +109,9 @@ def test_a_form_of_another_site_or_a_look_writes_nothing(world: World, letter: D
     assert not Note.objects.exists()
 
 
-def test_it_never_leads_to_another_site_and_never_mutes_more_than_was_meant(world: World, letter: DeadLetter) -> None:
+def test_it_never_leads_to_another_site_and_never_mutes_more_than_was_meant(
+    world: World, letter: DeadLetter
+) -> None:
     client = signed_in(world, "operator")
     away = client.post("/remarks/note/", about(letter, "case", text="x") | {"next": "https://evil.example/"})
     assert away.headers["Location"] == "/dead-letters/"

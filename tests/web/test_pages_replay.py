@@ -1,4 +1,5 @@
-"""The page of a replay: what became of its letters, how it goes about it, and what may be done about it by whom."""
+"""The page of a replay: what became of its letters, how it goes about it, and what may be done about it by
+whom."""
 
 from datetime import time, timedelta
 from uuid import uuid4
@@ -29,7 +30,8 @@ def job(world: World) -> ReplayJob:
 def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, job: ReplayJob) -> None:
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
-    for words in ("given back 812", "handled 640", "failed again, will be tried again 12", "waiting to be handled 160",
+    for words in ("given back 812", "handled 640", "failed again, will be tried again 12",
+        "waiting to be handled 160",
                   "still to be moved 188", "3 known, being worked on (muted)"):  # fmt: skip
         assert words in text, words
 
@@ -40,7 +42,9 @@ def test_it_shows_outcomes_from_the_counts_that_are_kept_with_it(world: World, j
      ("discard", "Discard", "Выбрасывание"), ("put_back", "Put back from the bin", "Возвращение из корзины"),
      ("edit", "Edit and give back", "Исправление и возвращение")],
 )  # fmt: skip
-def test_its_title_says_what_is_done(world: World, job: ReplayJob, action: str, english: str, russian: str) -> None:
+def test_its_title_says_what_is_done(
+    world: World, job: ReplayJob, action: str, english: str, russian: str
+) -> None:
     ReplayJob.objects.filter(pk=job.pk).update(action=action, query="exception=KeyError", scope="matching")
     client, begin = signed_in(world, "chief"), str(job.pk)[:8]
     page = looked_at(client, f"/replays/{job.pk}/")
@@ -68,7 +72,14 @@ def test_a_slow_pace_is_told_as_it_is(world: World, job: ReplayJob) -> None:
     at = timezone.now() - timedelta(seconds=1)
     ReplayJob.objects.filter(pk=job.pk).update(per_second=0.5)
     ReplaySlice.objects.create(
-        job=job, number=1, first_letter_id=1, last_letter_id=1, size=1, state="checked", planned_at=at, checked_at=at
+        job=job,
+        number=1,
+        first_letter_id=1,
+        last_letter_id=1,
+        size=1,
+        state="checked",
+        planned_at=at,
+        checked_at=at,
     )
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
@@ -76,7 +87,9 @@ def test_a_slow_pace_is_told_as_it_is(world: World, job: ReplayJob) -> None:
 
 
 def test_a_paused_job_waits_for_nothing_but_a_person(world: World, job: ReplayJob) -> None:
-    ReplayJob.objects.filter(pk=job.pk).update(state=JobState.PAUSED, paused_at=timezone.now(), wait_reason="rate")
+    ReplayJob.objects.filter(pk=job.pk).update(
+        state=JobState.PAUSED, paused_at=timezone.now(), wait_reason="rate"
+    )
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
 
     assert "Paused" in text and "It waits for its next letters" not in text
@@ -101,7 +114,8 @@ def test_it_leads_to_the_letters_of_its_setting(world: World, job: ReplayJob, ac
 
 def test_it_tells_how_it_goes_and_why_it_waits(world: World, job: ReplayJob) -> None:
     ReplayJob.objects.filter(pk=job.pk).update(
-        per_second=2.5, ladder=True, ladder_step=2, window_from=time(22), window_until=time(6), wait_reason="outcomes",
+        per_second=2.5, ladder=True, ladder_step=2, window_from=time(22), window_until=time(6),
+        wait_reason="outcomes",
         acknowledged=["same_version"],
     )  # fmt: skip
     text = looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/").text
@@ -124,9 +138,13 @@ def test_a_letter_that_was_left_out_says_why(world: World, job: ReplayJob) -> No
     assert "left out" in page.text and page.text.count("known, being worked on (muted)") == 2
     assert f"/replays/{job.pk}/?show=skipped&why=gone" in page.links()
     assert (
-        "None of its letters" in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped&why=gone").text
+        "None of its letters"
+        in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=skipped&why=gone").text
     )
-    assert "None of its letters" in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=cancelled").text
+    assert (
+        "None of its letters"
+        in looked_at(signed_in(world, "viewer"), f"/replays/{job.pk}/?show=cancelled").text
+    )
 
 
 def test_it_refreshes_until_nothing_more_can_happen(world: World, job: ReplayJob) -> None:
@@ -171,7 +189,10 @@ def test_only_another_person_with_the_permission_approves(world: World, job: Rep
 
     for name in ("viewer", "outsider", "operator"):
         for act in ("approve", "refuse"):
-            assert signed_in(world, name).post(f"{path}{act}/", {"reason": "no"}).status_code == 403, (name, act)
+            assert signed_in(world, name).post(f"{path}{act}/", {"reason": "no"}).status_code == 403, (
+                name,
+                act,
+            )
     job.refresh_from_db()
     assert job.state == JobState.AWAITING
     client = signed_in(world, "chief")
@@ -201,7 +222,8 @@ def test_the_list_is_filtered(world: World, job: ReplayJob) -> None:
         links = looked_at(client, f"/replays/?{query}").links()
         return len({each for each in links if each.startswith("/replays/") and len(each) == 46})
 
-    assert [shown(query) for query in ("", "action=discard", "state=unfinished", "by=chief", "setting=nothing")] == [
+    assert [shown(query) for query in ("", "action=discard", "state=unfinished", "by=chief",
+        "setting=nothing")] == [
         2, 1, 2, 1, 0,
     ]  # fmt: skip
 

@@ -108,7 +108,9 @@ def test_what_went_and_what_was_kept_and_why(look: Any, setting: LaunchSetting) 
 
 
 def test_a_fault_is_shown_here_and_on_the_health_page(look: Any, client: Client) -> None:
-    RetentionRun.objects.create(state="failed", ended_at=timezone.now(), problem="orders: <b>RuntimeError</b>")
+    RetentionRun.objects.create(
+        state="failed", ended_at=timezone.now(), problem="orders: <b>RuntimeError</b>"
+    )
     html = look()
 
     assert "orders: &lt;b&gt;RuntimeError" in html

@@ -58,7 +58,9 @@ def test_every_text_is_translated_and_none_is_a_guess() -> None:
 def test_no_text_of_the_source_is_missing(tmp_path: Path) -> None:
     """Extracts the texts anew, from a copy: the work tree stays as it is."""
     for name in PACKAGES:
-        shutil.copytree(Path(settings.BASE_DIR, name), tmp_path / name, ignore=shutil.ignore_patterns("*.pyc"))
+        shutil.copytree(
+            Path(settings.BASE_DIR, name), tmp_path / name, ignore=shutil.ignore_patterns("*.pyc")
+        )
     (tmp_path / "locale").mkdir()
     command = [sys.executable, "-m", "django", "makemessages", "-l", "ru", "--no-wrap", "-v", "0"]
     environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
@@ -66,7 +68,9 @@ def test_no_text_of_the_source_is_missing(tmp_path: Path) -> None:
     fresh = (tmp_path / "locale" / "ru" / "LC_MESSAGES" / "django.po").read_text(encoding="utf-8")
 
     known = {(entry.get("msgctxt"), entry["msgid"]) for entry in entries(SOURCE.read_text(encoding="utf-8"))}
-    missing = [entry["msgid"] for entry in entries(fresh) if (entry.get("msgctxt"), entry["msgid"]) not in known]
+    missing = [
+        entry["msgid"] for entry in entries(fresh) if (entry.get("msgctxt"), entry["msgid"]) not in known
+    ]
     assert not missing, "run django-admin makemessages -l ru, translate, compilemessages"
 
 
@@ -79,7 +83,14 @@ def test_the_compiled_file_is_that_of_the_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(1, "1 письмо"), (2, "2 письма"), (5, "5 писем"), (11, "11 писем"), (21, "21 письмо"), (112, "112 писем")],
+    [
+        (1, "1 письмо"),
+        (2, "2 письма"),
+        (5, "5 писем"),
+        (11, "11 писем"),
+        (21, "21 письмо"),
+        (112, "112 писем"),
+    ],
 )
 def test_plural_forms_are_right(count: int, words: str) -> None:
     with translation.override("ru"):
@@ -113,5 +124,8 @@ def test_what_people_wrote_stands_in_russian_quotes(world: World) -> None:
     assert world.job
     client = signed_in(world, "viewer", headers={"accept-language": "ru"})
 
-    assert "«export 2.4.1 reads orders without a currency»" in looked_at(client, f"/replays/{world.job.pk}/").text
+    assert (
+        "«export 2.4.1 reads orders without a currency»"
+        in looked_at(client, f"/replays/{world.job.pk}/").text
+    )
     assert "Мёртвое с" in looked_at(client, "/dead-letters/").text

@@ -18,10 +18,13 @@ def failed(world: World) -> Server:
     server = Server.objects.get(name="srv-1")
     for number in range(12):
         protocols(
-            None, 1, number, server=server, exception_type=f"Odd{number}", exception_text=f"<b>text {number}</b>",
+            None, 1, number, server=server, exception_type=f"Odd{number}",
+            exception_text=f"<b>text {number}</b>",
             setting_key=f"key-{number}",
         )  # fmt: skip
-    protocols(None, 1, 0, server=Server.objects.get(name="srv-2"), server_name="srv-2", exception_type="Elsewhere")
+    protocols(
+        None, 1, 0, server=Server.objects.get(name="srv-2"), server_name="srv-2", exception_type="Elsewhere"
+    )
     return server
 
 

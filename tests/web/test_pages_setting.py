@@ -26,7 +26,9 @@ def test_the_schedule_is_drawn_with_its_band_and_the_time_to_the_dead_letter_que
     text = looked_at(signed_in(world, "viewer"), "/settings/orders-export/").text
 
     # 5 s, 10 s and 20 s, each 15 % more or less.
-    assert "1 at once 2 4.25 s – 5.75 s 3 13 s – 17 s 4 30 s – 40 s dead 30 s – 40 s" in text.replace("\xa0", " ")
+    assert "1 at once 2 4.25 s – 5.75 s 3 13 s – 17 s 4 30 s – 40 s dead 30 s – 40 s" in text.replace(
+        "\xa0", " "
+    )
 
 
 def test_one_bad_message_alone_is_warned_of(world: World) -> None:
@@ -151,7 +153,9 @@ def test_failures_of_a_server_say_how_many_of_them_were_temporary(
     assert "из них временных не меньше" in looked_at(client, path).text
 
     without = world.activations["returns"]
-    assert "of them temporary" not in looked_at(signed_in(world, "viewer"), f"/activations/{without.pk}/").text
+    assert (
+        "of them temporary" not in looked_at(signed_in(world, "viewer"), f"/activations/{without.pk}/").text
+    )
 
 
 def test_a_silent_server_is_not_said_to_run(world: World) -> None:

@@ -102,5 +102,10 @@ def test_what_is_not_on_the_broker_cannot_be_switched_on(world: World, state: st
 
 def test_a_setting_that_is_not_there_is_not_found(world: World) -> None:
     client = signed_in(world, "operator")
-    for path in ("/settings/nothing/", "/settings/nothing/enable/", "/servers/nothing/", "/dead-letters/nothing/"):
+    for path in (
+        "/settings/nothing/",
+        "/settings/nothing/enable/",
+        "/servers/nothing/",
+        "/dead-letters/nothing/",
+    ):
         assert client.get(path).status_code == 404, path

@@ -1,4 +1,5 @@
-"""What pages say of trouble: each state of tests/web/trouble_rows.py is told where people look, with what to do."""
+"""What pages say of trouble: each state of tests/web/trouble_rows.py is told where people look, with what to
+do."""
 
 from datetime import timedelta
 
@@ -31,7 +32,9 @@ def client(world: World, pages: dict[str, str]) -> Client:
     return signed_in(world, "chief")
 
 
-def test_a_server_that_lost_the_broker_says_so_wherever_it_is_shown(client: Client, pages: dict[str, str]) -> None:
+def test_a_server_that_lost_the_broker_says_so_wherever_it_is_shown(
+    client: Client, pages: dict[str, str]
+) -> None:
     lost = "ot connected to the broker: 1 instance gets no messages"
     for path in (pages["server kma-without-broker"], "/servers/", "/health/", "/"):
         assert lost in looked_at(client, path).text, path
@@ -72,7 +75,9 @@ def test_the_page_of_a_setting_tells_what_an_alert_of_its_subscription_tells(
     assert "has had no consumer for 17 min" in unfed and "Its messages wait and are not lost." in unfed
 
 
-def test_a_disabled_setting_says_who_may_still_process_its_messages(client: Client, pages: dict[str, str]) -> None:
+def test_a_disabled_setting_says_who_may_still_process_its_messages(
+    client: Client, pages: dict[str, str]
+) -> None:
     text = looked_at(client, pages["setting that is stopping"]).text
     assert "2 consumers of its subscription are still open and may process messages" in text
     listed = looked_at(client, "/settings/").text
@@ -96,7 +101,9 @@ def test_an_alert_shows_no_number_that_says_nothing(client: Client, pages: dict[
     assert "Value 5 min" in looked_at(client, pages["alert broker_away"]).text
 
 
-def test_a_sentence_of_an_alert_begins_as_a_sentence(client: Client, pages: dict[str, str], world: World) -> None:
+def test_a_sentence_of_an_alert_begins_as_a_sentence(
+    client: Client, pages: dict[str, str], world: World
+) -> None:
     russian = signed_in(world, "chief", headers=RUSSIAN)
     for path in (path for name, path in pages.items() if name.startswith("alert ")):
         for reader in (client, russian):
@@ -121,7 +128,9 @@ def test_a_job_that_others_hold_up_says_what_to_do(client: Client, pages: dict[s
     assert "Close that consumer, then replay them again." in text
 
 
-def test_a_letter_that_is_in_its_queue_again_is_not_told_as_taken(client: Client, pages: dict[str, str]) -> None:
+def test_a_letter_that_is_in_its_queue_again_is_not_told_as_taken(
+    client: Client, pages: dict[str, str]
+) -> None:
     row = pages["job of every end, taken_elsewhere"]
     listed = looked_at(client, row).text.partition("Letter by letter")[2]
     assert listed.count("taken elsewhere") == 1
@@ -139,7 +148,9 @@ def test_why_a_letter_stayed_is_told_in_words(client: Client, pages: dict[str, s
     assert "the broker left it in its queue at each try" in case and "stuck" not in case
 
 
-def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_without_a_menu_say_times_and_sizes_in_words_and_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def too_early(*_args: object) -> None:
         raise TooManyFailures(timedelta(minutes=15))
 

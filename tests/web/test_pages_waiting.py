@@ -1,4 +1,5 @@
-"""The pages of messages before they are handled: looking, asking, what became of them, stopping; and who may."""
+"""The pages of messages before they are handled: looking, asking, what became of them, stopping; and who
+may."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -69,11 +70,14 @@ def test_each_part_has_a_tab_with_the_count_of_the_broker(house: WaitingHouse, v
 
 def test_empty_parts_say_what_will_appear(house: WaitingHouse, viewer: Client) -> None:
     for part, words in (("waiting", "No message waits."), ("delayed", "No message is delayed."),
-                        ("in_delivery", "No message is in delivery."), ("held", "Nothing is held back.")):  # fmt: skip
+                        ("in_delivery", "No message is in delivery."), ("held",
+                        "Nothing is held back.")):  # fmt: skip
         assert words in looked_at(viewer, f"{PAGE}?part={part}").text
 
 
-def test_what_is_cut_off_is_said(house: WaitingHouse, viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_cut_off_is_said(
+    house: WaitingHouse, viewer: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house.publish(*(f"w{n}" for n in range(205)))
     page = looked_at(viewer, PAGE)
     assert "The broker tells of the first 200." in page.text and "Waiting 205" in page.text
@@ -172,9 +176,9 @@ def test_what_was_sent_to_the_dead_letters_leads_to_its_letter_and_the_letter_sa
 
 def test_an_action_is_stopped_from_its_page(house: WaitingHouse, operator: Client) -> None:
     house.publish("w1", "w2")
-    path = operator.post(ASK, {"kind": "hold", "part": "waiting", "all": "1", "asked": "2", "reason": "x"}).headers[
-        "Location"
-    ]
+    path = operator.post(
+        ASK, {"kind": "hold", "part": "waiting", "all": "1", "asked": "2", "reason": "x"}
+    ).headers["Location"]
     operator.post(f"{path}stop/")
     assert "Being stopped" in looked_at(operator, path).text
     assert house.work().state == WaitingState.STOPPED
@@ -192,15 +196,18 @@ def test_a_second_question_leads_to_the_action_that_runs(house: WaitingHouse, op
 
 
 @pytest.mark.parametrize(
-    "query", ["", "kind=hold&part=waiting", "kind=x&part=waiting&all=1", "kind=to_dlq&part=held&all=1", "number=1",
+    "query", ["", "kind=hold&part=waiting", "kind=x&part=waiting&all=1", "kind=to_dlq&part=held&all=1",
+    "number=1",
               "kind=hold&part=waiting&number=x", f"kind=hold&part=waiting&number={'9' * 30}"],
 )  # fmt: skip
 def test_what_nobody_can_mean_leads_back(house: WaitingHouse, operator: Client, query: str) -> None:
     assert operator.get(f"{ASK}?{query}").status_code == 302
-    assert operator.post(f"{ASK}", dict(each.split("=") for each in query.split("&") if each)).status_code == 302
+    assert (
+        operator.post(f"{ASK}", dict(each.split("=") for each in query.split("&") if each)).status_code == 302
+    )
 
 
-# -- who may --------------------------------------------------------------------------------------------------------
+# -- who may -------------------------------------------------------------------------------------------------
 
 
 def test_a_viewer_looks_and_does_nothing(house: WaitingHouse, viewer: Client, operator: Client) -> None:
@@ -221,8 +228,12 @@ def test_an_outsider_and_somebody_of_another_pool_see_nothing(house: WaitingHous
     house.publish("secret-id")
     outsider = signed_in("outsider")
     stranger = Client()
-    stranger.force_login(teammate(Pool.objects.create(name="other"), name="stranger", rights=("handle_waiting",)))
-    action = WaitingAction.objects.create(setting=house.setting, setting_key="orders", kind="hold", part="waiting")
+    stranger.force_login(
+        teammate(Pool.objects.create(name="other"), name="stranger", rights=("handle_waiting",))
+    )
+    action = WaitingAction.objects.create(
+        setting=house.setting, setting_key="orders", kind="hold", part="waiting"
+    )
     for path in (PAGE, f"{ASK}?kind=hold&part=waiting&all=1", f"/waiting-actions/{action.pk}/"):
         assert outsider.get(path).status_code == 403, path
     assert outsider.post(f"/waiting-actions/{action.pk}/stop/").status_code == 403

@@ -40,7 +40,9 @@ def test_who_may_look_begin_and_cancel(viewer: User, operator: User, outsider: U
 
 @pytest.mark.both_databases
 def test_a_run_is_begun_once_and_cancelled(operator: User) -> None:
-    answer = of(operator).post(RUNS, {"jobs": ["odd_servers"], "since": "2026-11-01T00:00:00Z"}, format="json")
+    answer = of(operator).post(
+        RUNS, {"jobs": ["odd_servers"], "since": "2026-11-01T00:00:00Z"}, format="json"
+    )
     assert answer.status_code == 201 and answer.data["state"] == "waiting" and answer.data["by"] == "operator"
     run = PipelineRun.objects.get()
     assert run.jobs == ["odd_servers"] and run.since is not None

@@ -1,4 +1,5 @@
-"""The JVM's collector: ours, unless somebody has chosen another one, for a JVM that is told of two does not start."""
+"""The JVM's collector: ours, unless somebody has chosen another one, for a JVM that is told of two does not
+start."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,5 @@
-"""The processes of a run die, at each step and whichever of them: nothing is loaded by halves, nothing is left running,
-and the next run does it all."""
+"""The processes of a run die, at each step and whichever of them: nothing is loaded by halves, nothing is
+left running, and the next run does it all."""
 
 import os
 import signal
@@ -89,7 +89,8 @@ def is_dead(run: PipelineRun) -> None:
 @pytest.mark.parametrize(
     "death",
     [
-        "working:plan_of:before", "working:plan_of:after", "working:submit:after", "working:read_report:after",
+        "working:plan_of:before", "working:plan_of:after", "working:submit:after",
+        "working:read_report:after",
         "working:load:before", "working:load:after", "hold:end:after", "submitting:_ship:after",
         "hold:tell_stages:after",
     ],
@@ -152,7 +153,9 @@ def test_a_run_outlives_the_worker_that_started_it(settings: Any, tmp_path: Path
         "from failures.insights.starting import start_waiting; assert start_waiting(timezone.now());"
         "os.killpg(0, signal.SIGKILL)"
     )
-    worker = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=own_environ(settings), process_group=0)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, env=own_environ(settings), process_group=0
+    )
     assert worker.wait(60) == -signal.SIGKILL
 
     until(lambda: PipelineRun.objects.get().state == "running" and (RunFolder(run).path / "hanging").exists())
@@ -224,12 +227,17 @@ def is_stopped(pid: int) -> bool:
 def test_one_that_froze_inside_a_transaction_is_killed_before_the_database_is_asked_again(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds the only lock of SQLite, and on PostgreSQL that of the row: who waits for it waits for ever."""
+    """It holds the only lock of SQLite, and on PostgreSQL that of the row: who waits for it waits for
+    ever."""
     monkeypatch.setattr(reaping, "LOCK_MILLISECONDS", 200, raising=False)
     with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout = 200" if connection.vendor == "sqlite" else "SET lock_timeout = '200ms'")
+        cursor.execute(
+            "PRAGMA busy_timeout = 200" if connection.vendor == "sqlite" else "SET lock_timeout = '200ms'"
+        )
     run = asked()
-    process = subprocess.Popen([sys.executable, "-c", FROZEN, str(run.pk)], cwd=ROOT, env=own_environ(settings))
+    process = subprocess.Popen(
+        [sys.executable, "-c", FROZEN, str(run.pk)], cwd=ROOT, env=own_environ(settings)
+    )
     try:
         until(lambda: is_stopped(process.pid))
         with suppress(OperationalError):
@@ -246,7 +254,9 @@ def test_one_that_froze_inside_a_transaction_is_killed_before_the_database_is_as
 def test_one_on_another_host_is_told_by_its_signs_of_life_alone() -> None:
     now = timezone.now()
     run = asked()
-    PipelineRun.objects.update(state="running", host="elsewhere", pid=1, process_started="then", heartbeat_at=now)
+    PipelineRun.objects.update(
+        state="running", host="elsewhere", pid=1, process_started="then", heartbeat_at=now
+    )
     assert reap(now + SILENT - timedelta(seconds=1)) is None
     assert cancel(run, now, by="chief")
     assert reap(now + SILENT + timedelta(seconds=1)) is not None
@@ -257,7 +267,11 @@ def test_a_pid_that_was_given_out_again_is_no_sign_of_life() -> None:
     now = timezone.now()
     asked()
     PipelineRun.objects.update(
-        state="running", host=processes.host(), pid=os.getpid(), process_started="another boot/1", heartbeat_at=now
+        state="running",
+        host=processes.host(),
+        pid=os.getpid(),
+        process_started="another boot/1",
+        heartbeat_at=now,
     )
     assert reap(now) is not None
 

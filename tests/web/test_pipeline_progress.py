@@ -46,5 +46,14 @@ def test_a_line_that_is_not_whole_is_read_later_and_nonsense_is_passed_over(tmp_
     write(path, 'ing", "done": -3, "total": "x"}\n')
     assert progress.look()
     assert progress.stages == [
-        {"stage": "a", "state": "running", "done": 0, "total": 0, "rows": 0, "seconds": 0.0, "error": "", "share": 0.0}
+        {
+            "stage": "a",
+            "state": "running",
+            "done": 0,
+            "total": 0,
+            "rows": 0,
+            "seconds": 0.0,
+            "error": "",
+            "share": 0.0,
+        }
     ]

@@ -95,7 +95,9 @@ def test_the_plan_holds_no_secret_and_the_application_gets_none_but_the_account_
         ("nonsense", "breakersuggestion.m_suggested"),
     ],
 )
-def test_a_run_that_fails_says_why_and_changes_no_result(settings: Any, tmp_path: Path, mode: str, says: str) -> None:
+def test_a_run_that_fails_says_why_and_changes_no_result(
+    settings: Any, tmp_path: Path, mode: str, says: str
+) -> None:
     before = worked()
     use(settings, tmp_path, mode)
     run = worked()
@@ -106,7 +108,9 @@ def test_a_run_that_fails_says_why_and_changes_no_result(settings: Any, tmp_path
 
 
 @pytest.mark.parametrize("step", [(RunFolder, "make"), (planning, "_write"), (submitting, "_ship")])
-def test_a_run_that_finds_no_room_for_a_file_says_so(monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]) -> None:
+def test_a_run_that_finds_no_room_for_a_file_says_so(
+    monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]
+) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "plan.json")
 
@@ -199,7 +203,10 @@ def test_one_that_waits_is_cancelled_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "limit", "value", "says"),
-    [("eats", "MA_PIPELINE_MEMORY_MB", 1024, "more than 1024 MB"), ("hangs", "MA_PIPELINE_HOURS", 0, "longer than 0")],
+    [
+        ("eats", "MA_PIPELINE_MEMORY_MB", 1024, "more than 1024 MB"),
+        ("hangs", "MA_PIPELINE_HOURS", 0, "longer than 0"),
+    ],
 )
 def test_memory_and_time_are_bounded(
     settings: Any, tmp_path: Path, mode: str, limit: str, value: int, says: str

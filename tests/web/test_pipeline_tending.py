@@ -117,7 +117,9 @@ def test_one_that_goes_on_by_hand_is_waited_for() -> None:
 
 
 def test_a_whole_run_that_somebody_asked_for_since_is_the_one_of_the_night() -> None:
-    part = run_row("done", hours=0, trigger="terminal", asked_at=NIGHT + timedelta(hours=1), jobs=["odd_servers"])
+    part = run_row(
+        "done", hours=0, trigger="terminal", asked_at=NIGHT + timedelta(hours=1), jobs=["odd_servers"]
+    )
     assert is_due(NIGHT + timedelta(hours=2))
     PipelineRun.objects.filter(pk=part.pk).update(jobs=[])
     assert not is_due(NIGHT + timedelta(hours=2))
@@ -135,7 +137,8 @@ def test_old_runs_go_with_their_files_and_what_they_found_stays(settings: Any) -
     old, kept, young = run_row(hours=24 * 40), run_row(hours=24 * 41), run_row(hours=24)
     now = timezone.now()
     FailureTrend.objects.create(
-        run=old, setting_key="orders", hour=now, server="srv-1", fingerprint="f", count=1, temporary=0, first_at=now,
+        run=old, setting_key="orders", hour=now, server="srv-1", fingerprint="f", count=1, temporary=0,
+        first_at=now,
         last_at=now, messages=1,
     )  # fmt: skip
     InsightTable.objects.create(name="failure_trends", run=kept, computed_at=now)
@@ -207,7 +210,8 @@ def test_an_alert_is_opened_where_it_failed_or_is_late(
 @pytest.mark.parametrize(
     ("state", "hours", "says", "fine"),
     [
-        ("", 0, "has not run yet", True), ("done", 1, "ran", True), ("failed", 1, "its last run failed", False),
+        ("", 0, "has not run yet", True), ("done", 1, "ran", True), ("failed", 1, "its last run failed",
+        False),
         ("done", 40, "what it found is old", False),
     ],
 )  # fmt: skip

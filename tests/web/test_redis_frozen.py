@@ -1,4 +1,5 @@
-"""A Redis that takes connections and answers nothing, as under SIGSTOP: requests wait for it about a second, once."""
+"""A Redis that takes connections and answers nothing, as under SIGSTOP: requests wait for it about a second,
+once."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
-"""`rediss://` is verified by every client: the site's Celery, its senders, health and doctor, and the KMA's Celery."""
+"""`rediss://` is verified by every client: the site's Celery, its senders, health and doctor, and the KMA's
+Celery."""
 
 import json
 import os
@@ -57,7 +58,14 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     for port, name in names.items():
         certificate, key = authority.sign(str(port), name)
         command = ["redis-server", "--port", "0", "--tls-port", str(port), "--bind", LOOPBACK, "--save", ""]
-        command += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key), "--tls-auth-clients", "no"]
+        command += [
+            "--tls-cert-file",
+            str(certificate),
+            "--tls-key-file",
+            str(key),
+            "--tls-auth-clients",
+            "no",
+        ]
         command += ["--tls-ca-cert-file", str(authority.certificate), "--requirepass", PASSWORD]
         processes.append(subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL))
     eventually(lambda: _answers(found.url(found.right_name, authority.certificate)), "a Redis with TLS", 30)
@@ -78,9 +86,16 @@ def _answers(url: str) -> bool:
 def sent(module: str, url: str, folder: Path) -> str:
     values = environment.values(folder) | {"MA_REDIS_URL": url, "KMA_REDIS_URL": url}
     values |= {"DJANGO_SETTINGS_MODULE": "ma_site.settings", "PYTHONPATH": str(ROOT)}
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_"))} | values
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_"))
+    } | values
     done = subprocess.run(
-        [sys.executable, "-c", SEND, module], env=environ, cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", SEND, module],
+        env=environ,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout, done.stderr
     return str(json.loads(done.stdout.splitlines()[-1]))
@@ -112,16 +127,25 @@ def test_a_server_that_proves_nothing_gets_no_password(
         ping(url)
 
 
-@pytest.mark.parametrize("parameters", ["ssl_cert_reqs=none", "ssl_check_hostname=false", "ssl_ca_certs=/none/such"])
+@pytest.mark.parametrize(
+    "parameters", ["ssl_cert_reqs=none", "ssl_check_hostname=false", "ssl_ca_certs=/none/such"]
+)
 @pytest.mark.parametrize("module", ["ma_site.celery", "kma.app"])
-def test_what_would_switch_it_off_is_refused_at_the_start(parameters: str, module: str, tmp_path: Path) -> None:
+def test_what_would_switch_it_off_is_refused_at_the_start(
+    parameters: str, module: str, tmp_path: Path
+) -> None:
     values = environment.values(tmp_path)
     url = f"rediss://:{PASSWORD}@{LOOPBACK}:1/0?{parameters}"
     values |= {"MA_REDIS_URL": url, "KMA_REDIS_URL": url, "DJANGO_SETTINGS_MODULE": "ma_site.settings"}
     code = f"import {module} as it; it.app.conf.broker_url"
 
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | values, cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env=os.environ | values,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode != 0

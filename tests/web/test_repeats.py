@@ -1,4 +1,5 @@
-"""The guard against repeats in the MA: which keys are taken, what servers are told, where repeats are seen."""
+"""The guard against repeats in the MA: which keys are taken, what servers are told, where repeats are
+seen."""
 
 from typing import Any
 
@@ -16,7 +17,17 @@ from tests.web.test_agents_admin import form
 pytestmark = pytest.mark.both_databases
 
 SETTINGS = "/api/v1/settings/"
-WRONG = ["id", "KEY", "property:", "pointer:", "pointer:a", "pointer:/a~2b", "property", "key:x", "<b>key</b>"]
+WRONG = [
+    "id",
+    "KEY",
+    "property:",
+    "pointer:",
+    "pointer:a",
+    "pointer:/a~2b",
+    "property",
+    "key:x",
+    "<b>key</b>",
+]
 RIGHT = ["", "key", "property:order", "property:with space", "pointer:/order/id", "pointer:/a~1b/0"]
 
 

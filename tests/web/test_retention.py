@@ -85,7 +85,10 @@ def test_after_one_with_an_error_what_is_older_than_n_goes(setting: LaunchSettin
     run = apply()
 
     assert left() == {str(middle.pk): 6, str(bad.pk): 5}
-    assert told(run) == {("protocols", "orders", "error"): (11, {}), ("recovered", "orders", "error"): (8, {})}
+    assert told(run) == {
+        ("protocols", "orders", "error"): (11, {}),
+        ("recovered", "orders", "error"): (8, {}),
+    }
     figure = RetentionFigure.objects.get(what="protocols")
     assert figure.before == NOW - 15 * DAY
     assert set(Activation.objects.filter(cleared=True)) == {old}
@@ -154,20 +157,26 @@ def test_a_late_record_of_what_was_cleared_is_found_again(setting: LaunchSetting
     run = run_of(well)
     apply()
     assert Activation.objects.get().cleared
-    late = reports.protocol(reports.run_of(run), occurred_at=NOW - 5 * DAY, temporary=True, outcome="temporary")
+    late = reports.protocol(
+        reports.run_of(run), occurred_at=NOW - 5 * DAY, temporary=True, outcome="temporary"
+    )
     accept_batch(server, reports.Spool().batch(late), NOW)
     assert not Activation.objects.get().cleared
 
     assert apply(NOW + DAY).deleted == 1
 
 
-def test_a_late_record_of_a_run_that_nobody_knows_is_found_again(setting: LaunchSetting, server: Server) -> None:
+def test_a_late_record_of_a_run_that_nobody_knows_is_found_again(
+    setting: LaunchSetting, server: Server
+) -> None:
     well = activation(setting, 5, well=True)
     run = run_of(well)
     apply()
     of = reports.run_of(run)
     Run.objects.all().delete()
-    accept_batch(server, reports.Spool().batch(reports.protocol(of, temporary=True, outcome="temporary")), NOW)
+    accept_batch(
+        server, reports.Spool().batch(reports.protocol(of, temporary=True, outcome="temporary")), NOW
+    )
 
     assert not Activation.objects.get().cleared
     assert apply(NOW + DAY).deleted == 1
@@ -268,7 +277,9 @@ def test_a_guard_keeps_what_it_says_and_is_told_of(setting: LaunchSetting) -> No
     assert apply().deleted == 15
 
 
-def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_one_setting_keeps_no_other_from_its_turn(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for key in ("bad", "good"):
         protocols(activation(make_setting(pool, key), 5, well=True), 4, 5)
     real = apply_to_setting
@@ -303,7 +314,9 @@ def test_a_turn_that_is_over_is_gone_on_with(pool: Pool) -> None:
 
 def test_runs_are_told_of_for_a_while(setting: LaunchSetting) -> None:
     for days in (200, 91, 89):
-        RetentionRun.objects.create(state="done", started_at=NOW - days * DAY).figures.create(what="audit", deleted=1)
+        RetentionRun.objects.create(state="done", started_at=NOW - days * DAY).figures.create(
+            what="audit", deleted=1
+        )
 
     run = apply()
 
@@ -322,7 +335,11 @@ class RetentionAgainstTheRule(TestCase):
         st.booleans(),
     )
     def test_the_rows_that_are_left(
-        self, history: list[tuple[int, int | None, bool]], failures: list[tuple[int, int, int]], days: int, swept: bool
+        self,
+        history: list[tuple[int, int | None, bool]],
+        failures: list[tuple[int, int, int]],
+        days: int,
+        swept: bool,
     ) -> None:
         if swept:
             ProcessBeat.objects.create(name="feed", at=NOW)

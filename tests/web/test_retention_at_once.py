@@ -72,7 +72,9 @@ def test_a_killed_one_is_gone_on_with_and_every_row_is_counted_once(swept: bool)
     of_a_good_one(400)
     if swept:
         sign_of_life("feed", timezone.now())
-    process = subprocess.Popen([sys.executable, "-c", SLOW], cwd=ROOT, env=environ(), stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW], cwd=ROOT, env=environ(), stdout=subprocess.DEVNULL
+    )
     try:
         wait_for(lambda: 0 < FailureProtocol.objects.count() < 380)
         process.send_signal(signal.SIGKILL)
@@ -126,7 +128,9 @@ def test_intake_goes_on_beside_it_and_loses_nothing(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("swept", [True, False], ids=["swept", "one by one"])
-def test_no_transaction_is_long_and_none_is_open_between_chunks(swept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_transaction_is_long_and_none_is_open_between_chunks(
+    swept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     of_a_good_one(200)
     if swept:
         sign_of_life("feed", timezone.now())
@@ -146,9 +150,9 @@ def test_no_transaction_is_long_and_none_is_open_between_chunks(swept: bool, mon
 
 
 def test_a_chunk_of_protocols_keeps_no_intake_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On PostgreSQL, where a chunk is longer: records of the activation whose protocols go, of another one, and sent
-    again are taken in while its transaction is open. On SQLite one that writes keeps all others waiting, so there a
-    chunk is short."""
+    """On PostgreSQL, where a chunk is longer: records of the activation whose protocols go, of another one,
+    and sent again are taken in while its transaction is open. On SQLite one that writes keeps all others
+    waiting, so there a chunk is short."""
     setting = of_a_good_one(30)
     sign_of_life("feed", timezone.now())
     old = run_of(setting.activations.get())
@@ -200,8 +204,8 @@ def test_what_late_records_lock_goes_in_short_chunks(monkeypatch: pytest.MonkeyP
 
 
 def test_no_commit_of_a_chunk_moves_the_log_of_sqlite_on() -> None:
-    """Else it would seem to hold its lock for as long as that takes. Others do it as before, and so does this one
-    afterwards, also where a turn failed."""
+    """Else it would seem to hold its lock for as long as that takes. Others do it as before, and so does this
+    one afterwards, also where a turn failed."""
     if connection.vendor == "postgresql":
         with CaptureQueriesContext(connection) as asked, checkpoints.apart():
             pass

@@ -38,13 +38,16 @@ def test_a_dry_run_says_what_would_go_and_why_and_deletes_nothing(setting: Launc
     assert said("--dry-run").splitlines()[0] == (
         "orders: 7 protocols would go; the last finished activation finished well: all up to it"
     )
-    assert "(no setting): 2 protocols would go; nothing finished for long: what is older than " in said("--dry-run")
+    assert "(no setting): 2 protocols would go; nothing finished for long: what is older than " in said(
+        "--dry-run"
+    )
     assert FailureProtocol.objects.count() == 9
     assert not RetentionRun.objects.exists()
 
 
 def test_a_dry_run_counts_what_two_ranges_cover_once(setting: LaunchSetting, settings: Any) -> None:
-    """Nothing finished for long, and the last activation finished well long ago: both let go of the same rows."""
+    """Nothing finished for long, and the last activation finished well long ago: both let go of the same
+    rows."""
     settings.MA_RETENTION_SILENT_DAYS = 90
     protocols(activation(setting, of_today(200), well=True), 7, of_today(200))
     protocols(activation(setting, of_today(150), going_on=True), 2, of_today(150))
@@ -83,7 +86,8 @@ def test_a_dry_run_counts_to_a_bound_and_says_so(
 
     assert rows("--dry-run") == [
         {
-            "what": "protocols", "setting": "orders", "rule": "well", "older_than": None, "would_go": 6, "kept": {},
+            "what": "protocols", "setting": "orders", "rule": "well", "older_than": None, "would_go": 6,
+            "kept": {},
             "at_least": True,
         }
     ]  # fmt: skip
@@ -103,7 +107,9 @@ def test_a_dry_run_in_which_nothing_would_go_says_so_per_setting_and_why(pool: P
         "new: nothing would go; nothing has finished yet; nothing is older than ",
         "(no setting): nothing would go; nothing finished for long: what is older than ",
     ]
-    assert rows("--dry-run") == [{"would_go": [], "rule": {"days": 30, "silent_days": 90, "keep_dead": False}}]
+    assert rows("--dry-run") == [
+        {"would_go": [], "rule": {"days": 30, "silent_days": 90, "keep_dead": False}}
+    ]
 
     settings.MA_RETENTION_SILENT_DAYS = 0
     assert said("--dry-run").splitlines()[2:] == [

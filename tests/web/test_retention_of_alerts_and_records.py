@@ -1,4 +1,5 @@
-"""Closed alerts, and records that were refused or came with other content, are kept for times of their own."""
+"""Closed alerts, and records that were refused or came with other content, are kept for times of their
+own."""
 
 import json
 from datetime import timedelta
@@ -55,14 +56,24 @@ def notice(of: Alert, state: str) -> Notice:
 def refused(days_ago: float) -> RefusedRecord:
     server = Server.objects.get_or_create(name="srv-1")[0]
     return RefusedRecord.objects.create(
-        spool=uuid4(), number=1, server=server, kind="protocol", reason="bad", received_at=NOW - days_ago * DAY
+        spool=uuid4(),
+        number=1,
+        server=server,
+        kind="protocol",
+        reason="bad",
+        received_at=NOW - days_ago * DAY,
     )
 
 
 def conflict(days_ago: float) -> RecordConflict:
     server = Server.objects.get_or_create(name="srv-1")[0]
     return RecordConflict.objects.create(
-        record_id=uuid4(), spool=uuid4(), number=1, server=server, stored_id=uuid4(), received_at=NOW - days_ago * DAY
+        record_id=uuid4(),
+        spool=uuid4(),
+        number=1,
+        server=server,
+        stored_id=uuid4(),
+        received_at=NOW - days_ago * DAY,
     )
 
 

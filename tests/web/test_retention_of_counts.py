@@ -1,4 +1,5 @@
-"""Counts of activations that the MA never knew, and of kinds of failures, go when nothing refers to them any more."""
+"""Counts of activations that the MA never knew, and of kinds of failures, go when nothing refers to them any
+more."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -85,13 +86,18 @@ def _recovered(of: UUID) -> None:
 
 def _letter(of: UUID) -> None:
     DeadLetter.objects.create(
-        node_id="n", queue=dead_letter_queue("orders"), orig_message_id=1, setting_key="orders", activation_uuid=of
+        node_id="n",
+        queue=dead_letter_queue("orders"),
+        orig_message_id=1,
+        setting_key="orders",
+        activation_uuid=of,
     )
 
 
 def _delta(of: UUID) -> None:
     FailureDelta.objects.create(
-        setting_key="orders", activation_uuid=of, server_name="srv-1", fingerprint="v1:2", hour=OLD, received_at=OLD,
+        setting_key="orders", activation_uuid=of, server_name="srv-1", fingerprint="v1:2", hour=OLD,
+        received_at=OLD,
         exception_type="KeyError", count=1, first_at=OLD, last_at=OLD, latest=uuid4(),
     )  # fmt: skip
 
@@ -102,7 +108,10 @@ def test_they_stay_while_something_tells_of_the_activation(refer: Callable[[UUID
     refer(told.activation_uuid)
 
     assert apply()["groups"] == 1
-    assert FailureGroup.objects.filter(pk=told.pk).exists() and not FailureGroup.objects.filter(pk=silent.pk).exists()
+    assert (
+        FailureGroup.objects.filter(pk=told.pk).exists()
+        and not FailureGroup.objects.filter(pk=silent.pk).exists()
+    )
 
 
 def test_for_ever_is_for_ever(settings: Any) -> None:
@@ -132,7 +141,11 @@ def test_kinds_that_people_spoke_of_stay() -> None:
     merging.merge("v1:merged", "v1:head", by=person, now=NOW)
     Note.objects.create(setting_key="orders", fingerprint="v1:noted", text="look", by=person, by_name="ada")
     DeadLetter.objects.create(
-        node_id="n", queue=dead_letter_queue("orders"), orig_message_id=1, setting_key="orders", fingerprint="v1:dead"
+        node_id="n",
+        queue=dead_letter_queue("orders"),
+        orig_message_id=1,
+        setting_key="orders",
+        fingerprint="v1:dead",
     )
     protocols(None, 1, 150, fingerprint="v1:protocol")
 

@@ -1,4 +1,5 @@
-"""Activations, runs, replays and audit are kept for a time of their own, and as long as something needs them."""
+"""Activations, runs, replays and audit are kept for a time of their own, and as long as something needs
+them."""
 
 from datetime import timedelta
 from typing import Any
@@ -104,7 +105,12 @@ def test_a_late_record_of_an_activation_that_is_gone_is_stored(setting: LaunchSe
 
 def job(setting: LaunchSetting, days_ago: float, **fields: Any) -> ReplayJob:
     at = NOW - days_ago * DAY
-    known: dict[str, Any] = {"scope": "selection", "state": JobState.DONE, "finished_at": at, "created_at": at}
+    known: dict[str, Any] = {
+        "scope": "selection",
+        "state": JobState.DONE,
+        "finished_at": at,
+        "created_at": at,
+    }
     return ReplayJob.objects.create(setting=setting, setting_key=setting.key, **{**known, **fields})
 
 
@@ -139,7 +145,9 @@ def test_the_audit_goes_by_its_age_and_by_nothing_else(setting: LaunchSetting, s
 
     settings.MA_KEEP_AUDIT_DAYS = 1
     assert apply() == {"audit": 1}
-    assert auditing.record("look", by=None, now=NOW, target="letter:1").pk > numbers[-1], "numbers are never used again"
+    assert auditing.record("look", by=None, now=NOW, target="letter:1").pk > numbers[-1], (
+        "numbers are never used again"
+    )
 
 
 def test_the_page_says_how_long_each_is_kept(setting: LaunchSetting, client: Client, viewer: Any) -> None:

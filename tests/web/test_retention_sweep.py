@@ -111,7 +111,9 @@ def test_a_setting_that_turns_to_error_between_two_chunks_keeps_its_rows(
 
 
 @pytest.mark.usefixtures("feed", "nothing_is_looked_at")
-def test_what_turns_to_error_while_others_go_is_not_begun(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_turns_to_error_while_others_go_is_not_begun(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "FIRST_GROUP", 1)
     early = house(pool, {"early": 10}, 9)["early"]
     late = house(pool, {"late": 10}, 5)["late"]
@@ -128,7 +130,9 @@ def test_what_a_keeper_keeps_stays(pool: Pool) -> None:
     # Received after what the keeper is done with, though it occurred long before.
     late = protocols(made["one"], 3, 20, received_at=NOW - 8 * DAY)
     quiet = NOW - 10 * DAY
-    keepers.register("archive2", lambda picked, now: {each.id for each in picked if each.at >= quiet}, lambda _: quiet)
+    keepers.register(
+        "archive2", lambda picked, now: {each.id for each in picked if each.at >= quiet}, lambda _: quiet
+    )
     try:
         run = apply()
     finally:
@@ -182,7 +186,9 @@ def test_a_late_record_of_what_just_went_is_found_again(pool: Pool, monkeypatch:
 
 
 @pytest.mark.usefixtures("feed", "nothing_is_looked_at")
-def test_more_than_is_looked_at_together_goes_all_the_same(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_is_looked_at_together_goes_all_the_same(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweeping, "LOOKED_AT", 4)
     monkeypatch.setattr(sweeping, "MOST_LOOKED_AT", 8)
     house(pool, {"one": 41, "two": 2, "three": 17})
@@ -236,12 +242,14 @@ def test_settings_of_which_nothing_goes_cost_no_questions(pool: Pool) -> None:
 
 
 class SweepAgainstTheRule(TestCase):
-    """Of some settings, whatever their histories: the rows that the rule leaves, and each that went counted once."""
+    """Of some settings, whatever their histories: the rows that the rule leaves, and each that went counted
+    once."""
 
     @how(max_examples=25, deadline=None)
     @given(
         st.lists(st.lists(st.tuples(st.integers(2, 60), st.booleans()), max_size=3), min_size=1, max_size=4),
-        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 60), st.integers(0, 20)), max_size=25),
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 60), st.integers(0, 20)),
+        max_size=25),
         st.integers(1, 4), st.integers(2, 9),
     )  # fmt: skip
     def test_the_rows_that_are_left(

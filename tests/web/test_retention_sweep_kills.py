@@ -1,4 +1,5 @@
-"""The sweep of all settings: turns that end early, one that is killed, one that is taken over, one that fails."""
+"""The sweep of all settings: turns that end early, one that is killed, one that is taken over, one that
+fails."""
 
 from datetime import timedelta
 from typing import Any
@@ -52,7 +53,9 @@ def test_turns_that_end_early_are_gone_on_with(pool: Pool, monkeypatch: pytest.M
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after it"])
-def test_killed_at_a_chunk_every_row_is_counted_once(pool: Pool, monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
+def test_killed_at_a_chunk_every_row_is_counted_once(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
     house(pool, {"one": 9, "two": 9})
     real, seen = running.Turn.count_many, 0
 

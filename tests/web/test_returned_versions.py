@@ -1,4 +1,5 @@
-"""A known error that is fixed in a version has returned only when that version, a newer or an unknown one fails."""
+"""A known error that is fixed in a version has returned only when that version, a newer or an unknown one
+fails."""
 
 import random
 from collections.abc import Sequence
@@ -94,7 +95,9 @@ def test_an_agent_that_is_older_than_the_fix_does_not_bring_it_back(hall: Hall, 
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.0.0", "v2.0", "2.0.1", "10.0", "", "3f2a1c9"])
-def test_the_fixed_version_a_newer_and_an_unknown_one_bring_it_back(hall: Hall, ann: User, version: str) -> None:
+def test_the_fixed_version_a_newer_and_an_unknown_one_bring_it_back(
+    hall: Hall, ann: User, version: str
+) -> None:
     fix(ann, "2.0")
     hall.send(hall.failure("1.9", SECOND), hall.failure(version))
 
@@ -126,7 +129,9 @@ def test_order_and_batches_of_arrival_and_arriving_again_change_nothing(hall: Ha
         failures = [hall.failure(version, (at + 1) * MINUTE, kind) for at, version in enumerate(chosen)]
         hall.send(hall.failure("1.9", timedelta(days=2), kind))
         fix(ann, "2.0", kind)
-        counting = [failure.occurred_at for failure in failures if failure.run.agent_version in ("2.0", "2.1", "")]
+        counting = [
+            failure.occurred_at for failure in failures if failure.run.agent_version in ("2.0", "2.1", "")
+        ]
 
         dice.shuffle(failures)
         for batch in _batches(failures, dice):
@@ -193,7 +198,10 @@ def test_what_was_counted_before_the_upgrade_is_judged_by_its_versions(hall: Hal
         migration.count_versions(apps, editor)
         migration.compute_returned_at(apps, editor)
 
-    assert set(KnownError.objects.exclude(returned_at=None).values_list("pk", flat=True)) == {OTHER, "v1:gone"}
+    assert set(KnownError.objects.exclude(returned_at=None).values_list("pk", flat=True)) == {
+        OTHER,
+        "v1:gone",
+    }
     assert "Still seen on older versions:" in page(ann)
     fixed_at = KnownError.objects.get(pk=KIND).fixed_at
     assert fixed_at and Fingerprint.objects.get(pk=KIND).recent_at > fixed_at

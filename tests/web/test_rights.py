@@ -37,7 +37,8 @@ def test_a_grant_holds_in_its_pool_and_for_its_action_only(
 ) -> None:
     person = grant(viewer, setting.pool, "enable", "run")
 
-    assert [rights.may(person, action, setting) for action in ("enable", "run", "disable", "stop", "edit")] == [
+    assert [rights.may(person, action, setting) for action in ("enable", "run", "disable", "stop",
+        "edit")] == [
         True, True, False, False, False,
     ]  # fmt: skip
     assert not rights.may(person, "enable", other)
@@ -81,7 +82,9 @@ def test_a_group_needs_the_right_for_each_of_its_members(
     assert not rights.may_group(person, "enable", group) and rights.may_group(operator, "enable", group)
 
 
-def test_why_not_names_the_permission_and_the_pool(viewer: User, operator: User, setting: LaunchSetting) -> None:
+def test_why_not_names_the_permission_and_the_pool(
+    viewer: User, operator: User, setting: LaunchSetting
+) -> None:
     told = rights.why_not(viewer, "run", setting)
 
     assert "Can run launch settings now" in told and "demo" in told
@@ -109,4 +112,6 @@ def test_a_grant_in_a_pool_is_enough_for_the_tab_of_its_console(pool: Pool, othe
     person = User.objects.create_user("mate", is_staff=True)
 
     assert "dead_letters" in sections(grant(person, pool, "see_letters"))
-    assert "dead_letters" not in sections(grant(User.objects.create_user("other", is_staff=True), other.pool, "run"))
+    assert "dead_letters" not in sections(
+        grant(User.objects.create_user("other", is_staff=True), other.pool, "run")
+    )

@@ -1,4 +1,5 @@
-"""A setting gets the messages of its destination: with a right in a pool alone nobody listens to another team."""
+"""A setting gets the messages of its destination: with a right in a pool alone nobody listens to another
+team."""
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -42,7 +43,9 @@ def test_a_setting_is_not_moved_to_the_messages_of_others(mate: User, foreign: D
 
     told = api_client(mate).patch("/api/v1/settings/orders/", {"destination": "shop.payments"})
     assert (told.status_code, told.json()["where"]) == (403, "destination")
-    same = api_client(mate).patch("/api/v1/settings/orders/", {"destination": "demo.orders", "concurrency": 2})
+    same = api_client(mate).patch(
+        "/api/v1/settings/orders/", {"destination": "demo.orders", "concurrency": 2}
+    )
     assert same.status_code == 200
 
 

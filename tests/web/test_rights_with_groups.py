@@ -1,5 +1,5 @@
-"""What is done to one member and ends for its whole group needs the right for each member; the refusal names where it
-is missing."""
+"""What is done to one member and ends for its whole group needs the right for each member; the refusal names
+where it is missing."""
 
 import pytest
 from django.contrib.auth.models import User
@@ -38,7 +38,12 @@ def running(gab: Gab, operator: User) -> Activation:
 
 def test_the_right_on_one_pool_does_not_end_a_pass_over_others(of_pa: User, running: Activation) -> None:
     client = api_client(of_pa)
-    addresses = ("groups/gab/stop", "settings/sa/stop", f"activations/{running.pk}/stop", "settings/sa/disable")
+    addresses = (
+        "groups/gab/stop",
+        "settings/sa/stop",
+        f"activations/{running.pk}/stop",
+        "settings/sa/disable",
+    )
 
     for address in addresses:
         told = client.post(f"/api/v1/{address}/")
@@ -57,7 +62,9 @@ def test_the_page_refuses_the_stop_too(of_pa: User, running: Activation, client:
     assert GroupActivation.objects.get().state == "running"
 
 
-def test_with_the_right_for_each_member_a_pass_is_stopped(groups: None, gab: Gab, running: Activation) -> None:
+def test_with_the_right_for_each_member_a_pass_is_stopped(
+    groups: None, gab: Gab, running: Activation
+) -> None:
     person = teammate(gab[1].pool, gab[2].pool)
 
     assert api_client(person).post("/api/v1/settings/sa/stop/").status_code == 200
@@ -94,6 +101,8 @@ def test_the_form_refuses_a_group_without_members_too(groups: None, gab: Gab, cl
 
 def test_who_may_edit_everything_makes_an_empty_group(operator: User, client: Client) -> None:
     client.force_login(operator)
-    made = client.post(reverse("admin:agents_scheduledgroup_add"), {"name": "empty", "description": "", "members": ""})
+    made = client.post(
+        reverse("admin:agents_scheduledgroup_add"), {"name": "empty", "description": "", "members": ""}
+    )
 
     assert made.status_code == 302 and ScheduledGroup.objects.get().name == "empty"

@@ -24,7 +24,9 @@ DAY = timedelta(days=1)
 
 
 def windows(schedule: Schedule) -> list[tuple[datetime, str, str]]:
-    return list(Window.objects.filter(schedule=schedule).order_by("due_at").values_list("due_at", "result", "reason"))
+    return list(
+        Window.objects.filter(schedule=schedule).order_by("due_at").values_list("due_at", "result", "reason")
+    )
 
 
 @pytest.mark.both_databases
@@ -36,7 +38,11 @@ def test_a_due_window_starts_one_activation_however_often_it_ticks(pool: Pool) -
     assert tend_schedules(SOON + timedelta(seconds=1)) == 0
     window, activation = Window.objects.get(), Activation.objects.get()
     assert (window.due_at, window.result, window.activation) == (DUE, WindowResult.STARTED, activation)
-    assert (activation.trigger, activation.started_by, activation.setting.key) == (Trigger.SCHEDULE, None, "nightly")
+    assert (activation.trigger, activation.started_by, activation.setting.key) == (
+        Trigger.SCHEDULE,
+        None,
+        "nightly",
+    )
 
 
 @pytest.mark.both_databases
@@ -76,7 +82,9 @@ def test_nothing_is_decided_while_it_is_disabled_and_enabling_starts_nothing_of_
 def test_after_days_away_missed_windows_are_skipped_each_with_a_row(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     tick(schedule.pk, SOON + 2 * DAY + timedelta(hours=1))
-    assert [(due, result) for due, result, _ in windows(schedule)] == [(DUE + n * DAY, "skipped") for n in range(3)]
+    assert [(due, result) for due, result, _ in windows(schedule)] == [
+        (DUE + n * DAY, "skipped") for n in range(3)
+    ]
     assert all("missed" in reason for _due, _result, reason in windows(schedule))
     assert not Activation.objects.exists()
 
@@ -137,7 +145,9 @@ def test_a_changed_schedule_starts_nothing_of_before_the_change(pool: Pool) -> N
 @pytest.mark.both_databases
 def test_a_schedule_that_is_saved_unchanged_loses_no_window(pool: Pool) -> None:
     schedule = scheduled(enabled(delayed(pool)))
-    again = Schedule(pk=schedule.pk, setting=schedule.setting, crontab="30  2 * * *", time_zone="Europe/Berlin")
+    again = Schedule(
+        pk=schedule.pk, setting=schedule.setting, crontab="30  2 * * *", time_zone="Europe/Berlin"
+    )
     save_schedule(again, None, SOON)
     tick(schedule.pk, SOON)
     assert windows(schedule) == [(DUE, "started", "")]
@@ -172,7 +182,9 @@ def test_a_window_before_the_next_look_is_asked_for_when_it_begins(
     assert not Window.objects.exists(), "who asks decides nothing"
 
 
-def test_every_look_asks_for_what_begins_before_the_next_one(pool: Pool, asked: list[tuple[int, datetime]]) -> None:
+def test_every_look_asks_for_what_begins_before_the_next_one(
+    pool: Pool, asked: list[tuple[int, datetime]]
+) -> None:
     schedule = scheduled(enabled(delayed(pool)))
     tend(DUE - timedelta(seconds=4))
     assert asked == [(schedule.pk, DUE)]

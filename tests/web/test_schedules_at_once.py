@@ -1,4 +1,5 @@
-"""Two beats, two workers: the same window and the same pass, at the same instant, on connections of their own."""
+"""Two beats, two workers: the same window and the same pass, at the same instant, on connections of their
+own."""
 
 from datetime import UTC, datetime
 
@@ -79,4 +80,7 @@ def test_the_end_of_a_member_starts_the_next_one_at_once(pool: Pool) -> None:
     set_ending(first, Ending.DRAINED, NOW)
     first.runs.update(state=RunPhase.FINISHED, closed_at=NOW, closing_records=0)
     at_once(lambda: end_activations(NOW), lambda: end_activations(NOW))
-    assert sorted(Activation.objects.values_list("setting__key", "state")) == [("one", "succeeded"), ("two", "running")]
+    assert sorted(Activation.objects.values_list("setting__key", "state")) == [
+        ("one", "succeeded"),
+        ("two", "running"),
+    ]

@@ -1,4 +1,5 @@
-"""MA_SCHEMA_SIGNED_IN: the description of the REST interface is for those who are signed in. Settings of a process."""
+"""MA_SCHEMA_SIGNED_IN: the description of the REST interface is for those who are signed in. Settings of a
+process."""
 
 import json
 import os

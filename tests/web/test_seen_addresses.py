@@ -1,4 +1,5 @@
-"""The address of a webhook is a secret as a rule: only who may edit what it belongs to sees more than its host."""
+"""The address of a webhook is a secret as a rule: only who may edit what it belongs to sees more than its
+host."""
 
 import re
 from datetime import datetime
@@ -51,8 +52,13 @@ def test_scheme_and_host_are_left_of_an_address(address: str, seen: str) -> None
 def told_of(client: APIClient, trip: BreakerTrip) -> list[str]:
     """Every address that REST tells of."""
     targets = client.get("/api/v1/notice-targets/").json()["results"]
-    whole, listed = client.get(f"/api/v1/trips/{trip.pk}/").json(), client.get("/api/v1/trips/").json()["results"]
-    effects = [each["name"] for row in (whole, *listed) for each in row["effects"] if each["what"] == "notice"]
+    whole, listed = (
+        client.get(f"/api/v1/trips/{trip.pk}/").json(),
+        client.get("/api/v1/trips/").json()["results"],
+    )
+    effects = [
+        each["name"] for row in (whole, *listed) for each in row["effects"] if each["what"] == "notice"
+    ]
     one = client.get(f"/api/v1/notice-targets/{targets[0]['id']}/").json()
     return [targets[0]["address"], one["address"], whole["notices"][0]["address"], *effects]
 
@@ -68,7 +74,9 @@ def test_rest_tells_the_whole_address_to_editors_only(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_one_of_a_pool_is_for_who_may_edit_in_the_pool(setting: LaunchSetting, groups: None, pool: Pool) -> None:
+def test_one_of_a_pool_is_for_who_may_edit_in_the_pool(
+    setting: LaunchSetting, groups: None, pool: Pool
+) -> None:
     NoticeTarget.objects.create(pool=pool, channel="webhook", address=HOOK)
     seen = []
     for who in (teammate(pool), teammate(pool, name="runner", rights=("run",))):

@@ -1,4 +1,5 @@
-"""Removing a launch setting: refused while something would be lost, else queues and rows go, also after a kill."""
+"""Removing a launch setting: refused while something would be lost, else queues and rows go, also after a
+kill."""
 
 import os
 from typing import Any
@@ -6,7 +7,17 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from agents.models import Activation, GroupMember, LaunchSetting, Pool, Run, Schedule, ScheduledGroup, Server, Timing
+from agents.models import (
+    Activation,
+    GroupMember,
+    LaunchSetting,
+    Pool,
+    Run,
+    Schedule,
+    ScheduledGroup,
+    Server,
+    Timing,
+)
 from agents.services import broker as broker_service
 from agents.services import setting_removal
 from agents.services.provisioning import provision_due
@@ -103,7 +114,9 @@ def _open_activation(setting: LaunchSetting) -> None:
 
 
 def _group(setting: LaunchSetting) -> None:
-    GroupMember.objects.create(group=ScheduledGroup.objects.create(name="nightly"), setting=setting, position=1)
+    GroupMember.objects.create(
+        group=ScheduledGroup.objects.create(name="nightly"), setting=setting, position=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -198,11 +211,19 @@ def test_a_setting_being_removed_is_neither_enabled_nor_made_again(
 
 def test_a_queue_of_somebody_else_is_left_alone(memory: MemoryBroker, made: LaunchSetting) -> None:
     """Provisioning failed because a queue of this name was at another address."""
-    other = make_setting(made.pool, "taken", address="demo.taken", provision_state="failed", provisioned_hash="")
+    other = make_setting(
+        made.pool, "taken", address="demo.taken", provision_state="failed", provisioned_hash=""
+    )
     broker_service.management().call("broker", "createAddress", "foreign", "MULTICAST")
     import json
 
-    wanted = {"name": "taken", "address": "foreign", "routing-type": "MULTICAST", "durable": True, "exclusive": False}
+    wanted = {
+        "name": "taken",
+        "address": "foreign",
+        "routing-type": "MULTICAST",
+        "durable": True,
+        "exclusive": False,
+    }
     broker_service.management().call("broker", "createQueue", json.dumps(wanted), True)
     assert remove_setting(other, None, NOW)
 
@@ -213,10 +234,13 @@ def test_a_queue_of_somebody_else_is_left_alone(memory: MemoryBroker, made: Laun
 def test_its_own_dead_letter_queue_goes_though_the_subscription_is_somebody_elses(
     memory: MemoryBroker, made: LaunchSetting
 ) -> None:
-    """Provisioning makes the dead-letter queue first, then finds that the name of the subscription is taken."""
+    """Provisioning makes the dead-letter queue first, then finds that the name of the subscription is
+    taken."""
     broker_service.management().call("broker", "createAddress", "foreign", "MULTICAST")
     apply(broker_service.management(), [Queue("taken", "foreign")])
-    other = make_setting(made.pool, "taken", address="demo.taken", provision_state="pending", provisioned_hash="")
+    other = make_setting(
+        made.pool, "taken", address="demo.taken", provision_state="pending", provisioned_hash=""
+    )
     provision_due(NOW)
     other.refresh_from_db()
     assert other.provision_state == "failed" and find(broker_service.management(), "listQueues", "DLQ.taken")

@@ -1,4 +1,5 @@
-"""Removing a setting of which there are very many protocols: a few at a time, and killed wherever it is harmless."""
+"""Removing a setting of which there are very many protocols: a few at a time, and killed wherever it is
+harmless."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -53,14 +54,17 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def full(pool: Pool) -> LaunchSetting:
-    """Three ended activations with their runs and protocols, one protocol of none of them, and what else refers."""
+    """Three ended activations with their runs and protocols, one protocol of none of them, and what else
+    refers."""
     setting = make_setting(pool)
     for number in range(3):
         ended = activation(setting, 3 - number, well=False)
         rows = protocols(ended, MANY, 3 - number)
         FailureProtocol.objects.filter(pk__in=[row.pk for row in rows]).update(run=run_of(ended))
         Alert.objects.create(kind="trip", subject=str(number), severity=1, state="closed", setting=setting)
-    FailureProtocol.objects.filter(pk=protocols(None, 1, 1)[0].pk).update(setting=setting, setting_key=setting.key)
+    FailureProtocol.objects.filter(pk=protocols(None, 1, 1)[0].pk).update(
+        setting=setting, setting_key=setting.key
+    )
     for number in range(2 * SOME + 1):
         StateChange.objects.create(setting=setting, what="setting", new=str(number))
     return setting
@@ -181,7 +185,9 @@ def test_what_came_between_the_last_step_and_the_row_keeps_the_row_until_the_nex
     all_stay_with_the_key(full, 3 * MANY + 2)
 
 
-def test_a_protocol_that_names_another_setting_is_let_go_with_the_run(full: LaunchSetting, pool: Pool) -> None:
+def test_a_protocol_that_names_another_setting_is_let_go_with_the_run(
+    full: LaunchSetting, pool: Pool
+) -> None:
     other = make_setting(pool, "other", address="demo.other")
     row = FailureProtocol.objects.exclude(run=None).first()
     assert row is not None

@@ -1,4 +1,5 @@
-"""Whoever guesses passwords is slowed down, nobody can lock somebody else out, and the audit knows who signed in."""
+"""Whoever guesses passwords is slowed down, nobody can lock somebody else out, and the audit knows who signed
+in."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -80,11 +81,13 @@ def test_a_proxy_that_the_settings_name_is_believed(settings: Any) -> None:
 
     settings.MA_TRUSTED_PROXIES = (ip_network("10.0.0.0/8"),)
     codes = [
-        attempt("wrong", "10.1.1.1", **{"X-Forwarded-For": f"192.0.2.{n}, 10.2.2.2"}).status_code for n in range(8)
+        attempt("wrong", "10.1.1.1", **{"X-Forwarded-For": f"192.0.2.{n}, 10.2.2.2"}).status_code
+        for n in range(8)
     ]
     assert codes == [200] * 8
     codes = [
-        attempt("wrong", "10.1.1.1", **{"X-Forwarded-For": f"9.9.9.{n}, 192.0.2.99"}).status_code for n in range(8)
+        attempt("wrong", "10.1.1.1", **{"X-Forwarded-For": f"9.9.9.{n}, 192.0.2.99"}).status_code
+        for n in range(8)
     ]
     assert 429 in codes
 
@@ -96,7 +99,9 @@ def test_signing_in_and_out_and_failing_is_in_the_audit_with_address_and_client(
     client.post("/login/", {"username": "anna", "password": PASSWORD})
     client.post("/logout/")
 
-    rows = list(AuditEntry.objects.order_by("pk").values_list("action", "result", "by_name", "detail", "target"))
+    rows = list(
+        AuditEntry.objects.order_by("pk").values_list("action", "result", "by_name", "detail", "target")
+    )
     assert [row[:4] for row in rows] == [
         ("sign_in", "failed", "", {"address": HERE, "client": "curl"}),
         ("sign_in", "done", "anna", {"address": HERE, "client": "browser"}),

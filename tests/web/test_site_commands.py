@@ -38,7 +38,7 @@ def run(name: str, *arguments: str) -> str:
     return out.getvalue()
 
 
-# -- servers and tokens -------------------------------------------------------------------------------------------
+# -- servers and tokens --------------------------------------------------------------------------------------
 
 
 def test_create_server_prints_a_token_that_works(db: None) -> None:
@@ -69,7 +69,9 @@ def test_a_token_that_cannot_be_written_ends_no_other(db: None, tmp_path: Path) 
     assert tokens.find_server_token(used, now=NOW) is not None
 
 
-def test_create_server_says_what_it_did_to_a_server_that_existed(db: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_create_server_says_what_it_did_to_a_server_that_existed(
+    db: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = []
     for _ in range(3):
         secret = run("create_server", "srv-7").strip()
@@ -100,11 +102,13 @@ def test_create_api_token_prints_a_token_of_an_active_user(outsider: User) -> No
         run("create_api_token", "outsider")
 
 
-# -- demo ---------------------------------------------------------------------------------------------------------
+# -- demo ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def house_broker(artemis: ArtemisService, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[ArtemisService]:
+def house_broker(
+    artemis: ArtemisService, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ArtemisService]:
     settings.MA_BROKER_STOMP = Account(artemis.stomp_address, artemis.ops.user, artemis.ops.password)
     settings.MA_BROKER_AMQP = Account(artemis.amqp_url, artemis.ops.user, artemis.ops.password)
     monkeypatch.setattr(broker_service, "_connection", None)
@@ -112,7 +116,9 @@ def house_broker(artemis: ArtemisService, settings: Any, monkeypatch: pytest.Mon
     broker_service.management().close()
 
 
-def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(house_broker: ArtemisService, db: None) -> None:
+def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(
+    house_broker: ArtemisService, db: None
+) -> None:
     first = run("create_demo", "--servers", "srv-1,srv-2")
     assert first.count("password:") == 1
     password = first.split("password:")[1].split()[0]
@@ -206,7 +212,7 @@ def test_viewers_see_and_operators_act_but_neither_sees_tokens(groups: None) -> 
     assert removed == {"schedule", "scheduledgroup", "groupmember", "noticetarget", "alertrule"}
 
 
-# -- orders -------------------------------------------------------------------------------------------------------
+# -- orders --------------------------------------------------------------------------------------------------
 
 
 def test_a_deck_of_orders_holds_every_kind() -> None:
@@ -248,7 +254,7 @@ def test_an_order_that_the_broker_did_not_take_is_published_when_it_is_back() ->
     assert [message.message.properties["order"].value for message in publisher.sent] == ["A-1", "A-2"]
 
 
-# -- doctor -------------------------------------------------------------------------------------------------------
+# -- doctor --------------------------------------------------------------------------------------------------
 
 
 def findings(name: str) -> list[Finding]:
@@ -256,7 +262,8 @@ def findings(name: str) -> list[Finding]:
 
 
 def test_the_doctor_finds_a_whole_house_in_order(
-    house_broker: ArtemisService, setting: LaunchSetting, server: Server, second_server: Server, redis_server: Any,
+    house_broker: ArtemisService, setting: LaunchSetting, server: Server, second_server: Server,
+    redis_server: Any,
     settings: Any, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(database, "LASTING", ())  # the cluster of the tests waits for no disk
@@ -304,7 +311,9 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(setting: LaunchSetting, se
     assert any("+90.0 s" in finding.detail for finding in findings("clock"))
 
 
-def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(setting: LaunchSetting, server: Server) -> None:
+def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(
+    setting: LaunchSetting, server: Server
+) -> None:
     Server.objects.create(name="spare")
     [told] = [finding for finding in findings("KMAs") if finding.detail == "srv-1 was never seen"]
 
@@ -314,7 +323,9 @@ def test_the_doctor_says_how_to_start_a_server_that_was_never_seen(setting: Laun
     assert not [finding for finding in findings("tokens") if "spare" in finding.detail]
 
 
-def test_the_doctor_warns_of_sample_agents_that_a_pool_without_the_demo_could_run(server: Server, pool: Pool) -> None:
+def test_the_doctor_warns_of_sample_agents_that_a_pool_without_the_demo_could_run(
+    server: Server, pool: Pool
+) -> None:
     def told() -> list[str]:
         return [finding.detail for finding in findings("KMAs") if "sample agents" in finding.detail]
 
@@ -361,7 +372,9 @@ def test_the_doctor_finds_messages_that_the_broker_could_not_read(
     assert not told.ok and "JMS" in told.what_to_do
 
 
-def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_breaks_is_a_finding_and_the_next_one_runs(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(now: Any) -> list[Finding]:
         raise ZeroDivisionError("inside")
 

@@ -48,4 +48,6 @@ def test_what_is_wrong_stops_the_start_with_the_reason(url: str, reason: str) ->
 
 
 def test_the_password_is_in_no_repr() -> None:
-    assert "hush" not in repr(env.read(VALUES | {"MA_EMAIL_URL": "smtp://ann:hush@mail/?from=ma@example.org"}))
+    assert "hush" not in repr(
+        env.read(VALUES | {"MA_EMAIL_URL": "smtp://ann:hush@mail/?from=ma@example.org"})
+    )

@@ -79,7 +79,9 @@ def test_health_says_stale_when_nobody_measures_any_more(client: Client, db: Non
     assert client.get("/healthz/").json()["parts"]["broker"] == "unknown"
 
 
-def test_health_names_servers_to_those_alone_who_may_see_them(client: Client, db: None, settings: Any) -> None:
+def test_health_names_servers_to_those_alone_who_may_see_them(
+    client: Client, db: None, settings: Any
+) -> None:
     make_groups()
     Server.objects.create(name="srv-1", last_seen_at=timezone.now() - timedelta(seconds=3))
     Server.objects.create(name="srv-2")
@@ -139,7 +141,9 @@ def test_health_is_ok_when_every_part_is(client: Client, db: None) -> None:
     assert client.get("/healthz/").json()["status"] == "degraded"
 
 
-def test_a_server_that_was_never_heard_degrades_the_house_once_somebody_counts_on_it(client: Client, db: None) -> None:
+def test_a_server_that_was_never_heard_degrades_the_house_once_somebody_counts_on_it(
+    client: Client, db: None
+) -> None:
     all_well()
     server = Server.objects.create(name="srv-1")
     assert client.get("/healthz/").json()["status"] == "ok"
@@ -148,11 +152,15 @@ def test_a_server_that_was_never_heard_degrades_the_house_once_somebody_counts_o
     assert client.get("/healthz/").json()["status"] == "degraded"
 
 
-# -- environment --------------------------------------------------------------------------------------------------
+# -- environment ---------------------------------------------------------------------------------------------
 
 
 def test_every_problem_of_the_environment_is_told_at_once() -> None:
-    wrong = environment.VALUES | {"MA_REDIS_URL": "http://x", "MA_DEBUG": "yes", "MA_AMQP_URL": "amqp://u:secret@h:1"}
+    wrong = environment.VALUES | {
+        "MA_REDIS_URL": "http://x",
+        "MA_DEBUG": "yes",
+        "MA_AMQP_URL": "amqp://u:secret@h:1",
+    }
     del wrong["MA_SECRET_KEY"]
     with pytest.raises(ImproperlyConfigured) as refused:
         env.read(wrong)

@@ -43,12 +43,17 @@ def test_small_copies_of_edits_that_retention_deletes_leave_their_room() -> None
     replay(places, letters)
     left = timezone.now() - LEFT_AGO
     edits = [
-        LetterEdit(item=item, encoded=b"e" * 1024, diff=[{"what": "body", "before": "b" * 200, "after": "a" * 200}])
+        LetterEdit(
+            item=item, encoded=b"e" * 1024, diff=[{"what": "body", "before": "b" * 200, "after": "a" * 200}]
+        )
         for item in ReplayItem.objects.all()
     ]
     LetterEdit.objects.bulk_create(edits)
     LetterEdit.objects.update(state=EditState.DONE, planned_at=left, sent_at=left, done_at=left)
-    whole, before = bytes_by_table()["dlq_letteredit"], LetterEdit.objects.order_by("pk").values_list(*KEPT_OF_EDITS)
+    whole, before = (
+        bytes_by_table()["dlq_letteredit"],
+        LetterEdit.objects.order_by("pk").values_list(*KEPT_OF_EDITS),
+    )
     kept = list(before)
     delete_bodies()
     if connection.vendor == "postgresql":

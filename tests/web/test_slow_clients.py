@@ -1,4 +1,5 @@
-"""Strangers who send slowly, read slowly, send much or hold many connections delay nobody: with the real gunicorn."""
+"""Strangers who send slowly, read slowly, send much or hold many connections delay nobody: with the real
+gunicorn."""
 
 import gzip
 import json
@@ -36,8 +37,13 @@ def token() -> str:
     return issue_server_token(Server.objects.create(name="srv-1"), now=timezone.now())
 
 
-def request(path: str, length: int, body: bytes = b"", kind: str = "application/json", more: str = "") -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: testserver\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{more}\r\n"
+def request(
+    path: str, length: int, body: bytes = b"", kind: str = "application/json", more: str = ""
+) -> bytes:
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: testserver\r\nContent-Type: "
+        f"{kind}\r\nContent-Length: {length}\r\n{more}\r\n"
+    )
     return head.encode() + body
 
 
@@ -74,7 +80,9 @@ GOOD = {"health": 200, "sign-in": 200, "heartbeat": 200, "intake": 200}
 def test_clients_that_hold_a_byte_of_a_body_delay_nobody(site: Site, token: str) -> None:
     with ExitStack() as held:
         for _ in range(MANY):
-            held.enter_context(site.connect(request("/login/", 1000, b"a", "application/x-www-form-urlencoded")))
+            held.enter_context(
+                site.connect(request("/login/", 1000, b"a", "application/x-www-form-urlencoded"))
+            )
         assert answered(site, token) == GOOD
 
 
@@ -118,7 +126,9 @@ def test_more_connections_than_places_shut_nobody_out(site: Site, token: str) ->
         ("/nothing", 2_000_000, "application/json"),
     ],
 )
-def test_a_body_that_is_too_large_is_refused_before_it_is_sent(site: Site, path: str, length: int, kind: str) -> None:
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(
+    site: Site, path: str, length: int, kind: str
+) -> None:
     with site.connect(request(path, length, b"", kind, "Expect: 100-continue\r\n")) as client:
         answer = answer_to(client)
 

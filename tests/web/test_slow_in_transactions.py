@@ -1,4 +1,5 @@
-"""Nothing slow happens inside a transaction of the product: what the watch of all tests sees, and who was caught."""
+"""Nothing slow happens inside a transaction of the product: what the watch of all tests sees, and who was
+caught."""
 
 import os
 

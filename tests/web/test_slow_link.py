@@ -1,4 +1,5 @@
-"""The real site and a KMA's reporter with a slow link between them: what is too much at once for it comes in parts."""
+"""The real site and a KMA's reporter with a slow link between them: what is too much at once for it comes in
+parts."""
 
 import os
 import socket
@@ -28,7 +29,8 @@ BYTES_A_SECOND, PIECE = 12_000, 1_000
 
 @contextmanager
 def slow_link(to: int) -> Iterator[int]:
-    """A port behind which everything goes to another one, at so many bytes a second and with small buffers."""
+    """A port behind which everything goes to another one, at so many bytes a second and with small
+    buffers."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 
@@ -72,7 +74,8 @@ def test_all_records_of_a_kma_behind_a_slow_link_arrive_also_what_is_too_much_fo
     run = reports.run_of(reports.run(reports.setting(), server))
     file = SpoolFile(tmp_path / "spool.sqlite3")
     spool = Spool(file, 100_000_000, 0)
-    # Noise in hexadecimal, which gzip halves: at this speed about four small ones come through, the large one does not.
+    # Noise in hexadecimal, which gzip halves: at this speed about four small ones come through, the large one
+    # does not.
     sizes = [10_000] * 4 + [60_000] + [10_000] * 4
     ids = [uuid4() for _size in sizes]
     failures = [reports.protocol(run, traceback=os.urandom(size // 2).hex()) for size in sizes]

@@ -67,7 +67,9 @@ def test_people_are_told_what_is_away_though_no_worker_runs(
 
         def told() -> bool:
             monkeypatch.setattr(standing_in, "_next_question", 0.0, raising=False)
-            assert client.post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 200
+            assert (
+                client.post("/api/v1/heartbeat/", heartbeat_json("srv-1"), format="json").status_code == 200
+            )
             return Notice.objects.filter(transition__alert__kind=kind, state="sent").exists()
 
         until(told, 30)

@@ -69,7 +69,12 @@ def test_a_person_starts_it_now(delayed: LaunchSetting, operator: Any) -> None:
 
     assert (activation.trigger, activation.started_by, activation.state) == ("person", operator, "running")
     run = desired_state(Server.objects.get(name="srv-1")).runs[0]
-    assert (run.limit_messages, run.kind, run.restart_seconds, run.lease_seconds) == (500, AgentKind.MESSAGE, 0, 0)
+    assert (run.limit_messages, run.kind, run.restart_seconds, run.lease_seconds) == (
+        500,
+        AgentKind.MESSAGE,
+        0,
+        0,
+    )
 
 
 def test_one_activation_at_a_time(delayed: LaunchSetting) -> None:
@@ -118,7 +123,9 @@ def test_a_window_knows_what_it_started(delayed: LaunchSetting) -> None:
     assert activation.window == Window.objects.get()
 
 
-def test_a_stop_takes_the_runs_back_and_keeps_the_setting_enabled(delayed: LaunchSetting, operator: Any) -> None:
+def test_a_stop_takes_the_runs_back_and_keeps_the_setting_enabled(
+    delayed: LaunchSetting, operator: Any
+) -> None:
     activation = run_now(delayed, operator, NOW)
     assert stop_activation(activation, operator, "wrong day", NOW)
     assert desired_state(Server.objects.get(name="srv-1")).runs == ()
@@ -141,7 +148,7 @@ def test_disabling_leaves_a_drained_activation_its_own_end(delayed: LaunchSettin
     assert activation.state == "succeeded"
 
 
-# -- standalone ---------------------------------------------------------------------------------------------------
+# -- standalone ----------------------------------------------------------------------------------------------
 
 
 def test_a_standalone_agent_needs_nothing_on_the_broker(standalone: LaunchSetting, server: Server) -> None:
@@ -176,7 +183,9 @@ def test_one_that_returned_ends_its_activation_and_can_be_run_again(
     assert (again.state, again.runs.count()) == ("running", 1)
 
 
-def test_one_that_raised_by_schedule_failed(standalone: LaunchSetting, django_capture_on_commit_callbacks: Any) -> None:
+def test_one_that_raised_by_schedule_failed(
+    standalone: LaunchSetting, django_capture_on_commit_callbacks: Any
+) -> None:
     LaunchSetting.objects.update(timing="DELAYED", enabled=True)
     run_now(LaunchSetting.objects.get(), None, NOW)
 
@@ -199,7 +208,9 @@ def test_many_end_when_every_server_has_ended(
     assert Activation.objects.get().state == "succeeded"
 
 
-def test_an_agent_of_another_kind_is_refused(setting: LaunchSetting, server: Server, second_server: Server) -> None:
+def test_an_agent_of_another_kind_is_refused(
+    setting: LaunchSetting, server: Server, second_server: Server
+) -> None:
     make_alive(server, second_server, now=NOW)
     OfferedAgent.objects.update(kind="standalone")
     with pytest.raises(Refused) as refused:
@@ -207,7 +218,7 @@ def test_an_agent_of_another_kind_is_refused(setting: LaunchSetting, server: Ser
     assert refused.value.code == "other_kind"
 
 
-# -- changes of a setting in use ----------------------------------------------------------------------------------
+# -- changes of a setting in use -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("change", [{"spread": "MANY"}, {"timing": "DELAYED"}])
@@ -258,7 +269,10 @@ def test_the_next_standalone_run_begins_when_the_one_before_is_closed(
 
 
 def test_a_broker_that_is_away_holds_no_start_up(
-    delayed: LaunchSetting, settings: Any, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+    delayed: LaunchSetting,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
     settings.MA_BROKER_STOMP = Account("127.0.0.1:1", "nobody", "")
     monkeypatch.setattr(broker_service, "_connection", None)
@@ -266,4 +280,8 @@ def test_a_broker_that_is_away_holds_no_start_up(
         run_now(delayed, None, NOW)
 
     activation = Activation.objects.get()
-    assert (activation.state, activation.waiting_at_start, activation.added_at_start) == ("running", None, None)
+    assert (activation.state, activation.waiting_at_start, activation.added_at_start) == (
+        "running",
+        None,
+        None,
+    )

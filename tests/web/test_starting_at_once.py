@@ -57,14 +57,18 @@ def test_of_several_starts_one_begins(delayed: LaunchSetting) -> None:
     assert Activation.objects.count() == 1
 
 
-def test_of_several_ends_one_is_made_and_followed(delayed: LaunchSetting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_several_ends_one_is_made_and_followed(
+    delayed: LaunchSetting, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[Any] = []
     monkeypatch.setattr(followers, "_followers", [lambda activation, now: told.append(activation.pk)])
     activation = run_now(delayed, None, NOW)
     Run.objects.update(state="finished", closed_at=NOW)
     answers = at_once(*[lambda: end_activations(NOW)] * 4)
 
-    assert answers.count(1) <= 1 and not [answer for answer in answers if isinstance(answer, Exception)], answers
+    assert answers.count(1) <= 1 and not [answer for answer in answers if isinstance(answer, Exception)], (
+        answers
+    )
     end_activations(NOW)
     assert told == [activation.pk]
     assert StateChange.objects.filter(what="activation", new="succeeded").count() == 1
@@ -73,7 +77,10 @@ def test_of_several_ends_one_is_made_and_followed(delayed: LaunchSetting, monkey
 def test_an_ending_and_a_planner_leave_nothing_wanted(delayed: LaunchSetting) -> None:
     for _ in range(5):
         activation = Activation.objects.create(setting=delayed, started_at=NOW)
-        plan, end = partial(plan_runs, activation.pk, NOW), partial(set_ending, activation, Ending.DRAINED, NOW)
+        plan, end = (
+            partial(plan_runs, activation.pk, NOW),
+            partial(set_ending, activation, Ending.DRAINED, NOW),
+        )
         answers = at_once(plan, end)
         assert not [answer for answer in answers if isinstance(answer, Exception)], answers
         assert not Run.objects.filter(wanted=True).exists()

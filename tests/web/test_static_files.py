@@ -58,7 +58,9 @@ def test_a_file_that_is_missing_is_made_again(sources: Path) -> None:
     assert served(sources).exists()
 
 
-def test_a_collection_that_was_interrupted_begins_again(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collection_that_was_interrupted_begins_again(
+    sources: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collect()
     (sources / "site.css").write_text("body { color: white }")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):

@@ -1,4 +1,5 @@
-"""A name that an action does not know is refused: a misspelt reason is not lost, a misspelt filter hides nothing."""
+"""A name that an action does not know is refused: a misspelt reason is not lost, a misspelt filter hides
+nothing."""
 
 from typing import Any
 
@@ -30,7 +31,9 @@ def operating(operator: User, setting: LaunchSetting, server: Server) -> APIClie
 def test_an_action_refuses_a_body_that_it_does_not_know(
     operating: APIClient, setting: LaunchSetting, address: str, body: Any
 ) -> None:
-    target = NoticeTarget.objects.create(setting=setting, channel="webhook", address="http://127.0.0.1:1/hook")
+    target = NoticeTarget.objects.create(
+        setting=setting, channel="webhook", address="http://127.0.0.1:1/hook"
+    )
     told = operating.post(f"/api/v1/{address.format(target=target.pk)}/", body, format="json")
 
     assert told.status_code == 400, told.content

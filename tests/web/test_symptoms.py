@@ -1,6 +1,7 @@
 """What people and programs saw of old defects, asked by routes, pages and functions that every edition has.
 
-Other tests hold how each was mended, by names that came with it; those of this file run on an edition from before."""
+Other tests hold how each was mended, by names that came with it; those of this file run on an edition from
+before."""
 
 import json
 import os

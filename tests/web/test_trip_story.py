@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True
 LATER = NOW + timedelta(seconds=10)
 
 
-def test_a_trip_that_was_opened_again_is_told_in_order_and_keeps_its_cause(pool: Pool, server: Server) -> None:
+def test_a_trip_that_was_opened_again_is_told_in_order_and_keeps_its_cause(
+    pool: Pool, server: Server
+) -> None:
     make_alive(server, now=NOW)
     setting = make_setting(pool)
     (run,) = started(setting).values()

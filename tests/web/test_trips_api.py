@@ -30,17 +30,28 @@ def test_a_trip_tells_its_evidence_what_was_done_and_who_was_told(trip: BreakerT
 
     assert answer.status_code == 200
     told = answer.json()
-    assert (told["setting"], told["reason"], told["ended_at"], told["reopened"]) == ("orders", "same_type", None, 0)
+    assert (told["setting"], told["reason"], told["ended_at"], told["reopened"]) == (
+        "orders",
+        "same_type",
+        None,
+        0,
+    )
     assert told["quorum"]["interrupted"] == ["srv-1"]
     assert [effect["what"] for effect in told["effects"]] == ["setting_disabled", "notice"]
     (interruption,) = told["interruptions"]
-    assert (interruption["server"], interruption["any_count"], len(interruption["evidence"])) == ("srv-1", 3, 3)
+    assert (interruption["server"], interruption["any_count"], len(interruption["evidence"])) == (
+        "srv-1",
+        3,
+        3,
+    )
     (notice,) = told["notices"]
     assert (notice["address"], notice["state"]) == (HOOK_SEEN, "pending")
     assert b"s3cret" not in answer.content
 
 
-def test_the_list_is_narrowed_and_paged_by_key(trip: BreakerTrip, pool: Pool, viewer: User, operator: User) -> None:
+def test_the_list_is_narrowed_and_paged_by_key(
+    trip: BreakerTrip, pool: Pool, viewer: User, operator: User
+) -> None:
     client, other = api_client(viewer), make_setting(pool, key="other", address="t.other")
     for index in range(3):
         at = NOW + timedelta(minutes=index)
@@ -73,7 +84,9 @@ def test_an_outsider_sees_no_trip(trip: BreakerTrip, outsider: User) -> None:
 def test_the_secret_of_a_webhook_is_shown_once(setting: LaunchSetting, operator: User) -> None:
     client = api_client(operator)
 
-    made = client.post("/api/v1/notice-targets/", {"setting": "orders", "channel": "webhook", "address": HOOK})
+    made = client.post(
+        "/api/v1/notice-targets/", {"setting": "orders", "channel": "webhook", "address": HOOK}
+    )
 
     assert made.status_code == 201
     secret = made.json()["secret"]
@@ -111,7 +124,9 @@ def test_a_target_that_is_wrong_is_refused_at_the_field(
 def test_only_who_may_edit_makes_tests_or_removes_a_target(
     setting: LaunchSetting, operator: User, viewer: User, outsider: User
 ) -> None:
-    target = NoticeTarget.objects.create(setting=setting, channel="webhook", address="http://127.0.0.1:1/", secret="s")
+    target = NoticeTarget.objects.create(
+        setting=setting, channel="webhook", address="http://127.0.0.1:1/", secret="s"
+    )
     url, body = "/api/v1/notice-targets/", {"pool": "demo", "channel": "webhook", "address": HOOK}
     for person in (viewer, outsider):
         client = api_client(person)

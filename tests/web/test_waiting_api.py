@@ -67,10 +67,16 @@ def test_each_part_is_told_with_what_is_known_of_its_messages(house: WaitingHous
     (message,) = viewer.get(f"{WAITING}?part=delayed").json()["messages"]
     assert (message["next_attempt"]["number"], message["next_attempt"]["of"], message["body"]) == (3, 5, None)
     (message,) = viewer.get(f"{WAITING}?part=in_delivery").json()["messages"]
-    assert (message["delivery"]["server"], message["delivery"]["exact"], message["hold"]) == ("srv-2", True, None)
+    assert (message["delivery"]["server"], message["delivery"]["exact"], message["hold"]) == (
+        "srv-2",
+        True,
+        None,
+    )
 
 
-def test_chosen_messages_are_held_and_each_says_what_became_of_it(house: WaitingHouse, operator: APIClient) -> None:
+def test_chosen_messages_are_held_and_each_says_what_became_of_it(
+    house: WaitingHouse, operator: APIClient
+) -> None:
     house.publish("w1", "w2", "w3")
     numbers = house.numbers("waiting")
     answer = ask(operator, messages=[numbers[0], numbers[2], 2**60])
@@ -131,7 +137,11 @@ def test_one_action_at_a_time_and_it_can_be_stopped(house: WaitingHouse, operato
     house.publish("w1", "w2")
     running = ask(operator, all=True).json()["id"]
     answer = ask(operator, all=True, action="to_dlq")
-    assert (answer.status_code, answer.json()["error"], answer.json()["action"]) == (409, "already_running", running)
+    assert (answer.status_code, answer.json()["error"], answer.json()["action"]) == (
+        409,
+        "already_running",
+        running,
+    )
     assert operator.post(f"{ACTIONS}{running}/stop/").json()["stopping"] is True
     assert house.work().state == "stopped"
     answer = operator.post(f"{ACTIONS}{running}/stop/")
@@ -157,7 +167,9 @@ def test_who_may_not_is_refused_and_stands_in_the_audit(
     house: WaitingHouse, viewer: APIClient, operator: APIClient, groups: None
 ) -> None:
     house.publish("m")
-    stranger = client(teammate(Pool.objects.create(name="other"), name="stranger", rights=("handle_waiting",)))
+    stranger = client(
+        teammate(Pool.objects.create(name="other"), name="stranger", rights=("handle_waiting",))
+    )
     outsider = client(reports.person("outsider"))
     assert [outsider.get(WAITING).status_code, outsider.get(ACTIONS).status_code] == [403, 403]
     assert (ask(viewer, all=True).status_code, ask(outsider, all=True).status_code) == (403, 403)

@@ -1,4 +1,5 @@
-"""What a person sees of messages before they are handled, and who may ask for something to be done with them."""
+"""What a person sees of messages before they are handled, and who may ask for something to be done with
+them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -50,7 +51,12 @@ def test_counts_are_the_brokers_and_each_part_tells_its_own_messages(house: Wait
     house.publish("w1", "w2", "w3")
     house.deliver(1, "srv-2")
     found = seen(house, "in_delivery")
-    assert (found.counts.waiting, found.counts.delayed, found.counts.in_delivery, found.counts.held) == (2, 2, 1, 0)
+    assert (found.counts.waiting, found.counts.delayed, found.counts.in_delivery, found.counts.held) == (
+        2,
+        2,
+        1,
+        0,
+    )
     (line,) = found.lines
     assert line.held is not None
     assert (line.message.message_id, line.held.server, line.held.exact) == ("w1", "srv-2", True)
@@ -83,7 +89,9 @@ def test_attempts_of_before_a_release_are_of_another_life(house: WaitingHouse, o
 
 
 def test_masked_properties_and_bodies_stay_masked(house: WaitingHouse) -> None:
-    house.publish("m", body='{"card": "4111", "sum": 7}', card=Typed("string", "4111"), tenant=Typed("string", "acme"))
+    house.publish(
+        "m", body='{"card": "4111", "sum": 7}', card=Typed("string", "4111"), tenant=Typed("string", "acme")
+    )
     (line,) = seen(house, "waiting").lines
     values = {each["name"]: each["value"] for each in line.properties}
     assert values["tenant"] == "acme" and "4111" not in str(values)
@@ -95,7 +103,8 @@ def test_masked_properties_and_bodies_stay_masked(house: WaitingHouse) -> None:
 def test_bodies_are_told_only_of_messages_of_which_it_is_certain(
     house: WaitingHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The head of the queue moves during the walk: order tells nothing, ids that two messages share tell nothing."""
+    """The head of the queue moves during the walk: order tells nothing, ids that two messages share tell
+    nothing."""
     for body in ("first", "second"):
         house.publish("same", body=body)
     house.publish("own", body="third")
@@ -106,14 +115,18 @@ def test_bodies_are_told_only_of_messages_of_which_it_is_certain(
     assert heads.of(house.setting, "waiting", messages, 50) == {messages[2].number: "third"}
 
 
-def test_bodies_of_large_messages_are_not_fetched(house: WaitingHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_of_large_messages_are_not_fetched(
+    house: WaitingHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house.publish("m")
     monkeypatch.setattr("dlq.waiting.bodies.LARGEST_AVERAGE", 1)
     (line,) = seen(house, "waiting").lines
     assert line.body is None
 
 
-def test_what_the_broker_does_not_tell_of_is_said(house: WaitingHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_broker_does_not_tell_of_is_said(
+    house: WaitingHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house.publish(*(f"w{n}" for n in range(waiting.FIRST + 5)))
     found = seen(house, "waiting", start=150)
     assert (found.told, found.counts.waiting, found.cut, found.more) == (200, 205, True, False)
@@ -128,7 +141,13 @@ def test_a_held_message_says_who_held_it_since_when_and_why(house: WaitingHouse,
     house.publish("m", "n")
     now = timezone.now()
     begin(
-        house.setting, "hold", part="waiting", numbers=house.numbers("waiting")[:1], by=operator, now=now, reason="?!"
+        house.setting,
+        "hold",
+        part="waiting",
+        numbers=house.numbers("waiting")[:1],
+        by=operator,
+        now=now,
+        reason="?!",
     )
     house.work()
     found = seen(house, "held")
@@ -138,7 +157,7 @@ def test_a_held_message_says_who_held_it_since_when_and_why(house: WaitingHouse,
     assert (line.message.message_id, line.body, found.counts.held, found.counts.waiting) == ("m", "m", 1, 1)
 
 
-# -- who may --------------------------------------------------------------------------------------------------------
+# -- who may -------------------------------------------------------------------------------------------------
 
 
 def test_who_may_not_handle_is_refused_and_stands_in_the_audit(house: WaitingHouse) -> None:
@@ -168,9 +187,17 @@ def test_a_right_in_a_pool_is_of_the_settings_of_that_pool(house: WaitingHouse, 
     assert WaitingAction.objects.get().stopping
 
 
-def test_what_is_impossible_now_is_refused_and_stands_in_the_audit_too(house: WaitingHouse, operator: User) -> None:
+def test_what_is_impossible_now_is_refused_and_stands_in_the_audit_too(
+    house: WaitingHouse, operator: User
+) -> None:
     with pytest.raises(WaitingRefused) as refused:
-        begin(house.setting, "hold", part="waiting", numbers=None, by=operator, now=timezone.now(), reason="x")
+        begin(
+            house.setting, "hold", part="waiting", numbers=None, by=operator, now=timezone.now(), reason="x"
+        )
     assert refused.value.code == "nothing"
     entry = AuditEntry.objects.get()
-    assert (entry.action, entry.result, entry.detail["why"]) == ("waiting_hold", "refused", refused.value.reason)
+    assert (entry.action, entry.result, entry.detail["why"]) == (
+        "waiting_hold",
+        "refused",
+        refused.value.reason,
+    )

@@ -1,4 +1,5 @@
-"""What a process of the site loads before its first request or task: seconds of every start, of every process."""
+"""What a process of the site loads before its first request or task: seconds of every start, of every
+process."""
 
 import json
 import subprocess
@@ -54,6 +55,8 @@ print(len(admin.site._registry))
 
 
 def _printed(script: str) -> str:
-    done = subprocess.run([sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=REPOSITORY, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -45,7 +45,9 @@ def actions() -> list[tuple[str, str]]:
     return list(AuditEntry.objects.order_by("pk").values_list("action", "result"))
 
 
-def test_the_page_says_what_it_costs_how_far_it_is_and_gives_the_bytes(operator: User, letter: DeadLetter) -> None:
+def test_the_page_says_what_it_costs_how_far_it_is_and_gives_the_bytes(
+    operator: User, letter: DeadLetter
+) -> None:
     client, address = signed_in(operator), f"/letters/{letter.pk}/"
     assert "up to 1,200 letters" in client.get(address).content.decode()
     client.post(f"{address}whole/")
@@ -57,7 +59,9 @@ def test_the_page_says_what_it_costs_how_far_it_is_and_gives_the_bytes(operator:
     assert "Download all of it" in client.get(address).content.decode()
     answer = client.get(f"{address}whole/body/")
     assert answer.content.decode() == WHOLE
-    assert answer["Content-Disposition"].startswith("attachment") and answer["Content-Type"].endswith("octet-stream")
+    assert answer["Content-Disposition"].startswith("attachment") and answer["Content-Type"].endswith(
+        "octet-stream"
+    )
     assert actions() == [("whole_asked", "done"), ("whole_cancelled", "done"), ("whole_downloaded", "done")]
 
 

@@ -36,7 +36,9 @@ def client(redis_server: RedisService) -> Iterator[redis.Redis]:
 def worker(client: redis.Redis, redis_server: RedisService, tmp_path: Path) -> Iterator[Path]:
     """The site's worker; its log."""
     values = environment.values(tmp_path) | {"MA_REDIS_URL": redis_server.url}
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_"))} | values
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MA_", "KMA_"))
+    } | values
     log = tmp_path / "worker.log"
     command = [sys.executable, "-m", "celery", "-A", "ma_site", "worker", "--pool=threads", "-c", "1"]
     with log.open("wb") as output:

@@ -1,4 +1,5 @@
-"""States that a house seldom shows, on top of tests/web/factories.py: each page that tells of trouble has its row here.
+"""States that a house seldom shows, on top of tests/web/factories.py: each page that tells of trouble has its
+row here.
 
 They are for tests of pages, and for looking at what people read at night.
 """
@@ -67,17 +68,21 @@ def _servers(world: World) -> dict[str, str]:
         "kma-too-old": {"refused_version": old, "last_seen_at": ago(hours=2), "kma_version": "0.0.9"},
         "kma-too-new": {"refused_version": new, "last_seen_at": ago(hours=2), "kma_version": "9.0.0"},
         "heard-not-obeying": {
-            "last_seen_at": ago(seconds=1), "heard_since": ago(minutes=21), "desired_state_taken_at": ago(minutes=21),
+            "last_seen_at": ago(seconds=1), "heard_since": ago(minutes=21),
+            "desired_state_taken_at": ago(minutes=21),
         },
         "kma-without-broker": {"last_seen_at": ago(seconds=1), "desired_state_taken_at": ago(seconds=1)},
         "kma-with-problems": {
             "last_seen_at": ago(seconds=1), "desired_state_taken_at": ago(seconds=1), "spool_full": True,
             "spool_rows": 41, "spool_bytes": 536_870_912, "spool_limit_bytes": 536_870_912,
-            "problems": ["module shop.agents cannot be imported: ModuleNotFoundError: No module named 'shop'"],
+            "problems": ["module shop.agents cannot be imported: "
+                         "ModuleNotFoundError: No module named 'shop'"],
         },
     }  # fmt: skip
     for name, facts in rows.items():
-        server = Server.objects.create(name=name, created_at=ago(days=9), **({"kma_version": "0.1.0"} | facts))
+        server = Server.objects.create(
+            name=name, created_at=ago(days=9), **({"kma_version": "0.1.0"} | facts)
+        )
         pool.servers.add(server)
         world.servers[name] = server
     run = world.runs["orders-export", "srv-1"]
@@ -93,7 +98,11 @@ def _settings(world: World) -> dict[str, str]:
         deep = [deep]
     LaunchSetting.objects.filter(key="mail-send").update(parameters={"nested": deep})
     for key, fields in {
-        "orders-archive": {"still_since": world.now - timedelta(minutes=17), "consumers": 2, "waiting": 1_204},
+        "orders-archive": {
+            "still_since": world.now - timedelta(minutes=17),
+            "consumers": 2,
+            "waiting": 1_204,
+        },
         "invoices": {"unfed_since": world.now - timedelta(minutes=17), "consumers": 0, "waiting": 21},
     }.items():
         SubscriptionState.objects.create(setting=world.settings[key], seen_at=world.now, **fields)
@@ -121,12 +130,17 @@ def _letters(world: World) -> dict[str, str]:
     UndeliveredMessage.objects.create(
         node_id="node", queue="invoices", message_id=4711, letter_id=4712, reason=BYTES_IN_STREAM, deaths=4
     )
-    compressed = {"_AMQ_LARGE_COMPRESSED": Typed("boolean", True), "_AMQ_LARGE_SIZE": Typed("long", 1_048_576)}
+    compressed = {
+        "_AMQ_LARGE_COMPRESSED": Typed("boolean", True),
+        "_AMQ_LARGE_SIZE": Typed("long", 1_048_576),
+    }
     cut = make_letter(
         world, "invoices", b"x\x9c" + bytes(300), truncated=True, size=1_048_576,
         encoded=encode(message_of(b"x\x9c" + bytes(300), properties=compressed)),
     )  # fmt: skip
-    truncated = make_letter(world, "invoices", '{"order": 70001, "lines": [' * 40, truncated=True, size=9_000_000)
+    truncated = make_letter(
+        world, "invoices", '{"order": 70001, "lines": [' * 40, truncated=True, size=9_000_000
+    )
     for n in range(3):
         make_letter(world, "stock-sync", f'{{"item": {n}}}')
     make_letter(world, "orders-archive", '{"item": 1}')
@@ -160,7 +174,8 @@ def _jobs(world: World) -> dict[str, str]:
             "state": JobState.STOPPED, "problem": "nothing was heard of too many messages of a step",
         },
         "failed on what others hold": {
-            "state": JobState.FAILED, "problem": f"12 messages of {LONG_QUEUE} are in delivery to another consumer",
+            "state": JobState.FAILED,
+            "problem": f"12 messages of {LONG_QUEUE} are in delivery to another consumer",
         },
     }  # fmt: skip
     found = {}
@@ -184,7 +199,8 @@ def _jobs(world: World) -> dict[str, str]:
 def _job(world: World, number: int, setting: LaunchSetting, **fields: Any) -> ReplayJob:
     begun = world.now - timedelta(minutes=5)
     return ReplayJob.objects.create(
-        id=UUID(int=number), setting=setting, setting_key=setting.key, scope=Scope.SELECTION, action=Action.GIVE_BACK,
+        id=UUID(int=number), setting=setting, setting_key=setting.key, scope=Scope.SELECTION,
+        action=Action.GIVE_BACK,
         by=world.people["operator"], reason="stock service answers again", created_at=begun, started_at=begun,
         planned_at=begun, paused_at=world.now - timedelta(minutes=4), **fields,
     )  # fmt: skip
@@ -199,9 +215,15 @@ def _every_end(world: World, job: ReplayJob) -> dict[ItemState, DeadLetter]:
         *((ItemState.GIVEN_BACK, outcome) for outcome in Outcome),
         (ItemState.UNCONFIRMED, Outcome.WAITING),
         (ItemState.UNCONFIRMED, Outcome.UNKNOWN),
-        *((state, Outcome.WAITING) for state in ItemState if state not in (ItemState.GIVEN_BACK, ItemState.PLANNED)),
+        *(
+            (state, Outcome.WAITING)
+            for state in ItemState
+            if state not in (ItemState.GIVEN_BACK, ItemState.PLANNED)
+        ),
     ]
-    ReplaySlice.objects.create(job=job, number=1, first_letter_id=1, last_letter_id=2, state="checked", size=9)
+    ReplaySlice.objects.create(
+        job=job, number=1, first_letter_id=1, last_letter_id=2, state="checked", size=9
+    )
     found = {}
     for state, outcome in ends:
         found[state] = make_letter(world, "invoices", "{}", state=LetterState.GONE)
@@ -225,11 +247,14 @@ FACTS: dict[str, tuple[str, float, dict[str, Any]]] = {
     "server_disobeying": ("heard-not-obeying", 1_260, {"server": "heard-not-obeying"}),
     "setting_withheld": ("mail-send", 1, {"setting": "mail-send", "because": "parameters_too_deep"}),
     "beat_silent": ("beat", 97, {"process": "beat"}),
-    "subscription_stalled": ("orders-archive", 1_020, {"setting": "orders-archive", "waiting": 1_204, "consumers": 2}),
-    "subscription_without_consumer": ("invoices", 1_020, {"setting": "invoices", "waiting": 21, "consumers": 0}),
+    "subscription_stalled": ("orders-archive", 1_020, {"setting": "orders-archive", "waiting": 1_204,
+    "consumers": 2}),
+    "subscription_without_consumer": ("invoices", 1_020, {"setting": "invoices", "waiting": 21,
+    "consumers": 0}),
     "kma_without_broker": ("kma-without-broker", 1, {"server": "kma-without-broker", "runs": 1}),
     "policy_drift": (
-        "shop.orders", 600, {"address": "shop.orders", "differing": ["maxDeliveryAttempts", "redeliveryDelay"]},
+        "shop.orders", 600, {"address": "shop.orders", "differing": ["maxDeliveryAttempts",
+        "redeliveryDelay"]},
     ),
     "broker_away": ("broker", 300, {"component": "broker"}),
     "redis_away": ("redis", 300, {"component": "redis"}),
@@ -243,7 +268,8 @@ def _alerts(world: World) -> dict[str, str]:
     at = world.now - timedelta(minutes=20)
     for kind, (subject, value, facts) in FACTS.items():
         alert = Alert.objects.create(
-            kind=kind, subject=subject, severity=Severity.BAD, state="open", facts=facts, value=value, opened_at=at,
+            kind=kind, subject=subject, severity=Severity.BAD, state="open", facts=facts, value=value,
+            opened_at=at,
             above_since=at, server=world.servers.get(facts.get("server", "")),
             setting=world.settings.get(facts.get("setting", "")),
         )  # fmt: skip
@@ -260,7 +286,10 @@ def _retention(world: World) -> dict[str, str]:
             make_letter(world, key, "{}", state=LetterState.GIVEN_BACK, state_at=left, seen_at=left)
     DeadLetter.objects.filter(pk=world.letters[-1].pk).update(state_at=world.now - timedelta(days=200))
     run = RetentionRun.objects.create(
-        state=RetentionState.DONE, started_at=world.now - timedelta(minutes=9), ended_at=world.now, deleted=4_812
+        state=RetentionState.DONE,
+        started_at=world.now - timedelta(minutes=9),
+        ended_at=world.now,
+        deleted=4_812,
     )
     for what, deleted, kept in (
         ("dead_letters", 1, {}),
@@ -268,14 +297,19 @@ def _retention(world: World) -> dict[str, str]:
         ("edited_bodies", 11, {}),
         ("protocols", 0, {"archive": 3}),
     ):
-        RetentionFigure.objects.create(run=run, what=what, setting_key="invoices", deleted=deleted, kept_for=kept)
+        RetentionFigure.objects.create(
+            run=run, what=what, setting_key="invoices", deleted=deleted, kept_for=kept
+        )
     return {"retention": "/retention/"}
 
 
 def _components(world: World) -> dict[str, str]:
     for name in ("broker", "redis"):
         ComponentState.objects.create(
-            name=name, state=ComponentCondition.DOWN, since=world.now - timedelta(minutes=5), measured_at=world.now
+            name=name,
+            state=ComponentCondition.DOWN,
+            since=world.now - timedelta(minutes=5),
+            measured_at=world.now,
         )
     destination = world.settings["orders-export"].subscribed
     FoundPolicy.objects.create(

@@ -1,4 +1,5 @@
-"""Messages that wait, are delayed, in delivery or held back at a memory broker: for tests of what people see."""
+"""Messages that wait, are delayed, in delivery or held back at a memory broker: for tests of what people
+see."""
 
 from datetime import datetime
 

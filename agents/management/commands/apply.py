@@ -16,7 +16,8 @@ from agents.declared.text import LARGEST_BYTES, load
 
 class Command(BaseCommand):
     help = (
-        "Makes what the file says, all of it or nothing; what it does not name stays as it is. Applying it twice "
+        "Makes what the file says, all of it or nothing; what it does not name stays as it is. Applying it "
+        "twice "
         "changes nothing."
     )
 

@@ -10,7 +10,9 @@ from agents.services.tokens import issue_api_token
 
 
 class Command(BaseCommand):
-    help = "Prints a new API token of a user, once. It acts with the user's permissions; revoke it in the admin."
+    help = (
+        "Prints a new API token of a user, once. It acts with the user's permissions; revoke it in the admin."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user")

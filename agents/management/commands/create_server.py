@@ -13,11 +13,15 @@ from agents.services.tokens import issue_server_token, new_server_secret
 
 
 class Command(BaseCommand):
-    help = "Creates a server if there is none of this name, and issues a token. The one before it stays valid."
+    help = (
+        "Creates a server if there is none of this name, and issues a token. The one before it stays valid."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("--token-file", type=Path, help="write the token here, mode 600, instead of printing it")
+        parser.add_argument(
+            "--token-file", type=Path, help="write the token here, mode 600, instead of printing it"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         server, existed = _server(options["name"])
@@ -35,7 +39,9 @@ class Command(BaseCommand):
         try:
             draft.replace(path)
         except OSError as error:
-            raise CommandError(f"The token file cannot be written: {error}. The new token is in {draft}.") from error
+            raise CommandError(
+                f"The token file cannot be written: {error}. The new token is in {draft}."
+            ) from error
         self.stdout.write(f"{server.name}: token written to {path}")
 
 

@@ -1,4 +1,5 @@
-"""manage.py export [KEY…]: pools, destinations, settings, schedules and groups as YAML, for git and for `apply`."""
+"""manage.py export [KEY…]: pools, destinations, settings, schedules and groups as YAML, for git and for
+`apply`."""
 
 from typing import Any
 

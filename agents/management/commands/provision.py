@@ -10,7 +10,9 @@ from broker.errors import BrokerError
 
 
 class Command(BaseCommand):
-    help = "Makes addresses, queues and policies on the broker, for every setting. May be repeated at any time."
+    help = (
+        "Makes addresses, queues and policies on the broker, for every setting. May be repeated at any time."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -24,7 +26,9 @@ class Command(BaseCommand):
             raise CommandError(f"The broker did not do it: {error}") from error
         failed = 0
         for setting in LaunchSetting.objects.all():
-            self.stdout.write(f"{setting.key}: {setting.provision_state} {setting.provision_problem}".rstrip())
+            self.stdout.write(
+                f"{setting.key}: {setting.provision_state} {setting.provision_problem}".rstrip()
+            )
             failed += setting.provision_state != ProvisionState.READY
         if failed and not options["keep_going"]:
             raise CommandError(f"{failed} settings are not ready on the broker.")

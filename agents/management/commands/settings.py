@@ -1,4 +1,5 @@
-"""manage.py settings list|enable|disable|run|stop: what people do on the pages, for scripts and for the night."""
+"""manage.py settings list|enable|disable|run|stop: what people do on the pages, for scripts and for the
+night."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +41,9 @@ class Command(BaseCommand):
                 one.add_argument("--reason", default="", help="for the history")
             if name == "disable":
                 one.add_argument("--ticket", default="")
-                one.add_argument("--until", metavar="INSTANT", help="enable it again then: 2026-03-01T06:00:00+00:00")
+                one.add_argument(
+                    "--until", metavar="INSTANT", help="enable it again then: 2026-03-01T06:00:00+00:00"
+                )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["action"] == "list":
@@ -54,7 +57,9 @@ class Command(BaseCommand):
             raise CommandError(f"{refused.reason} {refused.what_to_do}") from refused
         setting = _setting(options["key"])
         if options["json"]:
-            self._print({"done": told, **_as_json(setting), "activation": str(activation.pk) if activation else None})
+            self._print(
+                {"done": told, **_as_json(setting), "activation": str(activation.pk) if activation else None}
+            )
         else:
             self.stdout.write(f"{setting.key}: {told}")
 
@@ -69,7 +74,9 @@ class Command(BaseCommand):
             state = "enabled " if row["enabled"] else "disabled"
             why = f"  {row['disabled_reason']}" if row["disabled_reason"] else ""
             kind = f"{row['timing']}-{row['spread']}"
-            self.stdout.write(f"{row['key']:<{width}}  {state}  {kind:<12}  {row['pool']}  {row['agent']}{why}")
+            self.stdout.write(
+                f"{row['key']:<{width}}  {state}  {kind:<12}  {row['pool']}  {row['agent']}{why}"
+            )
 
     def _print(self, value: Any) -> None:
         self.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))
@@ -114,7 +121,7 @@ def _as_json(setting: LaunchSetting) -> dict[str, Any]:
     }
 
 
-# -- actions: what was done, and the activation ---------------------------------------------------------------------
+# -- actions: what was done, and the activation --------------------------------------------------------------
 
 Done = tuple[str, Activation | None]
 
@@ -130,7 +137,9 @@ def _disable(setting: LaunchSetting, person: User | None, options: dict[str, Any
     if options["until"] and (until is None or timezone.is_naive(until)):
         raise CommandError("--until needs an instant with its offset: 2026-03-01T06:00:00+00:00")
     reason = _reason(person, options["reason"])
-    was_on = disable_setting(setting, person, reason, timezone.now(), ticket=options["ticket"][:200], until=until)
+    was_on = disable_setting(
+        setting, person, reason, timezone.now(), ticket=options["ticket"][:200], until=until
+    )
     return ("disabled" if was_on else "was disabled already"), None
 
 
@@ -140,7 +149,9 @@ def _run(setting: LaunchSetting, person: User | None, options: dict[str, Any]) -
 
 def _stop(setting: LaunchSetting, person: User | None, options: dict[str, Any]) -> Done:
     activation = (
-        Activation.objects.select_related("setting").filter(setting=setting, state__in=OPEN_ACTIVATIONS).first()
+        Activation.objects.select_related("setting")
+        .filter(setting=setting, state__in=OPEN_ACTIVATIONS)
+        .first()
     )
     if activation is None:
         raise CommandError("No activation of it goes on.")

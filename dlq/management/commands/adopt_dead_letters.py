@@ -27,14 +27,18 @@ WORD_EVERY = 50_000
 
 class Command(BaseCommand):
     help = (
-        "Sorts the letters of a foreign dead-letter queue, or of DLQ.unknown, into the settings' dead-letter queues by "
-        "where they died. Without --go it only says what would go where. May be killed and repeated at any time."
+        "Sorts the letters of a foreign dead-letter queue, or of DLQ.unknown, into the settings' dead-letter "
+        "queues by "
+        "where they died. Without --go it only says what would go where. May be killed and repeated at any "
+        "time."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("queue", metavar="QUEUE")
         parser.add_argument("--go", action="store_true", help="move them")
-        parser.add_argument("--person", help="user name: who does it, with the permission to manage foreign queues")
+        parser.add_argument(
+            "--person", help="user name: who does it, with the permission to manage foreign queues"
+        )
         parser.add_argument("--reason", default="")
         parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -81,11 +85,15 @@ class Command(BaseCommand):
 
         return told
 
-    def _adopted(self, plan: Plan, asked: Any, person: User | None, options: dict[str, Any]) -> dict[str, int]:
+    def _adopted(
+        self, plan: Plan, asked: Any, person: User | None, options: dict[str, Any]
+    ) -> dict[str, int]:
         moved: dict[str, int] = {}
         detail = {} if person else {"account": _account()}
         said = 0
-        for share, count in adopt(plan, asked, by=person, now=timezone.now(), detail=detail, reason=options["reason"]):
+        for share, count in adopt(
+            plan, asked, by=person, now=timezone.now(), detail=detail, reason=options["reason"]
+        ):
             moved[share.key] = count
             if (total := sum(moved.values())) >= said + WORD_EVERY:
                 said = total
@@ -130,5 +138,7 @@ def _as_json(plan: Plan, moved: dict[str, int] | None) -> dict[str, Any]:
             | ({} if moved is None else {"moved": moved.get(share.key, 0)})
             for share in plan.going
         ],
-        "staying": [{"from": share.origin, "letters": share.letters, "why": str(share.why)} for share in plan.staying],
+        "staying": [
+            {"from": share.origin, "letters": share.letters, "why": str(share.why)} for share in plan.staying
+        ],
     }

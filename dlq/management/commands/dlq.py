@@ -1,4 +1,5 @@
-"""manage.py dlq: dead letters for scripts and for the night. Listing and exporting; the rest is in dlq.commands."""
+"""manage.py dlq: dead letters for scripts and for the night. Listing and exporting; the rest is in
+dlq.commands."""
 
 import json
 import os
@@ -21,12 +22,22 @@ from failures.models import FailureProtocol
 
 LONGEST_LIST = 1000
 PROTOCOLS_SHOWN = 20
-PROTOCOL = ("id", "occurred_at", "server_name", "attempt", "outcome", "exception_type", "exception_text", "place")
+PROTOCOL = (
+    "id",
+    "occurred_at",
+    "server_name",
+    "attempt",
+    "outcome",
+    "exception_type",
+    "exception_text",
+    "place",
+)
 
 
 class Command(BaseCommand):
     help = (
-        "Lists, shows and exports dead letters, and does with them what the REST interface does. Exit codes: 1 "
+        "Lists, shows and exports dead letters, and does with them what the REST interface does. Exit codes: "
+        "1 "
         "refused or failed, 3 a person has to decide, 130 no longer waiting."
     )
 
@@ -44,7 +55,8 @@ class Command(BaseCommand):
         imports.add(actions)
         _export_arguments(
             actions.add_parser(
-                "export", help="as CSV or JSON lines, newest first; with --bodies JSON lines hold properties too"
+                "export",
+                help="as CSV or JSON lines, newest first; with --bodies JSON lines hold properties too",
             )
         )
 
@@ -82,7 +94,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
-            self._print(sheets.plain(shown) | {"protocols": [sheets.plain(row) for row in shown["protocols"]]})
+            self._print(
+                sheets.plain(shown) | {"protocols": [sheets.plain(row) for row in shown["protocols"]]}
+            )
         else:
             self.stdout.write("\n".join(terminal.whole(shown)))
 
@@ -118,7 +132,9 @@ class Command(BaseCommand):
         try:
             self._write(export.lines(counted(), options["format"]), options["output"])
         except OSError as error:
-            raise CommandError(f"The export is not whole, {count} letters: {error.strerror or error}") from error
+            raise CommandError(
+                f"The export is not whole, {count} letters: {error.strerror or error}"
+            ) from error
         self.stderr.write(f"letters exported: {count}")
 
     def _write(self, pieces: Iterable[str], path: str | None) -> None:
@@ -140,7 +156,7 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-# -- arguments ------------------------------------------------------------------------------------------------------
+# -- arguments -----------------------------------------------------------------------------------------------
 
 
 def _list_arguments(parser: CommandParser) -> None:
@@ -155,11 +171,13 @@ def _export_arguments(parser: CommandParser) -> None:
     parser.add_argument("--format", choices=sheets.FORMATS, default="csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
     parser.add_argument(
-        "--bodies", action="store_true", help="whole letters as far as they are kept, as import takes them; else heads"
+        "--bodies",
+        action="store_true",
+        help="whole letters as far as they are kept, as import takes them; else heads",
     )
 
 
-# -- letters --------------------------------------------------------------------------------------------------------
+# -- letters -------------------------------------------------------------------------------------------------
 
 
 def _protocols(letter: sheets.Row) -> list[dict[str, Any]]:

@@ -20,8 +20,10 @@ TOLD_EVERY = 100_000
 
 class Command(BaseCommand):
     help = (
-        "Erases what is kept of messages with a key, or with a property of a value: texts, tracebacks, properties, "
-        "bodies, notes, and their letters in the dead-letter queues and in the bin, which are removed for good. The "
+        "Erases what is kept of messages with a key, or with a property of a value: texts, tracebacks, "
+        "properties, "
+        "bodies, notes, and their letters in the dead-letter queues and in the bin, which are removed for "
+        "good. The "
         "rows stay as evidence, under another key. May be repeated. Exit code 1: something is left, see why."
     )
 
@@ -32,7 +34,9 @@ class Command(BaseCommand):
         parser.add_argument("--setting", metavar="KEY", default="", help="of this setting only")
         parser.add_argument("--dry-run", action="store_true", help="only say how much there is")
         parser.add_argument("--as", dest="person", required=True, metavar="USER", help="for the audit")
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="for the audit; not the value itself")
+        parser.add_argument(
+            "--reason", required=True, metavar="TEXT", help="for the audit; not the value itself"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         wanted, person = _wanted(options), person_named(options["person"])
@@ -48,7 +52,8 @@ class Command(BaseCommand):
                 erased = would_erase(wanted, now, self._seen())
             else:
                 erased = erase(
-                    wanted, letter_queues(), by=person, reason=options["reason"], operation=operation, now=now,
+                    wanted, letter_queues(), by=person, reason=options["reason"], operation=operation,
+                    now=now,
                     seen=self._seen(),
                 )  # fmt: skip
         except BrokerError as error:

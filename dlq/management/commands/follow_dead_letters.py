@@ -78,7 +78,8 @@ class Command(BaseCommand):
                 stand_in_for_alerts(timezone.now())
 
     def _wait_for_own_broker(self, stopping: threading.Event) -> None:
-        """Before the first dead letter is taken: one that another site's feed should have would be lost to it."""
+        """Before the first dead letter is taken: one that another site's feed should have would be lost to
+        it."""
         while not stopping.is_set():
             close_old_connections()
             try:

@@ -14,12 +14,15 @@ TOLD_EVERY, SHARE_OF_OTHERS = 5.0, 0.5
 
 class Command(BaseCommand):
     help = (
-        "Builds the index of words of dead letters again, in small pieces, while the site runs. One that was killed "
+        "Builds the index of words of dead letters again, in small pieces, while the site runs. One that was "
+        "killed "
         "goes on where it stopped, also by itself; on SQLite older letters are not found by words meanwhile."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--again", action="store_true", help="from the first letter, also where one is under way")
+        parser.add_argument(
+            "--again", action="store_true", help="from the first letter, also where one is under way"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         rebuild = begin(timezone.now(), again=options["again"])
@@ -35,6 +38,8 @@ class Command(BaseCommand):
                 break
             if time.monotonic() - told >= TOLD_EVERY:
                 told = time.monotonic()
-                self.stdout.write(f"{rebuild.letters} letters, up to number {rebuild.position} of {rebuild.last}")
+                self.stdout.write(
+                    f"{rebuild.letters} letters, up to number {rebuild.position} of {rebuild.last}"
+                )
             time.sleep(min(0.1, (time.monotonic() - began) * SHARE_OF_OTHERS))
         self.stdout.write(f"The index of words has been built again: {rebuild.letters} letters.")

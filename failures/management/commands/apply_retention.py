@@ -52,8 +52,8 @@ def _json(row: telling.Row) -> str:
 
 
 def _foreseen_json() -> Iterator[str]:
-    """A row for each range that holds something, and of what has a time of its own; where none does, an empty list
-    with the rule in force."""
+    """A row for each range that holds something, and of what has a time of its own; where none does, an empty
+    list with the rule in force."""
     none = True
     for _key, found in foresee(timezone.now()):
         for each in found:
@@ -68,8 +68,8 @@ def _foreseen_json() -> Iterator[str]:
 
 
 def _foreseen_lines() -> Iterator[str]:
-    """Of settings of which nothing goes why that is so; of more than MOST_TOLD of them how many they are. Last what is
-    of no setting, and what has a time of its own."""
+    """Of settings of which nothing goes why that is so; of more than MOST_TOLD of them how many they are.
+    Last what is of no setting, and what has a time of its own."""
     nothing: list[str] = []
     count = 0
     for key, found in foresee(timezone.now()):
@@ -88,8 +88,8 @@ def _foreseen_lines() -> Iterator[str]:
 
 
 def _worked() -> RetentionRun:
-    """Turn by turn until a run has ended; while another process is at it, after it. Raises CommandError where that one
-    takes longer than a dead one is waited for."""
+    """Turn by turn until a run has ended; while another process is at it, after it. Raises CommandError where
+    that one takes longer than a dead one is waited for."""
     patience = time.monotonic() + 2 * LEASE.total_seconds()
     while time.monotonic() < patience:
         run = work(timezone.now(), every=timedelta(0))

@@ -18,8 +18,10 @@ UNSETTLED = Q(settled_at=None, late_of=None) & ~Q(state=BlockState.REPLACED)
 
 class Command(BaseCommand):
     help = (
-        "status: rows and blocks of the archive by kind and day, and what is wrong with them. verify: lets the next "
-        "run of the pipeline read all files again and compare counts and checksums with the database. Exit code 1: "
+        "status: rows and blocks of the archive by kind and day, and what is wrong with them. verify: lets "
+        "the next "
+        "run of the pipeline read all files again and compare counts and checksums with the database. Exit "
+        "code 1: "
         "something is damaged or differs."
     )
 

@@ -31,14 +31,22 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        run = actions.add_parser("run", help="a run, of all jobs or of those that are named; waits for its end")
+        run = actions.add_parser(
+            "run", help="a run, of all jobs or of those that are named; waits for its end"
+        )
         run.add_argument("jobs", nargs="*", metavar="JOB", help=", ".join(JOBS))
         run.add_argument("--since", type=_instant, help="failures from then on; a day or an instant (UTC)")
         run.add_argument("--until", type=_instant, help="failures before then")
-        run.add_argument("--anew", action="store_true", help="compute all there is once more, not only what is new")
+        run.add_argument(
+            "--anew", action="store_true", help="compute all there is once more, not only what is new"
+        )
         run.add_argument("--master", default="", help="Spark's master, instead of MA_PIPELINE_MASTER")
-        run.add_argument("--dry-run", action="store_true", help="start nothing; say what a run would have to do")
-        run.add_argument("--no-wait", action="store_true", help="return when it is begun; it goes on by itself")
+        run.add_argument(
+            "--dry-run", action="store_true", help="start nothing; say what a run would have to do"
+        )
+        run.add_argument(
+            "--no-wait", action="store_true", help="return when it is begun; it goes on by itself"
+        )
         status = actions.add_parser("status", help="the run that goes on, else the last one")
         status.add_argument("--log", action="store_true", help="and the end of its log")
         ending = actions.add_parser("cancel", help="end the run that goes on")

@@ -14,7 +14,9 @@ from failures.models import LOADED_RUNS
 
 
 class Command(BaseCommand):
-    help = "Works on a run of the pipeline that waits: plan, Spark application, results. See docs/pipeline.md."
+    help = (
+        "Works on a run of the pipeline that waits: plan, Spark application, results. See docs/pipeline.md."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:

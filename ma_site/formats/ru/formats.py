@@ -1,4 +1,5 @@
-"""Dates of the admin's own pages as the consoles write them: days before months, 24 hours, with their zone."""
+"""Dates of the admin's own pages as the consoles write them: days before months, 24 hours, with their
+zone."""
 
 DATE_FORMAT = "j b Y"
 DATETIME_FORMAT = "j b Y, H:i:s T"

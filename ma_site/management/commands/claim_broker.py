@@ -21,10 +21,14 @@ FOREIGN = 3
 
 
 class Command(BaseCommand):
-    help = "Claims the broker for this site. Exit code 3 where it belongs to another one; --adopt takes it over."
+    help = (
+        "Claims the broker for this site. Exit code 3 where it belongs to another one; --adopt takes it over."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--adopt", action="store_true", help="take the broker over from another site, on purpose")
+        parser.add_argument(
+            "--adopt", action="store_true", help="take the broker over from another site, on purpose"
+        )
         parser.add_argument("--reason", default="", help="for the audit")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,7 +43,8 @@ class Command(BaseCommand):
         self.stdout.write(f"The broker belongs to this site, {site_id()}.")
 
     def _adopt(self, reason: str) -> None:
-        """The audit comes first: a process that dies after it has taken nothing over, or what the audit says."""
+        """The audit comes first: a process that dies after it has taken nothing over, or what the audit
+        says."""
         site, before = site_id(), site_claim.owner_or_unreadable(management())
         if before == str(site):
             return

@@ -1,4 +1,5 @@
-"""manage.py create_demo: a pool, destinations, enabled settings, a scheduled group, roles and an administrator."""
+"""manage.py create_demo: a pool, destinations, enabled settings, a scheduled group, roles and an
+administrator."""
 
 import secrets
 from pathlib import Path
@@ -24,13 +25,18 @@ ADMIN = "admin"
 
 class Command(BaseCommand):
     help = (
-        "Makes the demo; a second time nothing changes. Prints the administrator's password the first time; with "
+        "Makes the demo; a second time nothing changes. Prints the administrator's password the first time; "
+        "with "
         "--password-file each time, as long as it is the one that was made here."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--servers", default="srv-1,srv-2", help="names of the pool's servers, with commas")
-        parser.add_argument("--password-file", default="", help="where the first password is kept, for its owner alone")
+        parser.add_argument(
+            "--servers", default="srv-1,srv-2", help="names of the pool's servers, with commas"
+        )
+        parser.add_argument(
+            "--password-file", default="", help="where the first password is kept, for its owner alone"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         servers = [name.strip() for name in options["servers"].split(",") if name.strip()]
@@ -70,14 +76,16 @@ class Command(BaseCommand):
         self.stderr.write(f"{what} stays off: {why}")
 
     def _administrator(self, file: Path | None) -> None:
-        """Never resets a password. The file is written first: killed before the account is made, the next one takes the
-        password from there; killed after it, the two agree."""
+        """Never resets a password. The file is written first: killed before the account is made, the next one
+        takes the password from there; killed after it, the two agree."""
         if not User.objects.filter(is_superuser=True).exists():
             password = _kept(file) or secrets.token_urlsafe(12)
             if file is not None:
                 _keep(file, password)
             User.objects.create_superuser(ADMIN, password=password)
-            self.stdout.write(f"administrator: {ADMIN}  password: {password}" + ("" if file else "  (shown only now)"))
+            self.stdout.write(
+                f"administrator: {ADMIN}  password: {password}" + ("" if file else "  (shown only now)")
+            )
             return
         if file is None:
             return

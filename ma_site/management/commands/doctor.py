@@ -23,7 +23,9 @@ class Command(BaseCommand):
         findings = list(run_checks(timezone.now()))
         ok = all(finding.ok for finding in findings)
         if options["json"]:
-            self.stdout.write(json.dumps({"ok": ok, "findings": [asdict(finding) for finding in findings]}, indent=2))
+            self.stdout.write(
+                json.dumps({"ok": ok, "findings": [asdict(finding) for finding in findings]}, indent=2)
+            )
         else:
             for finding in findings:
                 self.stdout.write(line_of(finding))

@@ -12,14 +12,17 @@ from ma_site.relocation import NotMoved, check_source, move, prepare_target, run
 
 class Command(BaseCommand):
     help = (
-        "Copies every table of a stopped site from SQLite to an empty PostgreSQL, ids kept, compares the rows of each, "
+        "Copies every table of a stopped site from SQLite to an empty PostgreSQL, ids kept, compares the "
+        "rows of each, "
         "and builds the index of words there. The SQLite file stays as it is."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("url", nargs="?", metavar="URL", help="postgresql://user:password@host:port/name")
-        what.add_argument("--url-file", metavar="FILE", help="a file with the URL, which no list of processes shows")
+        what.add_argument(
+            "--url-file", metavar="FILE", help="a file with the URL, which no list of processes shows"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -38,8 +41,14 @@ class Command(BaseCommand):
         self.stdout.write(f"{'table':{width}}  {'rows here':>10}  {'rows there':>10}  digest of the keys")
         for table in sorted(moved, key=lambda each: each.name):
             changed = f"  {table.changed} texts without NUL or lone surrogates" if table.changed else ""
-            self.stdout.write(f"{table.name:{width}}  {table.rows:>10}  {table.rows:>10}  {table.digest:016x}{changed}")
-        self.stdout.write(f"{sum(table.rows for table in moved)} rows in {len(moved)} tables, all of them there.")
+            self.stdout.write(
+                f"{table.name:{width}}  {table.rows:>10}  {table.rows:>10}  {table.digest:016x}{changed}"
+            )
+        self.stdout.write(
+            f"{sum(table.rows for table in moved)} rows in {len(moved)} tables, all of them there."
+        )
         done = run_there(url, "reindex")
-        self.stdout.write(done.stdout.strip() if done.returncode == 0 else "The worker builds the index of words.")
+        self.stdout.write(
+            done.stdout.strip() if done.returncode == 0 else "The worker builds the index of words."
+        )
         self.stdout.write("Start the site with MA_DATABASE_URL set to the new database.")

@@ -1,5 +1,5 @@
-"""A consumer in a process of its own: `python -m tests.broker.amqp.fence_holder URL USER PASSWORD ADDRESS QUEUE` takes
-messages and keeps them unsettled; a line per message on standard output."""
+"""A consumer in a process of its own: `python -m tests.broker.amqp.fence_holder URL USER PASSWORD ADDRESS
+QUEUE` takes messages and keeps them unsettled; a line per message on standard output."""
 
 import sys
 import time

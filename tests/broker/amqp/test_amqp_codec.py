@@ -63,9 +63,15 @@ def test_a_client_library_understands_what_is_encoded() -> None:
 
 def test_what_a_client_library_encodes_is_understood() -> None:
     body = {"a": [1, 2.5, None, True], proton.symbol("s"): proton.timestamp(5), "u": UUID(int=7)}
-    sent = proton.Message(body=body, id=7, durable=True, properties={"c": proton.char("ж"), "b": proton.byte(-1)})
+    sent = proton.Message(
+        body=body, id=7, durable=True, properties={"c": proton.char("ж"), "b": proton.byte(-1)}
+    )
     seen = quick(bytes(sent.encode()))
-    assert seen.body == {"a": [1, 2.5, None, True], "s": datetime(1970, 1, 1, 0, 0, 0, 5000, UTC), "u": UUID(int=7)}
+    assert seen.body == {
+        "a": [1, 2.5, None, True],
+        "s": datetime(1970, 1, 1, 0, 0, 0, 5000, UTC),
+        "u": UUID(int=7),
+    }
     assert (seen.message_id, seen.properties) == ("7", {"c": "ж", "b": -1})
     assert decode(bytes(sent.encode())).message_id == Typed("ulong", 7)
 
@@ -111,7 +117,9 @@ def test_bodies_of_nothing_and_of_20_mb() -> None:
         assert quick(encode(text)).body == text.body.value
 
 
-@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud83d", "\ud83d x \udc80", "\udcff", "ж\udc80\ud800", "\ud83d\ude00"])
+@pytest.mark.parametrize(
+    "text", ["\0", "a\0b", "\ud83d", "\ud83d x \udc80", "\udcff", "ж\udc80\ud800", "\ud83d\ude00"]
+)
 def test_odd_texts_survive(text: str) -> None:
     encoded = encode(Message(body=Typed("string", text), properties={text: Typed("symbol", text)}))
     message = decode(encoded)
@@ -143,7 +151,9 @@ BROKEN = {
     "data and a value": b"\x00\x53\x75\xa0\x00\x00\x53\x77\x40",
     "data that is text": b"\x00\x53\x75\xa1\x01a",
     "an array of a billion nothings": b"\x00\x53\x77\xf0\x00\x00\x00\x05\x3f\xff\xff\xff\x40",
-    "a bottomless list": b"\x00\x53\x77" + b"\xc0\xff\x01" * 80 + b"\xd0\x00\x00\x40\x00\x00\x00\x00\x01" * 2000,
+    "a bottomless list": b"\x00\x53\x77"
+    + b"\xc0\xff\x01" * 80
+    + b"\xd0\x00\x00\x40\x00\x00\x00\x00\x01" * 2000,
     "a character that is none": b"\x00\x53\x77\x73\xff\xff\xff\xff",
 }
 

@@ -17,8 +17,8 @@ def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(hou
     consumer.settle([(owner.got().tag, Settle.FAIL)])
     held = owner.got()
     assert held.count == 1
-    # The broker confirms no settlement, and writes its record a moment later; a publish it confirms once that, and
-    # so all before it in the journal, is on the disk.
+    # The broker confirms no settlement, and writes its record a moment later; a publish it confirms once
+    # that, and so all before it in the journal, is on the disk.
     house.publish(house.setting().address, "later")
     house.kill()
     reason, permanent = owner.loss()
@@ -27,8 +27,8 @@ def test_a_consumer_reconnects_and_durable_messages_and_their_counts_survive(hou
     owner.wait("opened")
     again = owner.got()
     assert again.text == "survivor"
-    # What was settled is not forgotten. In delivery when the broker died counts too, or a message that kills its
-    # broker would come back for ever; that record may be on the disk or not.
+    # What was settled is not forgotten. In delivery when the broker died counts too, or a message that kills
+    # its broker would come back for ever; that record may be on the disk or not.
     assert again.count in (1, 2)
     assert again.tag != held.tag
     consumer.settle([(held.tag, Settle.REJECT)])  # of before: ignored

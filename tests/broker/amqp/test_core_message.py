@@ -1,4 +1,5 @@
-"""Tunneled Core messages with values that AMQP cannot hold: whoever reads them goes on. No broker is asked."""
+"""Tunneled Core messages with values that AMQP cannot hold: whoever reads them goes on. No broker is
+asked."""
 
 import struct
 
@@ -27,7 +28,9 @@ def core(properties: dict[str, str], *, priority: int = 4, created_at: int = 1_7
     told |= {name: b"\x0a" + text(value) for name, value in properties.items()}
     head = struct.pack(">q", 5) + b"\x01" + text("demo.orders") + b"\x00"
     head += struct.pack(">b?qqb", TEXT, True, 0, created_at, priority)
-    head += b"\x01" + struct.pack(">i", len(told)) + b"".join(text(name) + value for name, value in told.items())
+    head += (
+        b"\x01" + struct.pack(">i", len(told)) + b"".join(text(name) + value for name, value in told.items())
+    )
     inner = struct.pack(">i", 8 + len(body) - 8 + 13) + body + head
     section = struct.pack(">i", len(inner)) + inner
     return b"\x00\x53\x75\xb0" + struct.pack(">i", len(section)) + section
@@ -48,7 +51,9 @@ def core(properties: dict[str, str], *, priority: int = 4, created_at: int = 1_7
 )
 def test_no_value_of_a_producer_stops_who_reads(properties: dict[str, str], more: dict[str, int]) -> None:
     message = decode(from_core(core(properties, **more)))
-    assert message.properties[ORIG_QUEUE].value == "orders" and message.properties[ORIG_MESSAGE_ID].value == 77
+    assert (
+        message.properties[ORIG_QUEUE].value == "orders" and message.properties[ORIG_MESSAGE_ID].value == 77
+    )
     assert "hello" in str(message.body.value) or b"h\x00e\x00l" in message.body.value
 
 

@@ -75,12 +75,18 @@ def test_a_message_that_comes_during_a_probe_is_no_sign_of_lost_credit(
         assert got.text == number
         owner.nothing(A_MOMENT)  # the window is one
         consumer.settle([(got.tag, Settle.ACCEPT)])
-    assert not [record.getMessage() for record in caplog.records if "could not deliver" in record.getMessage()]
+    assert not [
+        record.getMessage() for record in caplog.records if "could not deliver" in record.getMessage()
+    ]
 
 
 @pytest.mark.parametrize("in_hand", [0, 1])
 def test_a_drain_that_is_never_answered_ends_the_link_without_loss_or_repeats(
-    real: RealHouse, proxy: AmqpProxy, consumers: list[AmqpConsumer], in_hand: int, monkeypatch: pytest.MonkeyPatch
+    real: RealHouse,
+    proxy: AmqpProxy,
+    consumers: list[AmqpConsumer],
+    in_hand: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("broker.amqp_credit.DRAIN_SECONDS", 1.0, raising=False)
     setting = real.setting()

@@ -101,7 +101,11 @@ def test_a_letter_keeps_what_the_producer_set(house: House) -> None:
         "whole",
         message_id=Typed("string", "ID:7"),
         correlation_id=Typed("ulong", 7),
-        properties={"amount": Typed("decimal64", bytes(8)), "n": Typed("short", -3), "at": Typed("timestamp", 12345)},
+        properties={
+            "amount": Typed("decimal64", bytes(8)),
+            "n": Typed("short", -3),
+            "at": Typed("timestamp", 12345),
+        },
         priority=7,
         reply_to="somewhere",
         subject="kind",

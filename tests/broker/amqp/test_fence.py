@@ -36,7 +36,9 @@ def test_a_message_held_longer_than_the_idle_timeout_can_still_be_accepted(real:
     owner.nothing(0.1)
 
 
-def test_a_holder_that_hangs_is_dropped_and_the_next_one_is_fed_with_all_that_it_held(real: RealHouse) -> None:
+def test_a_holder_that_hangs_is_dropped_and_the_next_one_is_fed_with_all_that_it_held(
+    real: RealHouse,
+) -> None:
     setting = real.setting(exclusive=True)
     hanging = holder(real, setting)
     try:

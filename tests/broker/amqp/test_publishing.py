@@ -96,7 +96,9 @@ def test_a_stranger_s_property_with_a_broken_surrogate_is_handled_and_its_letter
 def test_what_no_filter_could_read_is_not_sent(house: House, message: Message) -> None:
     setting = house.setting()
     with pytest.raises(ValueError):
-        house.publisher.publish([Outgoing(setting.address, text_message("first")), Outgoing(setting.address, message)])
+        house.publisher.publish(
+            [Outgoing(setting.address, text_message("first")), Outgoing(setting.address, message)]
+        )
     assert house.figures(setting).added == 0
 
 

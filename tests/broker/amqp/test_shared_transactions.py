@@ -1,4 +1,5 @@
-"""`settle_with_sends` of several deliveries that may share one transaction: each as if it had one of its own."""
+"""`settle_with_sends` of several deliveries that may share one transaction: each as if it had one of its
+own."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -40,7 +41,9 @@ def sent(house: House, target: Setting) -> list[str]:
     return sorted(str(message.body.value) for message in house.look(target.address, target.key))
 
 
-def test_what_waits_shares_a_transaction_and_what_may_not_does_not(real: RealHouse, shared: list[int]) -> None:
+def test_what_waits_shares_a_transaction_and_what_may_not_does_not(
+    real: RealHouse, shared: list[int]
+) -> None:
     setting, target = real.setting(), real.setting()
     consumer, owner, got = begin(real, setting)
     for each in got:

@@ -88,7 +88,9 @@ def test_what_cannot_be_encoded_is_refused_before_anything_is_sent(house: House)
     consumer, owner = house.consume(setting)
     house.publish(setting.address, "order")
     got = owner.got()
-    consumer.settle_with_sends(got.tag, [result(target.address), result(target.address, bad=Typed("ubyte", 256))])
+    consumer.settle_with_sends(
+        got.tag, [result(target.address), result(target.address, bad=Typed("ubyte", 256))]
+    )
     tag, problem = owner.answer()
     assert tag == got.tag
     assert problem is not None and "ubyte" in problem
@@ -127,7 +129,9 @@ def test_large_results_go_with_their_message(house: House) -> None:
     consumer, owner = house.consume(setting)
     house.publish(setting.address, "order")
     got = owner.got()
-    consumer.settle_with_sends(got.tag, [result(target.address, "x" * 3_000_000), result(target.address, "small")])
+    consumer.settle_with_sends(
+        got.tag, [result(target.address, "x" * 3_000_000), result(target.address, "small")]
+    )
     assert owner.answer() == (got.tag, None)
     lengths = [len(message.body.value) for message in house.look(target.address, target.key)]
     assert lengths == [3_000_000, 5]

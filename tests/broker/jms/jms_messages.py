@@ -26,7 +26,7 @@ def send_core(house: RealHouse, setting: Setting, kind: int, body: bytes) -> Non
     house.management.call(f"queue.{setting.key}", "sendMessage", *arguments)
 
 
-# -- the Core client's encoding of values: a type byte, then the value ------------------------------------------------
+# -- the Core client's encoding of values: a type byte, then the value ---------------------------------------
 
 
 def simple_string(text: str) -> bytes:

@@ -1,5 +1,5 @@
-"""Messages of real JMS clients, over Core and AMQP: `JmsProducer.java` with the jars of the broker. One process of it
-serves the whole session."""
+"""Messages of real JMS clients, over Core and AMQP: `JmsProducer.java` with the jars of the broker. One
+process of it serves the whole session."""
 
 import atexit
 import select
@@ -36,13 +36,17 @@ def send(url: str, account: Account, address: str, messages: Sequence[Sent]) -> 
     _ask("send", factory, url, account.user, account.password, *(part for each in parts for part in each))
 
 
-def send_by_command(service: ArtemisService, protocol: str, address: str, *content: str, query: str = "") -> None:
-    """One message, as `artemis producer` makes it from the options in `content`; `query` is of the broker's URL."""
+def send_by_command(
+    service: ArtemisService, protocol: str, address: str, *content: str, query: str = ""
+) -> None:
+    """One message, as `artemis producer` makes it from the options in `content`; `query` is of the broker's
+    URL."""
     url = (service.core_url if protocol == "CORE" else service.amqp_url) + query
     account = service.publisher
     _ask(
         "producer", "--silent", "--url", url, "--protocol", protocol, "--user", account.user,
-        "--password", account.password, "--destination", f"topic://{address}", "--message-count", "1", *content,
+        "--password", account.password, "--destination", f"topic://{address}", "--message-count", "1",
+        *content,
     )  # fmt: skip
 
 
@@ -66,7 +70,8 @@ def _client() -> "subprocess.Popen[str]":
     jars = distribution.unpacked_in(cache()) / "lib" / "*"
     with _errors().open("w") as errors:
         client = subprocess.Popen(
-            ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(jars), str(PROGRAM)],
+            ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(jars),
+            str(PROGRAM)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8",
         )  # fmt: skip
     atexit.register(_end, client)

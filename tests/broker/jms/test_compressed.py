@@ -1,4 +1,5 @@
-"""Messages that a Core client compressed: an agent is told what is missing, who asks for Core messages has all."""
+"""Messages that a Core client compressed: an agent is told what is missing, who asks for Core messages has
+all."""
 
 import zlib
 
@@ -21,7 +22,9 @@ SIZE = 3_000_000
 
 def compressed(real: RealHouse, *content: str) -> Setting:
     setting = real.setting()
-    jms_producer.send_by_command(real.service, "CORE", setting.address, *content, query=jms_producer.COMPRESSING)
+    jms_producer.send_by_command(
+        real.service, "CORE", setting.address, *content, query=jms_producer.COMPRESSING
+    )
     return setting
 
 
@@ -126,4 +129,9 @@ def test_a_body_is_inflated_where_it_has_exactly_the_size_that_it_says(
 
 def test_only_bytes_can_be_missing() -> None:
     assert missing_bytes(b"123", True, 10) == 7
-    assert missing_bytes("123", True, 10) == missing_bytes(b"123", False, 10) == missing_bytes(b"123", True, True) == 0
+    assert (
+        missing_bytes("123", True, 10)
+        == missing_bytes(b"123", False, 10)
+        == missing_bytes(b"123", True, True)
+        == 0
+    )

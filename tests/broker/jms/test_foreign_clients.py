@@ -1,4 +1,5 @@
-"""JMS clients of other houses, over Core and AMQP: each of their messages reaches an agent once and as it was sent."""
+"""JMS clients of other houses, over Core and AMQP: each of their messages reaches an agent once and as it was
+sent."""
 
 import pytest
 
@@ -39,10 +40,14 @@ def test_messages_of_every_kind_and_size_arrive_once_and_equal_at_a_window_of_on
     real: RealHouse, protocol: str
 ) -> None:
     setting = real.setting()
-    good = [Sent(kind, 10 * n + m, size) for n, kind in enumerate(KINDS) for m, size in enumerate((SMALL, LARGE))]
+    good = [
+        Sent(kind, 10 * n + m, size) for n, kind in enumerate(KINDS) for m, size in enumerate((SMALL, LARGE))
+    ]
     # Only a Core client's stream with bytes is one that the broker cannot deliver.
     bad = (
-        [Sent("stream with bytes", 90 + n, size) for n, size in enumerate((SMALL, LARGE))] if protocol == "core" else []
+        [Sent("stream with bytes", 90 + n, size) for n, size in enumerate((SMALL, LARGE))]
+        if protocol == "core"
+        else []
     )
     url = real.service.core_url if protocol == "core" else real.service.amqp_url
     jms_producer.send(url, real.service.publisher, setting.address, [*bad, *good])

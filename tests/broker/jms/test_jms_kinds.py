@@ -48,7 +48,11 @@ def test_a_text_message_is_text_and_its_properties_keep_their_types(real: RealHo
 @PROTOCOLS
 def test_a_bytes_message_is_bytes(real: RealHouse, protocol: str) -> None:
     message = sent(real, protocol, "--message-size", "300000").message
-    assert (message.body_kind, message.body.type, len(message.body.value)) == (BodyKind.DATA, "binary", 300_000)
+    assert (message.body_kind, message.body.type, len(message.body.value)) == (
+        BodyKind.DATA,
+        "binary",
+        300_000,
+    )
     seen = quick(encode(message))
     assert isinstance(seen.body, bytes)
     assert seen.jms_kind == 3
@@ -89,7 +93,12 @@ def test_a_map_message_is_a_dict_with_typed_values(real: RealHouse) -> None:
         "char": "Ж",
     }
     types = {name.value: value.type for name, value in message.body.value}
-    assert (types["byte"], types["short"], types["float"], types["char"]) == ("byte", "short", "float", "char")
+    assert (types["byte"], types["short"], types["float"], types["char"]) == (
+        "byte",
+        "short",
+        "float",
+        "char",
+    )
 
 
 def test_a_stream_message_is_a_list_with_typed_values(real: RealHouse) -> None:
@@ -99,14 +108,17 @@ def test_a_stream_message_is_a_list_with_typed_values(real: RealHouse) -> None:
     assert [value.type for value in message.body.value] == ["boolean", "int", "long", "double", "string"]
 
 
-def test_what_the_broker_cannot_turn_into_amqp_ends_in_a_place_of_its_own_and_stops_nobody(real: RealHouse) -> None:
+def test_what_the_broker_cannot_turn_into_amqp_ends_in_a_place_of_its_own_and_stops_nobody(
+    real: RealHouse,
+) -> None:
     setting = real.setting()
     consumer, owner = real.consume(setting)
     before = queue_figures(real.management, UNREADABLE, UNREADABLE).added
     jms_messages.send_core(real, setting, jms_messages.STREAM, jms_messages.stream_body_with_bytes())
     real.publish(setting.address, "next")
     assert owner.got().text == "next"
-    # The broker made a letter of it. Who reads the feed does not get it either, and no new letters come of that.
+    # The broker made a letter of it. Who reads the feed does not get it either, and no new letters come of
+    # that.
     follower = Owner()
     feed = AmqpConsumer(real.ops, DLA, "DLQ.feed", follower, 100_000)
     feed.start()

@@ -1,4 +1,5 @@
-"""Messages that the broker cannot turn into AMQP: who consumes beside them goes on, and who looks at them sees them."""
+"""Messages that the broker cannot turn into AMQP: who consumes beside them goes on, and who looks at them
+sees them."""
 
 import time
 from dataclasses import replace
@@ -12,7 +13,17 @@ from broker.stomp_adapter import StompPublisher
 from broker.topology import queue_figures
 from broker.wanted import UNREADABLE
 from contract.typed import Typed
-from tests.broker.houses import A_MOMENT, DLA, PATIENCE, Got, Owner, RealHouse, Setting, eventually, text_message
+from tests.broker.houses import (
+    A_MOMENT,
+    DLA,
+    PATIENCE,
+    Got,
+    Owner,
+    RealHouse,
+    Setting,
+    eventually,
+    text_message,
+)
 from tests.broker.jms import jms_messages, jms_producer
 
 
@@ -141,7 +152,7 @@ def core_delivery(real: RealHouse, setting: Setting, settle: Settle, *, keep: bo
     return got
 
 
-# -- what the broker can convert is the same either way ---------------------------------------------------------------
+# -- what the broker can convert is the same either way ------------------------------------------------------
 
 
 def both_ways(real: RealHouse, setting: Setting) -> tuple[Message, Message]:
@@ -169,7 +180,9 @@ CONTENTS = [
 ]
 
 
-@pytest.mark.parametrize("content", CONTENTS, ids=["text", "empty", "bytes", "large bytes", "object", "large text"])
+@pytest.mark.parametrize(
+    "content", CONTENTS, ids=["text", "empty", "bytes", "large bytes", "object", "large text"]
+)
 def test_messages_of_core_clients_are_the_same_either_way(real: RealHouse, content: tuple[str, ...]) -> None:
     setting = real.setting()
     jms_producer.send_by_command(real.service, "CORE", setting.address, *content)
@@ -193,7 +206,9 @@ def test_maps_are_the_same_either_way(real: RealHouse) -> None:
     assert replace(ours, body=theirs.body) == theirs
 
 
-@pytest.mark.parametrize("body", [Typed("string", "grüße"), Typed("binary", b"\x00\xff")], ids=["text", "bytes"])
+@pytest.mark.parametrize(
+    "body", [Typed("string", "grüße"), Typed("binary", b"\x00\xff")], ids=["text", "bytes"]
+)
 def test_messages_of_stomp_clients_are_the_same_either_way(real: RealHouse, body: Typed) -> None:
     setting = real.setting()
     publisher = StompPublisher(real.stomp_publishing)

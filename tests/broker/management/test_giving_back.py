@@ -32,7 +32,9 @@ def test_a_selection_leaves_the_others_where_they_are(house: House) -> None:
     assert [letter.body.value for letter in house.dead(setting)] == ["b", "d", "f"]
 
 
-@pytest.mark.parametrize("chosen", [{0, 1, 2, 4, 7, 11, 16, 22, 29, 37}, set(range(0, 40, 2)), set(range(3, 8)), {39}])
+@pytest.mark.parametrize(
+    "chosen", [{0, 1, 2, 4, 7, 11, 16, 22, 29, 37}, set(range(0, 40, 2)), set(range(3, 8)), {39}]
+)
 def test_of_many_letters_just_the_chosen_ones_move(house: House, chosen: set[int]) -> None:
     setting = house.setting()
     letters = house.die(setting, *(str(number) for number in range(40)))

@@ -11,7 +11,10 @@ EXPIRED = "x-opt-ACTUAL-EXPIRY"
 
 
 def change(house: House, setting: Setting, policy: RedeliveryPolicy, expiry_ms: int | None = None) -> None:
-    apply(house.management, setting_topology(setting.key, setting.address, policy, False, DLA, expiry_ms=expiry_ms))
+    apply(
+        house.management,
+        setting_topology(setting.key, setting.address, policy, False, DLA, expiry_ms=expiry_ms),
+    )
 
 
 def test_a_delayed_message_keeps_its_delay_and_fails_by_the_new_policy(house: House) -> None:

@@ -1,8 +1,8 @@
 """The preview of a redelivery schedule against the real broker: three policies, measured.
 
-A message's time is taken from the settlement to the next delivery. What disturbs it, a busy machine, only makes it
-longer: so the shortest of some messages is compared, and no message may be back before its time. The broker has no
-scan that redeliveries wait for.
+A message's time is taken from the settlement to the next delivery. What disturbs it, a busy machine, only
+makes it longer: so the shortest of some messages is compared, and no message may be back before its time. The
+broker has no scan that redeliveries wait for.
 """
 
 import time
@@ -77,8 +77,8 @@ def test_collision_avoidance_spreads_the_redeliveries_over_the_band_of_the_previ
         least, most = expected.shortest.total_seconds(), expected.longest.total_seconds()
         assert (least, most) == (0.6, 1.8)
         in_order = sorted(took)
-        # 100 even draws: the outermost are at the edges. Nine tenths of them, that the few which a busy machine held up
-        # do not count.
+        # 100 even draws: the outermost are at the edges. Nine tenths of them, that the few which a busy
+        # machine held up do not count.
         assert least - CLOCKS <= in_order[0] <= least * 1.1
         assert (least + most) / 2 < in_order[IN_A_BAND * 9 // 10] <= most * 1.1
         # As many are early as are late, whose middle is the delay itself.

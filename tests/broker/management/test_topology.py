@@ -23,7 +23,9 @@ from contract.properties import FEED
 from contract.redelivery import RedeliveryPolicy
 from tests.broker.houses import DLA, House, numbers
 
-POLICY = RedeliveryPolicy(max_attempts=4, delay=1000, multiplier=1.5, max_delay=5000, collision_avoidance=0.25)
+POLICY = RedeliveryPolicy(
+    max_attempts=4, delay=1000, multiplier=1.5, max_delay=5000, collision_avoidance=0.25
+)
 
 
 def steps(key: str, policy: RedeliveryPolicy = POLICY, exclusive: bool = True) -> list[Step]:
@@ -66,7 +68,13 @@ def test_a_changed_wish_is_applied_and_named(house: House) -> None:
 def test_a_filter_that_somebody_changed_is_found_and_mended_without_losing_the_fence(house: House) -> None:
     key = new_key()
     apply(house.management, steps(key))
-    wrong = {"name": key, "address": f"test.{key}", "routing-type": "MULTICAST", "durable": True, "exclusive": True}
+    wrong = {
+        "name": key,
+        "address": f"test.{key}",
+        "routing-type": "MULTICAST",
+        "durable": True,
+        "exclusive": True,
+    }
     house.management.call("broker", "updateQueue", json.dumps(wrong | {"filter-string": "1 = 0"}))
     assert differences(house.management, steps(key)) == [Difference(f"queue {key}: filter", "", "1 = 0")]
     apply(house.management, steps(key))
@@ -118,7 +126,9 @@ def test_attributes_come_together_in_the_order_of_the_question(house: House) -> 
     assert house.management.attributes(queue, "MessageCount", "ConsumerCount", "MessagesAdded") == [2, 0, 2]
     with pytest.raises(ManagementFailed):
         house.management.attributes(queue, "MessageCount", "NobodyKnowsThis", "ConsumerCount")
-    assert house.management.attributes(queue, "ConsumerCount", "MessageCount") == [0, 2], "an answer of before"
+    assert house.management.attributes(queue, "ConsumerCount", "MessageCount") == [0, 2], (
+        "an answer of before"
+    )
 
 
 def test_a_queue_that_holds_messages_or_letters_or_a_consumer_is_not_removed(house: House) -> None:

@@ -12,7 +12,17 @@ from broker.topology import apply, differences, hold_topology, remove_setting
 from contract.connections import server_of
 from contract.properties import hold_queue
 from contract.typed import Typed
-from tests.broker.houses import DLA, SERVER, House, RealHouse, Setting, eventually, orig_id, orig_queue, settle_all
+from tests.broker.houses import (
+    DLA,
+    SERVER,
+    House,
+    RealHouse,
+    Setting,
+    eventually,
+    orig_id,
+    orig_queue,
+    settle_all,
+)
 
 HOUR = 3_600_000
 
@@ -38,7 +48,11 @@ def test_what_waits_is_told_in_its_order_with_its_properties(house: House) -> No
         message = Message(
             body=Typed("string", "b"),
             message_id=Typed("string", f"m-{number}"),
-            properties={"tenant": Typed("string", "acme"), "long": Typed("string", long), "n": Typed("int", number)},
+            properties={
+                "tenant": Typed("string", "acme"),
+                "long": Typed("string", long),
+                "n": Typed("int", number),
+            },
         )
         house.publisher.publish([Outgoing(setting.address, message)])
     eventually(lambda: house.figures(setting).messages == 2)
@@ -52,8 +66,14 @@ def test_what_waits_is_told_in_its_order_with_its_properties(house: House) -> No
 def test_names_of_the_broker_win_over_properties_of_the_same_name(house: House) -> None:
     """Or a producer could have another message acted upon."""
     setting = house.setting()
-    hostile = {"messageID": Typed("long", 1), "userID": Typed("string", "ID:other"), "priority": Typed("int", 0)}
-    message = Message(body=Typed("string", "b"), message_id=Typed("string", "own"), priority=7, properties=hostile)
+    hostile = {
+        "messageID": Typed("long", 1),
+        "userID": Typed("string", "ID:other"),
+        "priority": Typed("int", 0),
+    }
+    message = Message(
+        body=Typed("string", "b"), message_id=Typed("string", "own"), priority=7, properties=hostile
+    )
     house.publisher.publish([Outgoing(setting.address, message)])
     eventually(lambda: house.figures(setting).messages == 1)
     (row,) = waiting.first_waiting(house.management, setting.key)
@@ -115,7 +135,9 @@ def test_a_message_sent_to_the_dead_letters_is_a_letter_like_any_other(house: Ho
 
 
 @pytest.mark.parametrize("delayed", [True, False])
-def test_a_message_is_held_back_and_released_to_its_own_subscription_only(house: House, delayed: bool) -> None:
+def test_a_message_is_held_back_and_released_to_its_own_subscription_only(
+    house: House, delayed: bool
+) -> None:
     setting = house.setting(delay=HOUR)
     other = house.setting(address=setting.address, delay=HOUR)
     held = hold_queue(setting.key)

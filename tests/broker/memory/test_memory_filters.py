@@ -30,5 +30,7 @@ def test_a_filter_that_is_no_filter_is_refused(wrong: str) -> None:
 
 
 def test_quotes_and_parentheses_in_a_text_are_text() -> None:
-    matches = predicate("_AMQ_ORIG_QUEUE = 'it''s (one) AND two' OR (_AMQ_ORIG_QUEUE = 'x' AND _AMQ_ORIG_QUEUE <> 'y')")
+    matches = predicate(
+        "_AMQ_ORIG_QUEUE = 'it''s (one) AND two' OR (_AMQ_ORIG_QUEUE = 'x' AND _AMQ_ORIG_QUEUE <> 'y')"
+    )
     assert [matches(letter(queue)) for queue in ("it's (one) AND two", "x", "y")] == [True, True, False]

@@ -32,7 +32,9 @@ def test_a_text_arrives_as_a_jms_text_message_with_its_properties(real: RealHous
         subject="type",
         priority=7,
     )
-    publisher.publish([Outgoing(setting.address, message), Outgoing(f"{setting.address}::{setting.key}", message)])
+    publisher.publish(
+        [Outgoing(setting.address, message), Outgoing(f"{setting.address}::{setting.key}", message)]
+    )
     publisher.close()
     _, owner = real.consume(setting)
     for _ in range(2):
@@ -40,7 +42,11 @@ def test_a_text_arrives_as_a_jms_text_message_with_its_properties(real: RealHous
         assert (got.body, got.annotations["x-opt-jms-msg-type"].value) == (Typed("string", TEXT), 5)
         assert (got.properties["kind"].value, got.properties["odd:name"].value) == (TEXT, "x")
         assert got.properties["n"] == Typed("string", "5")
-        assert (got.correlation_id, got.reply_to, got.subject) == (Typed("string", "c-1"), "reply.here", "type")
+        assert (got.correlation_id, got.reply_to, got.subject) == (
+            Typed("string", "c-1"),
+            "reply.here",
+            "type",
+        )
         assert (got.priority, got.durable) == (7, True)
 
 
@@ -68,7 +74,9 @@ def test_a_transaction_with_an_unknown_address_sends_nothing(real: RealHouse) ->
         with pytest.raises(AddressUnknown):
             publisher.publish([*many, Outgoing(destination, text_message("x")), *many])
     with pytest.raises(AccessRefused):
-        publisher.publish([Outgoing(setting.address, text_message("x")), Outgoing("MA.DLA", text_message("x"))])
+        publisher.publish(
+            [Outgoing(setting.address, text_message("x")), Outgoing("MA.DLA", text_message("x"))]
+        )
     publisher.publish([Outgoing(setting.address, text_message("goes on"))])
     publisher.close()
     _, owner = real.consume(setting)
@@ -99,7 +107,9 @@ def test_what_stomp_would_harm_is_refused_before_anything_is_sent(real: RealHous
     setting = real.setting()
     publisher = StompPublisher(real.stomp_publishing)
     with pytest.raises(ValueError):
-        publisher.publish([Outgoing(setting.address, text_message("first")), Outgoing(setting.address, message)])
+        publisher.publish(
+            [Outgoing(setting.address, text_message("first")), Outgoing(setting.address, message)]
+        )
     publisher.close()
     assert real.figures(setting).added == 0
 
@@ -115,7 +125,9 @@ def test_a_publisher_that_lost_its_connection_makes_a_new_one(real: RealHouse) -
     eventually(lambda: real.figures(setting).messages == 2)
 
 
-def test_an_error_of_an_operation_is_told_in_the_brokers_words_and_the_connection_stays(real: RealHouse) -> None:
+def test_an_error_of_an_operation_is_told_in_the_brokers_words_and_the_connection_stays(
+    real: RealHouse,
+) -> None:
     with pytest.raises(ManagementFailed, match="AMQ229017"):
         real.management.call("broker", "destroyQueue", "nobody-made-this")
     with pytest.raises(ManagementFailed):
@@ -126,7 +138,11 @@ def test_an_error_of_an_operation_is_told_in_the_brokers_words_and_the_connectio
 
 
 def test_operations_that_the_account_has_no_right_to_are_refused(real: RealHouse) -> None:
-    for operation, arguments in (("addUser", ("x", "y", "z", False)), ("removeUser", ("kma",)), ("forceFailover", ())):
+    for operation, arguments in (
+        ("addUser", ("x", "y", "z", False)),
+        ("removeUser", ("kma",)),
+        ("forceFailover", ()),
+    ):
         with pytest.raises(ManagementFailed, match="permission"):
             real.management.call("broker", operation, *arguments)
 
@@ -191,7 +207,9 @@ def test_an_operation_with_a_long_answer_and_one_with_a_long_question(real: Real
     assert "DLQ.feed" in real.management.attribute("broker", "QueueNames")
     setting = real.setting()
     with pytest.raises(BrokerError):
-        real.management.call(f"queue.{setting.key}", "moveMessages", 1, " OR ".join(["x = 'ж'"] * 5000), "no", False, 1)
+        real.management.call(
+            f"queue.{setting.key}", "moveMessages", 1, " OR ".join(["x = 'ж'"] * 5000), "no", False, 1
+        )
 
 
 def test_what_stomp_sent_can_be_settled_like_anything_else(real: RealHouse) -> None:

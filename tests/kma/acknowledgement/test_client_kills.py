@@ -38,7 +38,8 @@ def killing(self, *args, **more):
         os.kill(os.getpid(), signal.SIGKILL)
 
 setattr(kind, what, killing)
-stage = Stage(Path(sys.argv[1]), [message(step, identity="ID:1")], mode=Mode.CLIENT, acknowledgement_secret="5e" * 32)
+waiting = [message(step, identity="ID:1")]
+stage = Stage(Path(sys.argv[1]), waiting, mode=Mode.CLIENT, acknowledgement_secret="5e" * 32)
 stage.run.start()
 eventually(lambda: bool(stage.records("acknowledgement_opened")), "what waits")
 stage.run.pass_on(Answer(stage.records("acknowledgement_opened")[0]["acknowledgement"], Action(action)))
@@ -48,7 +49,9 @@ time.sleep(20)
 
 def killed_at(folder: Path, where: str, what: str, which: int, action: str, step: str) -> None:
     command = [sys.executable, "-c", PROGRAM, str(folder), where, what, str(which), action, step]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == -9, done.stderr.decode()
 
 

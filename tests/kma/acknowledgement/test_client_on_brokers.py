@@ -135,7 +135,9 @@ def test_a_run_holds_no_more_than_its_bound_and_gives_all_of_it_back(either: Hou
 def test_answers_from_within_and_what_was_sent_with_them(either: House, begin: Begin, tmp_path: Path) -> None:
     setting, other = either.setting(delay=MINUTE), either.setting()
     send = {"do": "send", "destination": other.address, "body": "x"}
-    publish(either, setting, script([send, COMMIT]), script([send, ROLLBACK]), script([{**send, "body": "y"}]))
+    publish(
+        either, setting, script([send, COMMIT]), script([send, ROLLBACK]), script([{**send, "body": "y"}])
+    )
     one = begin(setting)
     (record,) = opened(one, 1)
     eventually(lambda: either.figures(other).messages == 2, "what was sent")
@@ -145,7 +147,9 @@ def test_answers_from_within_and_what_was_sent_with_them(either: House, begin: B
     eventually(lambda: either.figures(setting).scheduled == either.figures(setting).messages == 1, "the rest")
 
 
-def test_no_answer_in_time_costs_an_attempt_and_the_last_one_makes_a_letter(either: House, begin: Begin) -> None:
+def test_no_answer_in_time_costs_an_attempt_and_the_last_one_makes_a_letter(
+    either: House, begin: Begin
+) -> None:
     setting = either.setting(attempts=2, delay=50)
     publish(either, setting, script(OK, "ID:1"))
     one = begin(setting, acknowledgement_timeout_seconds=0.3, max_attempts=2)

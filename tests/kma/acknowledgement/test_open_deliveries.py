@@ -161,7 +161,9 @@ def test_an_exception_after_a_commit_counts_and_the_message_stays_accepted(clien
 def test_an_exception_after_a_rollback_is_told_and_counts_once(client: Make) -> None:
     one = client([message([ROLLBACK, BAD])], max_attempts=1)
     eventually(lambda: len(one.records("protocol")) == 2, "both protocols")
-    found = [(record["outcome"], record["exception_type"], record["counted"]) for record in one.records("protocol")]
+    found = [
+        (record["outcome"], record["exception_type"], record["counted"]) for record in one.records("protocol")
+    ]
     assert found == [("rolled_back", "rollback", True), ("raised", "KeyError", False)]
     assert one.link.outcomes() == {Settle.FAIL: 1} and one.run.report().counts.any == 1
     one.link.put(message(COMMIT))
@@ -247,7 +249,9 @@ def test_a_lost_connection_ends_what_waits_and_its_messages_come_back(client: Ma
     assert one.records("protocol") == [] and one.link.settled == []
     answer(one, records[0], Action.COMMIT)
     time.sleep(0.3)
-    assert len(one.records("acknowledgement_ended")) == 3 and one.link.settled == [], "the old answer touches nothing"
+    assert len(one.records("acknowledgement_ended")) == 3 and one.link.settled == [], (
+        "the old answer touches nothing"
+    )
 
 
 def test_a_connection_lost_during_a_handling_refuses_its_answer(client: Make) -> None:
@@ -256,7 +260,10 @@ def test_a_connection_lost_during_a_handling_refuses_its_answer(client: Make) ->
     one.link.lose()
     one.settled(1)
     eventually(lambda: len(answers(one)) == 2, "both answers")
-    assert answers(one) == ["refused: The connection was lost while it waited; the message comes back.", "committed"]
+    assert answers(one) == [
+        "refused: The connection was lost while it waited; the message comes back.",
+        "committed",
+    ]
 
 
 def test_a_stop_gives_back_what_waits_and_tells_the_ma_before_its_closing_record(client: Make) -> None:
@@ -266,7 +273,9 @@ def test_a_stop_gives_back_what_waits_and_tells_the_ma_before_its_closing_record
     one.run.join(20)
     assert one.kinds() == [*["acknowledgement_opened"] * 2, *["acknowledgement_ended"] * 2, "closing"]
     assert one.records("closing")[0]["records"] == 4
-    assert one.link.settled == [] and len(one.link.outstanding) == 2 and one.spool.open_acknowledgements() == []
+    assert (
+        one.link.settled == [] and len(one.link.outstanding) == 2 and one.spool.open_acknowledgements() == []
+    )
 
 
 def test_an_answer_that_arrives_while_it_is_handled_counts_and_is_told(client: Make) -> None:
@@ -391,10 +400,15 @@ def test_another_runs_delivery_is_answered_through_the_ma(client: Make) -> None:
 
 @pytest.mark.parametrize("action", ["ACCEPT", "", "commit!"])
 def test_another_action_is_refused_and_named(client: Make, action: str) -> None:
-    one = client([message({"do": "acknowledge", "action": action} if action else {"do": "acknowledge", "action": " "})])
+    one = client(
+        [message({"do": "acknowledge", "action": action} if action else {"do": "acknowledge", "action": " "})]
+    )
     eventually(lambda: bool(one.records("protocol")), "the protocol")
     protocol = one.records("protocol")[0]
-    assert protocol["exception_type"] == "ValueError" and "COMMIT (JBXCommit) or ROLLBACK" in protocol["exception_text"]
+    assert (
+        protocol["exception_type"] == "ValueError"
+        and "COMMIT (JBXCommit) or ROLLBACK" in protocol["exception_text"]
+    )
 
 
 def test_what_is_no_id_is_refused(client: Make) -> None:

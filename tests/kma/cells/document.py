@@ -10,7 +10,8 @@ from tests.kma.cells.table import ROWS, WAYS, End, Row, Way
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "acknowledgement.md"
 PLACE = re.compile(r"(<!-- table of cells -->\n).*?(<!-- end of the table -->)", re.DOTALL)
 HEAD = (
-    "| the handling, or what happens to it | mode | the message | attempts counted | what it sent | record | breaker |"
+    "| the handling, or what happens to it | mode | the message | attempts counted | "
+    "what it sent | record | breaker |"
 )
 COUNTED = {Breaker.RESET: "to 0", Breaker.COUNT: "counts", Breaker.IGNORE: "–", None: "either"}
 

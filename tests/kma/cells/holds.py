@@ -1,6 +1,6 @@
-"""Loaded by a container under test before anything else: it holds runs around the moment in which the broker hears that
-a handling has returned. `TEST_HOLDS` is a folder: `QUEUE.before` or `QUEUE.after` asks for it, `QUEUE.held` says that
-it is done, `go` lets all of them go on.
+"""Loaded by a container under test before anything else: it holds runs around the moment in which the broker
+hears that a handling has returned. `TEST_HOLDS` is a folder: `QUEUE.before` or `QUEUE.after` asks for it,
+`QUEUE.held` says that it is done, `go` lets all of them go on.
 """
 
 import os

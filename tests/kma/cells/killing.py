@@ -15,7 +15,10 @@ from tests.kma.worker import Worker
 BEFORE = (Event.KMA_KILLED_BEFORE, Event.BROKER_KILLED_BEFORE)
 AFTER = (Event.KMA_KILLED_AFTER, Event.BROKER_KILLED_AFTER)
 # Loaded in the container itself; its children have no token.
-SITE = "import os\nif 'KMA_TOKEN' in os.environ and os.environ['TEST_HOLDS']:\n    import tests.kma.cells.holds\n"
+SITE = (
+    "import os\nif 'KMA_TOKEN' in os.environ and os.environ['TEST_HOLDS']:\n    "
+    "import tests.kma.cells.holds\n"
+)
 # Seconds until the broker has on its disk what it does not confirm.
 A_MOMENT = 0.5
 
@@ -48,7 +51,9 @@ class Stand:
     def bring_to_the_moment(self) -> None:
         self.ma.want(*self.runs)
         self.worker.start()
-        eventually(lambda: all(self._there(trial) for trial in self.trials), f"moment; see {self.worker.log}", 90)
+        eventually(
+            lambda: all(self._there(trial) for trial in self.trials), f"moment; see {self.worker.log}", 90
+        )
         time.sleep(A_MOMENT)
 
     def _there(self, trial: Trial) -> bool:
@@ -58,7 +63,8 @@ class Stand:
         return held if trial.cell.event in BEFORE + AFTER else trial.begun
 
     def until_the_loss_is_seen(self) -> None:
-        """What returns before that is told to nobody, and counts as handled. A run that is held cannot see it."""
+        """What returns before that is told to nobody, and counts as handled. A run that is held cannot see
+        it."""
         unheld = {trial.setting.key for trial in self.trials if trial.cell.event not in BEFORE + AFTER}
 
         def seen() -> bool:
@@ -84,4 +90,6 @@ class Stand:
         return [one for one in self.ma.contents(kind) if one["run"]["setting"] == trial.setting.key]
 
     def until_closed(self) -> None:
-        eventually(lambda: len(self.ma.contents("closing")) == len(self.trials), "closing record of each run", 60)
+        eventually(
+            lambda: len(self.ma.contents("closing")) == len(self.trials), "closing record of each run", 60
+        )

@@ -1,5 +1,5 @@
-"""What becomes of a message: modes by events. Tests play every cell on the real broker, docs/acknowledgement.md shows
-the table."""
+"""What becomes of a message: modes by events. Tests play every cell on the real broker,
+docs/acknowledgement.md shows the table."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -62,8 +62,8 @@ class Where(Enum):
 
 @dataclass(frozen=True)
 class End:
-    """`counts`: attempts that the broker has counted when it delivers the message again. `sent`: what the agent sent is
-    there; else it never will be."""
+    """`counts`: attempts that the broker has counted when it delivers the message again. `sent`: what the
+    agent sent is there; else it never will be."""
 
     where: Where
     counts: tuple[int, ...] = ()
@@ -72,8 +72,8 @@ class End:
 
 @dataclass(frozen=True)
 class Row:
-    """`ends`: one of these. `records`: outcome and exception type of a protocol, or another kind of record. `breaker`:
-    None where it depends on the moment."""
+    """`ends`: one of these. `records`: outcome and exception type of a protocol, or another kind of record.
+    `breaker`: None where it depends on the moment."""
 
     event: Event
     ways: tuple[Way, ...]
@@ -128,7 +128,13 @@ ROWS = (
     Row(Event.ROLLS_BACK, CLIENT, AGAIN, ("rolled_back: rollback",), Breaker.COUNT),
     Row(Event.RAISES_AFTER_COMMIT, CLIENT, GONE, ("raised_after_commit: KeyError",), Breaker.COUNT),
     Row(Event.COMMITTED_LATER, CLIENT, GONE, ("answer committed",), Breaker.RESET),
-    Row(Event.ROLLED_BACK_LATER, CLIENT, AGAIN_SENT, ("rolled_back: rollback", "answer rolled_back"), Breaker.COUNT),
+    Row(
+        Event.ROLLED_BACK_LATER,
+        CLIENT,
+        AGAIN_SENT,
+        ("rolled_back: rollback", "answer rolled_back"),
+        Breaker.COUNT,
+    ),
     Row(
         Event.NO_ANSWER,
         CLIENT,

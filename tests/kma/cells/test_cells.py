@@ -45,7 +45,9 @@ def wire(house: RealHouse) -> Iterator[Wire]:
 def test_cell(house: RealHouse, wire: Wire, tmp_path: Path, cell: Cell) -> None:
     trial = Trial(house, cell, tmp_path)
     account = replace(house.kma, url=f"amqp://{LOOPBACK}:{wire.port}")
-    one = Stage(tmp_path, [], modules=MODULES, connect=linked(account), publisher=lambda: AmqpPublisher(house.kma))
+    one = Stage(
+        tmp_path, [], modules=MODULES, connect=linked(account), publisher=lambda: AmqpPublisher(house.kma)
+    )
     one.run = type(one.run)(trial.desired, "1", one.around)
     one.run.start()
     try:
@@ -60,7 +62,8 @@ def test_cell(house: RealHouse, wire: Wire, tmp_path: Path, cell: Cell) -> None:
 
 
 def _happen(one: Stage, trial: Trial, wire: Wire) -> None:
-    """What does not happen by the message's own script. A run ends by itself when its message has been handled."""
+    """What does not happen by the message's own script. A run ends by itself when its message has been
+    handled."""
     event = trial.cell.event
     if event in (Event.STOPPED, Event.CONNECTION_LOST):
         eventually(lambda: trial.begun, "a start")

@@ -1,4 +1,5 @@
-"""One cell on a broker: a setting with one message, a place for what the agent sends, and what became of both."""
+"""One cell on a broker: a setting with one message, a place for what the agent sends, and what became of
+both."""
 
 from pathlib import Path
 from typing import Any
@@ -103,16 +104,20 @@ class Trial:
     def begun(self) -> bool:
         return self.truth.exists()
 
-    # -- what became of it --------------------------------------------------------------------------------------------
+    # -- what became of it -----------------------------------------------------------------------------------
 
     def judge_message(self) -> None:
         """No run may be at work."""
         ends = {end.where: end for end in self.cell.row.ends}
-        eventually(lambda: self._where() in ends, f"end as {[each.value for each in ends]}: {self._figures()}")
+        eventually(
+            lambda: self._where() in ends, f"end as {[each.value for each in ends]}: {self._figures()}"
+        )
         where = self._where()
         assert where is not None
         end = ends[where]
-        assert self.house.figures(self.target).messages == (1 if end.sent and self.cell.way.sends else 0), "sent"
+        assert self.house.figures(self.target).messages == (1 if end.sent and self.cell.way.sends else 0), (
+            "sent"
+        )
         if where in (Where.AT_ONCE, Where.DELAYED):
             assert self._count(where) in end.counts
 

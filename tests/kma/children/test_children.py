@@ -35,14 +35,19 @@ def test_an_agent_that_stops_when_asked_gives_its_message_back(stage: Make, tmp_
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(tmp_path))
         one = stage(
-            [message("impolite"), message("wait")], modules=("polite_agent",), agent="test.polite", max_attempts=1
+            [message("impolite"), message("wait")],
+            modules=("polite_agent",),
+            agent="test.polite",
+            max_attempts=1,
         )
         one.settled(1)
         eventually(lambda: one.run.report().in_progress == 1, "a handling")
     one.run.stop(close=True)
     one.run.join(10)
     (protocol,) = one.records("protocol")
-    assert protocol["exception_type"] == "kma.agent.AgentStopped", "without a stop it is a failure like any other"
+    assert protocol["exception_type"] == "kma.agent.AgentStopped", (
+        "without a stop it is a failure like any other"
+    )
     assert len(one.link.settled) == 1
 
 
@@ -143,7 +148,13 @@ def test_a_child_starts_with_what_is_allowed_and_what_its_operator_names(
         "def spy(message, context): context.send('x', json.dumps(dict(os.environ)))\n"
     )
     set_here = {
-        *("MA_DATABASE_URL", "MA_EMAIL_URL", "MA_SECRET_KEY", "DJANGO_SUPERUSER_PASSWORD", "AWS_SECRET_ACCESS_KEY"),
+        *(
+            "MA_DATABASE_URL",
+            "MA_EMAIL_URL",
+            "MA_SECRET_KEY",
+            "DJANGO_SUPERUSER_PASSWORD",
+            "AWS_SECRET_ACCESS_KEY",
+        ),
         *("SHOP_URL", "LC_TIME", "TZ", "KMA_SERVER"),
     }
     for name in set_here:
@@ -209,8 +220,11 @@ def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> N
         "import time; began = time.perf_counter(); import asyncio, email, http.client, json\n"
         "print(time.perf_counter() - began)"
     )
-    # Beside what Python itself takes for a few of its modules, by turns: machines are slow, and slow now and then.
-    pairs = [(float(_lines(sys.executable, code)[0]), float(_lines(sys.executable, bare)[0])) for _ in range(3)]
+    # Beside what Python itself takes for a few of its modules, by turns: machines are slow, and slow now and
+    # then.
+    pairs = [
+        (float(_lines(sys.executable, code)[0]), float(_lines(sys.executable, bare)[0])) for _ in range(3)
+    ]
     assert min(own / other for own, other in pairs) < 4, pairs
     assert _lines(sys.executable, code)[1] == "[]"
 
@@ -218,7 +232,8 @@ def test_a_child_is_ready_quickly_and_imports_nothing_heavy(tmp_path: Path) -> N
 ENDLESS = {
     "a loop": ("while True: pass", "RuntimeError", "did not end within 0.2 s"),
     "one that swallows every alarm": (
-        "\n   import time\n   while True:\n    try: time.sleep(60)\n    except BaseException: pass", "exit:1", "",
+        "\n   import time\n   while True:\n    try: time.sleep(60)\n    except BaseException: pass", "exit:1",
+        "",
     ),
     "a call into C": ("from itertools import repeat; sum(repeat(0))", "exit:1", ""),
 }  # fmt: skip
@@ -247,7 +262,9 @@ def test_a_text_that_never_ends_costs_one_attempt_and_no_more(
     assert one.link.outcomes() == {Settle.ACCEPT: 1, Settle.FAIL: 1}
 
 
-@pytest.mark.parametrize("end", [{"do": "raise"}, {"do": "exit"}, {"do": "kill"}, {"do": "sleep", "seconds": 60}])
+@pytest.mark.parametrize(
+    "end", [{"do": "raise"}, {"do": "exit"}, {"do": "kill"}, {"do": "sleep", "seconds": 60}]
+)
 def test_the_memory_that_a_process_held_is_in_the_protocol_however_it_ended(
     stage: Make, end: dict[str, object]
 ) -> None:
@@ -262,7 +279,11 @@ def test_the_memory_that_a_process_held_is_in_the_protocol_however_it_ended(
 
 
 def _lines(python: str, code: str) -> list[str]:
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip().split(" ", 1)
+    return (
+        subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+        .stdout.strip()
+        .split(" ", 1)
+    )
 
 
 def _children() -> list[int]:

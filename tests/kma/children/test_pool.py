@@ -84,7 +84,8 @@ def test_a_handling_that_raised_stays_started_until_its_slot_is_released(bench: 
 
 
 def test_after_a_failure_a_child_begins_nothing_before_the_parent_lets_it_go_on(bench: Bench) -> None:
-    """The parent may find that the breaker trips: what waits in the child is then taken back, no attempt spent."""
+    """The parent may find that the breaker trips: what waits in the child is then taken back, no attempt
+    spent."""
     bench.settles, bench.pool.depth = False, 8
     failing, *behind = (bench.add({"do": what}) for what in ("raise", "ok", "ok"))
     bench.until(lambda: all(work.slot >= 0 for work in behind))
@@ -98,7 +99,8 @@ def test_after_a_failure_a_child_begins_nothing_before_the_parent_lets_it_go_on(
 
 
 def test_what_succeeded_before_a_failure_ends_before_it(bench: Bench) -> None:
-    """Successes are told by the journal, a failure by a frame: the breaker counts them in the order they happened."""
+    """Successes are told by the journal, a failure by a frame: the breaker counts them in the order they
+    happened."""
     bench.settles, bench.pool.depth = False, 8
     works = [bench.add({"do": what}) for what in ("ok", "ok", "raise")]
     bench.until(lambda: works[-1].slot >= 0)

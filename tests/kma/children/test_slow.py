@@ -17,10 +17,14 @@ from tests.kma.queues import of, publish, script
 BROKER_IDLE = 12.0  # seconds, its amqpIdleTimeout
 
 
-@pytest.mark.parametrize("limit", [{"transaction_timeout_seconds": 4.0}, {"handling_timeout_seconds": 4.0}], ids=str)
+@pytest.mark.parametrize(
+    "limit", [{"transaction_timeout_seconds": 4.0}, {"handling_timeout_seconds": 4.0}], ids=str
+)
 def test_it_is_told_once_and_shown_while_it_lasts(lines: Lines, stage: Make, limit: dict[str, float]) -> None:
     steps = [{"do": "sleep", "seconds": 3.5}, {"do": "ok"}]
-    made = stage([message(step, identity=f"ID:{n}") for n, step in enumerate(steps)], mode=Mode.TRANSACTED, **limit)
+    made = stage(
+        [message(step, identity=f"ID:{n}") for n, step in enumerate(steps)], mode=Mode.TRANSACTED, **limit
+    )
     eventually(lambda: "of at most 4 s" in made.run.report().problem, "the problem")
     made.settled(2)
     assert made.link.outcomes() == {Settle.ACCEPT: 2}
@@ -31,7 +35,9 @@ def test_it_is_told_once_and_shown_while_it_lasts(lines: Lines, stage: Make, lim
 
 
 def test_without_a_limit_nothing_is_told(lines: Lines, stage: Make) -> None:
-    made = stage([message({"do": "sleep", "seconds": 1.0})], mode=Mode.TRANSACTED, transaction_timeout_seconds=0.0)
+    made = stage(
+        [message({"do": "sleep", "seconds": 1.0})], mode=Mode.TRANSACTED, transaction_timeout_seconds=0.0
+    )
     made.settled(1)
     assert "handling slow" not in [line["event"] for line in lines] and made.run.report().problem == ""
 
@@ -41,7 +47,10 @@ def test_a_handling_longer_than_every_heartbeat_and_idle_timeout_keeps_its_conne
 ) -> None:
     setting, target = house.setting(), house.setting()
     truth = tmp_path / "truth"
-    steps = [{"do": "sleep", "seconds": max(BROKER_IDLE, IDLE) + 2}, {"do": "send", "destination": target.address}]
+    steps = [
+        {"do": "sleep", "seconds": max(BROKER_IDLE, IDLE) + 2},
+        {"do": "send", "destination": target.address},
+    ]
     publish(house, setting, script(steps, "ID:long"))
     ma.want(of(setting, mode=Mode.TRANSACTED, parameters={"truth_file": str(truth)}))
     worker = start()

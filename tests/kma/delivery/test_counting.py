@@ -1,4 +1,5 @@
-"""The breaker of one run over kills at any moment: nothing that is on disk is forgotten, nothing is made up."""
+"""The breaker of one run over kills at any moment: nothing that is on disk is forgotten, nothing is made
+up."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,8 +25,8 @@ RUN = RecordRun(DESIRED.setting, DESIRED.activation, DESIRED.epoch, "srv-1", DES
 
 @dataclass(frozen=True)
 class Ending:
-    """`kill`: the container dies before anything of it is kept, right after its transaction, or after all of it.
-    `recorded`: a success with a record (a recovery), which is stored in a transaction too."""
+    """`kill`: the container dies before anything of it is kept, right after its transaction, or after all of
+    it. `recorded`: a success with a record (a recovery), which is stored in a transaction too."""
 
     outcome: Outcome
     kind: str
@@ -67,7 +68,9 @@ def told(counting: Counting, ending: Ending, record: UUID) -> Interruption | Non
 
 endings = st.builds(
     Ending,
-    st.sampled_from([Outcome.RETURNED, Outcome.RAISED, Outcome.RAISED, Outcome.TEMPORARY, Outcome.CHILD_DIED]),
+    st.sampled_from(
+        [Outcome.RETURNED, Outcome.RAISED, Outcome.RAISED, Outcome.TEMPORARY, Outcome.CHILD_DIED]
+    ),
     st.sampled_from(["A", "B"]),
     st.sampled_from("pqrstu"),
     st.booleans(),
@@ -76,7 +79,9 @@ endings = st.builds(
 
 
 @given(st.lists(endings, max_size=40))
-def test_a_run_that_is_killed_counts_like_one_that_never_was_without_what_was_lost(history: list[Ending]) -> None:
+def test_a_run_that_is_killed_counts_like_one_that_never_was_without_what_was_lost(
+    history: list[Ending],
+) -> None:
     container = Container()
     reference = Counting(RUN, DESIRED, first_carried(Carried(), DESIRED))
     for number, ending in enumerate(history, start=1):
@@ -117,7 +122,9 @@ def test_the_evidence_is_what_counted_in_the_row_that_trips(history: list[Ending
 
 def test_on_trial_until_something_went_well_also_over_a_restart() -> None:
     trial = replace(DESIRED, try_one_first=True)
-    assert Counting(RUN, trial, Carried()).on_trial and not Counting(RUN, trial, Carried(), handled=1).on_trial
+    assert (
+        Counting(RUN, trial, Carried()).on_trial and not Counting(RUN, trial, Carried(), handled=1).on_trial
+    )
     counting = Counting(RUN, trial, Carried())
     assert counting.failed(Outcome.TEMPORARY, "T", UUID(int=1), NOW) is None and counting.on_trial
     found = counting.failed(Outcome.RAISED, "A", UUID(int=2), NOW)
@@ -134,9 +141,17 @@ def test_a_trip_tells_its_run_its_limit_and_its_counts_without_the_marks() -> No
     found = failing(counting, 1, key="p")
     counts = BreakerCounts("A", 1, 1)
     assert found == Interruption(RUN, counts, NOW, "same_type", 3, (UUID(int=1),))
-    assert counting.reason == "same_type" and told_counts(counting.counts) == replace(counts, marks=(mark("p"),))
+    assert counting.reason == "same_type" and told_counts(counting.counts) == replace(
+        counts, marks=(mark("p"),)
+    )
     assert counting.carried() == Carried(
-        0, 1, str(RUN.activation), RUN.epoch, Counts("A", 1, 1, (mark("p"),)), (UUID(int=1),), interrupted=True
+        0,
+        1,
+        str(RUN.activation),
+        RUN.epoch,
+        Counts("A", 1, 1, (mark("p"),)),
+        (UUID(int=1),),
+        interrupted=True,
     )
     assert failing(counting, 2, key="q") is None, "once per run"
     assert (counting.counts.any, counting.failures, counting.reason) == (2, 2, "same_type")
@@ -156,7 +171,10 @@ def test_a_repetition_is_a_failure_without_being_evidence() -> None:
     counting = Counting(RUN, DESIRED, Carried())
     for number, attempt in ((1, 1), (2, 1), (3, 2)):
         failing(counting, number, key="p", weak=True, attempt=attempt)
-    assert counting.evidence == (UUID(int=1), UUID(int=2)) and (counting.counts.any, counting.failures) == (2, 3)
+    assert counting.evidence == (UUID(int=1), UUID(int=2)) and (counting.counts.any, counting.failures) == (
+        2,
+        3,
+    )
     each_time = Counting(RUN, replace(DESIRED, count_once=False), Carried())
     for number in (1, 2):
         failing(each_time, number, key="p", attempt=2)
@@ -204,7 +222,9 @@ ELSEWHERE = replace(KEPT, activation="another", interrupted=True)
         (ELSEWHERE, 2, BreakerCounts("A", 1, 1), FRESH),
     ],
 )
-def test_what_a_run_begins_with(stored: Carried, epoch: int, told: BreakerCounts | None, begins: Carried) -> None:
+def test_what_a_run_begins_with(
+    stored: Carried, epoch: int, told: BreakerCounts | None, begins: Carried
+) -> None:
     assert first_carried(stored, replace(DESIRED, epoch=epoch, carried_counts=told)) == begins
 
 

@@ -1,4 +1,5 @@
-"""The guard against repeats: what was handled well is not handled again, what was not is never taken for a repeat."""
+"""The guard against repeats: what was handled well is not handled again, what was not is never taken for a
+repeat."""
 
 import json
 import subprocess
@@ -38,7 +39,9 @@ def wish(folder: Path, key: str = "key", **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", [Mode.TRANSACTED, Mode.AUTO, Mode.DUPS_OK])
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_repeats_are_accepted_without_the_agent(stage: Make, tmp_path: Path, mode: Mode, concurrency: int) -> None:
+def test_repeats_are_accepted_without_the_agent(
+    stage: Make, tmp_path: Path, mode: Mode, concurrency: int
+) -> None:
     messages = [message(SLOW, identity=f"ID:{number % 3}") for number in range(12)]
     one = stage(messages, concurrency=concurrency, mode=mode, **wish(tmp_path))
     eventually(lambda: one.run.report().repeats == 9, "nine repeats")
@@ -51,7 +54,9 @@ def test_repeats_are_accepted_without_the_agent(stage: Make, tmp_path: Path, mod
 
 def test_what_failed_is_called_again(stage: Make, tmp_path: Path) -> None:
     bad = {"do": "raise", "first": 1}
-    one = stage([message(bad, identity="ID:1"), message(OK, identity="ID:1")], max_attempts=5, **wish(tmp_path))
+    one = stage(
+        [message(bad, identity="ID:1"), message(OK, identity="ID:1")], max_attempts=5, **wish(tmp_path)
+    )
     eventually(lambda: one.run.report().repeats == 1, "one of both")
     assert calls(tmp_path) == ["ID:1"] * 2 and one.run.report().handled == 1
 
@@ -99,7 +104,9 @@ def test_keys_are_where_the_setting_says(key: str, one: Any, other: Any) -> None
 def test_types_tell_keys_apart() -> None:
     texts = ['{"id": 1}', '{"id": "1"}', '{"id": true}']
     assert len({digest_of("pointer:/id", encoded_message(text, {})) for text in texts}) == 3
-    assert found_at("/id", {"id": {}}) is None and found_at("/0", [3]) == 3 and found_at("/01", [3, 4]) is None
+    assert (
+        found_at("/id", {"id": {}}) is None and found_at("/0", [3]) == 3 and found_at("/01", [3, 4]) is None
+    )
 
 
 @pytest.mark.parametrize("text", ["Key", "property:", "pointer:", "pointer:a", "pointer:/a~2", "x"])
@@ -136,7 +143,9 @@ def test_killed_in_between_it_is_handled_again_or_was_handled(
     tmp_path: Path, where: str, what: str, again: int
 ) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), where, what]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == -9, done.stderr.decode()
     file = SpoolFile(tmp_path / "spool.sqlite3")
     recover_all(tmp_path, Spool(file, 10**6), Ledger(file))

@@ -1,4 +1,5 @@
-"""The mode DUPS_OK: acceptances wait for each other, never longer than they may; nothing waits with what failed."""
+"""The mode DUPS_OK: acceptances wait for each other, never longer than they may; nothing waits with what
+failed."""
 
 from collections import Counter
 from pathlib import Path
@@ -96,6 +97,7 @@ def test_kill_9_repeats_at_most_the_batch_and_loses_none(
     assert worker.stop() == 0
     assert house.figures(setting).messages == 0, "a stop tells the last batch"
     seen = Counter(line["id"] for line in worker.truth(truth))
-    # Beside the batch: what the two children were at, and what each had finished and the run had not heard of.
+    # Beside the batch: what the two children were at, and what each had finished and the run had not heard
+    # of.
     assert sum(seen.values()) - 150 <= most + 2 * 2
     assert not house.dead(setting)

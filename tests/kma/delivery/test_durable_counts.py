@@ -55,7 +55,13 @@ def test_a_paged_message_has_its_attempts_though_broker_and_container_are_killed
     setting = house.setting(attempts=4, delay=3000)
     policy = json.loads(house.management.call("broker", "getAddressSettingsAsJSON", setting.address))
     paging = {"maxSizeBytes": 20_000, "pageSizeBytes": 10_000, "addressFullMessagePolicy": "PAGE"}
-    kept = ("deadLetterAddress", "maxDeliveryAttempts", "redeliveryDelay", "redeliveryMultiplier", "maxRedeliveryDelay")
+    kept = (
+        "deadLetterAddress",
+        "maxDeliveryAttempts",
+        "redeliveryDelay",
+        "redeliveryMultiplier",
+        "maxRedeliveryDelay",
+    )
     wish = {**{name: policy[name] for name in kept if name in policy}, **paging, "autoCreateQueues": False}
     house.management.call("broker", "addAddressSettings", setting.address, json.dumps(wish))
     filler = [Message(body=Typed("string", json.dumps({"do": "ok", "text": "x" * 1000}))) for _ in range(60)]

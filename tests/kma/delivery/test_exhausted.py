@@ -76,10 +76,14 @@ def test_the_last_attempt_sends_a_marked_copy_and_accepts(stage: Make) -> None:
         ('["\\ud800"]', "exception"),
     ],
 )
-def test_what_failed_there_before_does_not_go_round(stage: Make, lines: Lines, trail: object, ends: str) -> None:
+def test_what_failed_there_before_does_not_go_round(
+    stage: Make, lines: Lines, trail: object, ends: str
+) -> None:
     """Two settings whose exception destinations are each other's would hand a message on for ever."""
     one = stage(
-        [encoded_message(json.dumps(RAISE), {"ma_failed_trail": trail}, message_id="ID:1")], max_attempts=1, **ASIDE
+        [encoded_message(json.dumps(RAISE), {"ma_failed_trail": trail}, message_id="ID:1")],
+        max_attempts=1,
+        **ASIDE,
     )
     one.settled(1)
 
@@ -96,12 +100,16 @@ def test_what_failed_there_before_does_not_go_round(stage: Make, lines: Lines, t
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_an_invalid_message_goes_there_at_once_in_every_mode(stage: Make, mode: Mode) -> None:
-    one = stage([message(INVALID, identity="ID:1"), message({"do": "ok"})], mode=mode, max_attempts=9, **ASIDE)
+    one = stage(
+        [message(INVALID, identity="ID:1"), message({"do": "ok"})], mode=mode, max_attempts=9, **ASIDE
+    )
     eventually(lambda: len(one.link.sent) == 1, "the copy")
     assert dispositions(one) == [("invalid", "exception")]
 
 
-def test_discarding_accepts_and_leaves_a_protocol_and_a_line_with_the_digest(lines: Lines, stage: Make) -> None:
+def test_discarding_accepts_and_leaves_a_protocol_and_a_line_with_the_digest(
+    lines: Lines, stage: Make
+) -> None:
     one = stage([message(RAISE, identity="ID:1")], max_attempts=1, **DISCARD)
     one.settled(1)
     assert one.link.outcomes() == {Settle.ACCEPT: 1} and one.link.sent == [] and one.link.dead == []
@@ -113,7 +121,9 @@ def test_discarding_accepts_and_leaves_a_protocol_and_a_line_with_the_digest(lin
 
 
 @pytest.mark.parametrize("wish", [ASIDE, DISCARD])
-def test_what_the_broker_refuses_is_a_dead_letter_and_the_protocol_says_so(stage: Make, wish: dict[str, Any]) -> None:
+def test_what_the_broker_refuses_is_a_dead_letter_and_the_protocol_says_so(
+    stage: Make, wish: dict[str, Any]
+) -> None:
     one = stage([], max_attempts=1, **wish)
     one.link.refuse_sends = "AMQ229032: no such address"
     one.link.put(message(RAISE, identity="ID:1"))
@@ -194,7 +204,9 @@ def test_killed_anywhere_it_has_one_protocol_and_is_not_handled_once_more(
     tmp_path: Path, where: str, what: str, outcome: str, known: int
 ) -> None:
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), where, what, json.dumps(INVALID)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == -9, done.stderr.decode()
     file = SpoolFile(tmp_path / "spool.sqlite3")
     spool = Spool(file, 10**6)
@@ -213,7 +225,7 @@ def test_killed_anywhere_it_has_one_protocol_and_is_not_handled_once_more(
     again.end()
 
 
-# -- on brokers ---------------------------------------------------------------------------------------------------
+# -- on brokers ----------------------------------------------------------------------------------------------
 
 
 Begin = Callable[[DesiredRun], Stage]
@@ -247,7 +259,10 @@ def test_a_broker_takes_the_copy_and_the_acceptance_together(either: House, begi
     aside = {"after_last": AfterLast.EXCEPTION, "exception_destination": broken.address}
     one = begin(of(setting, max_attempts=2, mode=Mode.TRANSACTED, **aside))
     eventually(lambda: either.figures(broken).messages == 2, "both copies", 30)
-    found = {found.properties["ma_failed_message"].value: found for found in either.look(broken.address, broken.key)}
+    found = {
+        found.properties["ma_failed_message"].value: found
+        for found in either.look(broken.address, broken.key)
+    }
     assert found["ID:1"].properties["ma_failed_attempts"] == Typed("int", 2)
     assert found["ID:2"].properties["ma_failed_queue"] == Typed("string", setting.key)
     eventually(lambda: either.figures(setting).messages == 0, "an empty queue")

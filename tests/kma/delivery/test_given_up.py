@@ -1,4 +1,5 @@
-"""A person gives up the message that blocks an ordered subscription: it is a dead letter, and the next one follows."""
+"""A person gives up the message that blocks an ordered subscription: it is a dead letter, and the next one
+follows."""
 
 import random
 import time
@@ -24,8 +25,12 @@ pytestmark = pytest.mark.process
 DIGEST = digest_of(POISON)
 
 
-@pytest.mark.parametrize("after_last", [AfterLast.DLQ, AfterLast.STAY, AfterLast.DISCARD], ids=lambda each: each.value)
-def test_it_goes_to_the_dead_letters_and_the_next_follows(either: House, tmp_path: Path, after_last: AfterLast) -> None:
+@pytest.mark.parametrize(
+    "after_last", [AfterLast.DLQ, AfterLast.STAY, AfterLast.DISCARD], ids=lambda each: each.value
+)
+def test_it_goes_to_the_dead_letters_and_the_next_follows(
+    either: House, tmp_path: Path, after_last: AfterLast
+) -> None:
     setting = either.setting(attempts=9, delay=MINUTE, exclusive=True)
     send_row(either, setting, fails=99)
     one = Holder(either, setting, tmp_path, max_attempts=9, blocked_seconds=-1.0, after_last=after_last)
@@ -92,14 +97,17 @@ def test_killed_at_any_moment_it_is_first_in_the_queue_or_a_dead_letter(house: R
         send_row(house, setting, fails=99)
         truth = folder / "truth"
         wanted = of(
-            setting, ordered=True, blocked_seconds=-1.0, max_attempts=99, parameters={"truth_file": str(truth)}
+            setting, ordered=True, blocked_seconds=-1.0, max_attempts=99,
+            parameters={"truth_file": str(truth)}
         )  # fmt: skip
         worker = Worker(folder, ma, house.kma)
         ma.want(wanted)
 
         def asked(number: int) -> bool:
             """Whether it blocks still, and then that it was given up."""
-            eventually(lambda: _blocked(ma) is not None or seen(truth)[-1:] == good(5), "blocked or through", 40)
+            eventually(
+                lambda: _blocked(ma) is not None or seen(truth)[-1:] == good(5), "blocked or through", 40
+            )
             blocked = _blocked(ma)
             if blocked is not None:
                 ma.want(replace(wanted, give_up=GiveUp(number, blocked.digest, blocked.attempt)))

@@ -42,7 +42,9 @@ time.sleep(20)
 
 def killed_at(folder: Path, where: str, what: str, step: str) -> None:
     command = [sys.executable, "-c", PROGRAM, str(folder), where, what, step]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == -9, done.stderr.decode()
 
 
@@ -73,7 +75,9 @@ def test_a_failed_attempt_has_exactly_one_protocol_wherever_the_container_dies(
     file.close()
 
 
-@pytest.mark.parametrize(("where", "what"), [("before", "settle"), ("after", "settle"), ("before", "release")])
+@pytest.mark.parametrize(
+    ("where", "what"), [("before", "settle"), ("after", "settle"), ("before", "release")]
+)
 def test_a_handling_that_went_well_never_becomes_a_protocol(tmp_path: Path, where: str, what: str) -> None:
     killed_at(tmp_path, where, what, '{"do": "ok"}')
     file = SpoolFile(tmp_path / "spool.sqlite3")

@@ -1,4 +1,5 @@
-"""Ordered subscriptions: nothing overtakes the message that failed, whoever holds it, and its attempts go on."""
+"""Ordered subscriptions: nothing overtakes the message that failed, whoever holds it, and its attempts go
+on."""
 
 import json
 import time
@@ -100,7 +101,9 @@ def test_nothing_overtakes_a_message_that_fails_until_it_succeeds(either: House,
         one.stage.end()
 
 
-def test_after_its_last_attempt_it_is_a_dead_letter_and_the_next_follows(either: House, tmp_path: Path) -> None:
+def test_after_its_last_attempt_it_is_a_dead_letter_and_the_next_follows(
+    either: House, tmp_path: Path
+) -> None:
     setting = either.setting(attempts=3, delay=MINUTE, exclusive=True)
     send_row(either, setting, fails=99)
     one = Holder(either, setting, tmp_path, max_attempts=3)
@@ -146,7 +149,9 @@ def test_one_that_waits_for_a_person_is_tried_when_asked(either: House, tmp_path
         one.stage.end()
 
 
-def test_a_stop_puts_it_back_in_its_place_and_the_next_holder_goes_on_counting(either: House, tmp_path: Path) -> None:
+def test_a_stop_puts_it_back_in_its_place_and_the_next_holder_goes_on_counting(
+    either: House, tmp_path: Path
+) -> None:
     setting = either.setting(attempts=4, delay=MINUTE, exclusive=True)
     send_row(either, setting, fails=3)
     one = Holder(either, setting, tmp_path / "one", blocked_seconds=60.0)
@@ -180,7 +185,9 @@ def test_attempts_that_become_known_after_a_takeover_count(either: House, tmp_pa
         one.stage.end()
 
 
-def test_one_whose_attempts_turn_out_to_be_used_up_is_not_handled_again(either: House, tmp_path: Path) -> None:
+def test_one_whose_attempts_turn_out_to_be_used_up_is_not_handled_again(
+    either: House, tmp_path: Path
+) -> None:
     setting = either.setting(attempts=4, delay=MINUTE, exclusive=True)
     send_row(either, setting, fails=99)
     one = Holder(either, setting, tmp_path, blocked_seconds=-1.0)
@@ -229,7 +236,8 @@ def test_a_killed_container_and_a_killed_broker_change_neither_order_nor_attempt
         truth = folder / "truth"
         worker = Worker(folder, ma, house.kma)
         ma.want(
-            of(setting, ordered=True, blocked_seconds=0.4, max_attempts=9, parameters={"truth_file": str(truth)})
+            of(setting, ordered=True, blocked_seconds=0.4, max_attempts=9,
+            parameters={"truth_file": str(truth)})
         )  # fmt: skip
         try:
             worker.start()
@@ -255,8 +263,12 @@ def test_a_killed_container_and_a_killed_broker_change_neither_order_nor_attempt
             service.stop()
 
 
-@pytest.mark.parametrize("fault", [{"do": "raise", "type": "KeyError"}, {"do": "invalid"}], ids=["raises", "invalid"])
-def test_one_that_shall_stay_is_tried_without_end(either: House, tmp_path: Path, fault: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "fault", [{"do": "raise", "type": "KeyError"}, {"do": "invalid"}], ids=["raises", "invalid"]
+)
+def test_one_that_shall_stay_is_tried_without_end(
+    either: House, tmp_path: Path, fault: dict[str, Any]
+) -> None:
     setting = either.setting(attempts=3, delay=MINUTE, exclusive=True)
     publish(either, setting, script({**fault, "first": 6}, POISON), script({"do": "ok"}, "ID:1"))
     one = Holder(either, setting, tmp_path, max_attempts=3, blocked_seconds=0.05, after_last=AfterLast.STAY)

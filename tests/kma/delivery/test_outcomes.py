@@ -1,4 +1,5 @@
-"""Each end of a handling, through real child processes: what is settled, recorded and counted (spec 2, the table)."""
+"""Each end of a handling, through real child processes: what is settled, recorded and counted (spec 2, the
+table)."""
 
 import json
 from pathlib import Path
@@ -25,14 +26,20 @@ def test_a_message_that_is_handled_well_is_accepted_and_leaves_no_record(stage: 
 
 
 def test_an_exception_fails_the_delivery_until_the_broker_has_counted_all_attempts(stage: Make) -> None:
-    one = stage([message({"do": "raise", "type": "KeyError", "text": "sku"}, identity="ID:1")], max_attempts=3)
+    one = stage(
+        [message({"do": "raise", "type": "KeyError", "text": "sku"}, identity="ID:1")], max_attempts=3
+    )
     one.settled(3)
     protocols = one.records("protocol")
     assert one.link.outcomes() == {Settle.FAIL: 3}
     assert [protocol["message"]["attempt"] for protocol in protocols] == [1, 2, 3]
     assert [protocol["last_attempt"] for protocol in protocols] == [False, False, True]
     first = protocols[0]
-    assert (first["outcome"], first["exception_type"], first["exception_text"]) == ("raised", "KeyError", "'sku'")
+    assert (first["outcome"], first["exception_type"], first["exception_text"]) == (
+        "raised",
+        "KeyError",
+        "'sku'",
+    )
     assert first["message"]["key"] == "ID:1"
     assert first["place"] == "scripted.py:_raise"
     assert "kma/handling.py" not in first["traceback"]
@@ -54,7 +61,9 @@ def test_temporary_unavailability_costs_an_attempt_and_is_not_counted(stage: Mak
     assert (report.handled, report.failed, report.temporary) == (1, 0, 1)
 
 
-@pytest.mark.parametrize("body", ["no json", b"\xff\xfe", "[1", {"do": "invalid"}, {"do": "dance"}, [7], "[" * 100_000])
+@pytest.mark.parametrize(
+    "body", ["no json", b"\xff\xfe", "[1", {"do": "invalid"}, {"do": "dance"}, [7], "[" * 100_000]
+)
 def test_an_invalid_message_is_rejected_at_once(stage: Make, body: Any) -> None:
     one = stage([message(body)], max_attempts=10)
     one.settled(1)
@@ -81,7 +90,9 @@ def test_bytes_that_are_no_message_are_rejected_like_an_invalid_one(stage: Make)
         ({"do": "kill", "signal": "SIGSEGV"}, "signal:SIGSEGV"),
     ],
 )
-def test_the_death_of_a_child_is_the_failure_of_the_message_at_hand_only(stage: Make, step: Any, kind: str) -> None:
+def test_the_death_of_a_child_is_the_failure_of_the_message_at_hand_only(
+    stage: Make, step: Any, kind: str
+) -> None:
     ok = [message({"do": "ok"}) for _ in range(6)]
     one = stage([*ok[:3], message({**step, "first": 1}, identity="ID:bad"), *ok[3:]])
     one.settled(8)
@@ -126,7 +137,10 @@ def test_what_an_agent_sends_goes_out_in_one_transaction_with_the_acceptance(sta
     one.settled(1)
     assert [outgoing.destination for outgoing in one.link.sent] == ["demo.invoices"] * 2
     assert [outgoing.message.body for outgoing in one.link.sent] == [Typed("string", "hello")] * 2
-    assert [outgoing.message.properties["index"] for outgoing in one.link.sent] == [Typed("long", 0), Typed("long", 1)]
+    assert [outgoing.message.properties["index"] for outgoing in one.link.sent] == [
+        Typed("long", 0),
+        Typed("long", 1),
+    ]
     eventually(lambda: one.run.report().handled == 1, "the count")
 
 
@@ -194,7 +208,9 @@ def test_successes_before_counts_what_went_well_since_the_last_counted_failure(s
     assert before == [("raised", 2), ("temporary", 1), ("raised", 3)]
 
 
-def test_a_new_agent_object_goes_on_after_an_exception_in_the_same_process(stage: Make, tmp_path: Path) -> None:
+def test_a_new_agent_object_goes_on_after_an_exception_in_the_same_process(
+    stage: Make, tmp_path: Path
+) -> None:
     (tmp_path / "counting_agent.py").write_text(
         "from kma.agent import Agent, agent\n"
         "made = 0\n"
@@ -224,7 +240,10 @@ def test_isolate_gives_each_failure_a_new_process(stage: Make, tmp_path: Path) -
     truth = tmp_path / "truth"
     scripts = [{"do": "raise"}, {"do": "ok"}, {"do": "raise"}, {"do": "ok"}]
     one = stage(
-        [message(step) for step in scripts], isolate=True, max_attempts=1, parameters={"truth_file": str(truth)}
+        [message(step) for step in scripts],
+        isolate=True,
+        max_attempts=1,
+        parameters={"truth_file": str(truth)},
     )
     one.settled(4)
     eventually(lambda: one.run.report().restarts == 2, "two restarts")

@@ -15,7 +15,8 @@ from tests.kma.queues import of, publish, script
 
 SEND = {"do": "send", "destination": "demo.invoices"}
 MOMENTS = ("before", "between", "after")
-# Loaded in the container itself; its children have no token. Kills it around the commit of a shared transaction.
+# Loaded in the container itself; its children have no token. Kills it around the commit of a shared
+# transaction.
 SITE = """
 import os, signal
 if "KMA_TOKEN" in os.environ and os.environ["TEST_MOMENT"]:
@@ -54,8 +55,12 @@ if "KMA_TOKEN" in os.environ and os.environ["TEST_MOMENT"]:
 """
 
 
-@pytest.mark.parametrize(("limit", "shares"), [(3, [True, False, False]), (2, [False, False]), (-1, [True] * 3)])
-def test_none_whose_attempts_a_failed_commit_could_use_up(stage: Make, limit: int, shares: list[bool]) -> None:
+@pytest.mark.parametrize(
+    ("limit", "shares"), [(3, [True, False, False]), (2, [False, False]), (-1, [True] * 3)]
+)
+def test_none_whose_attempts_a_failed_commit_could_use_up(
+    stage: Make, limit: int, shares: list[bool]
+) -> None:
     counts = range(len(shares))
     made = stage([message(SEND, count=count) for count in counts], max_attempts=limit)
     made.settled(len(shares))
@@ -83,7 +88,11 @@ def test_kill_9_around_a_shared_commit_loses_nothing_and_sends_nothing_twice(
     house: RealHouse, ma: FakeMa, start: StartWorker, tmp_path: Path
 ) -> None:
     setting, target = house.setting(attempts=9), house.setting()
-    publish(house, setting, *(script({"do": "send", "destination": target.address}, f"ID:{n}") for n in range(400)))
+    publish(
+        house,
+        setting,
+        *(script({"do": "send", "destination": target.address}, f"ID:{n}") for n in range(400)),
+    )
     ma.want(of(setting, mode=Mode.TRANSACTED, concurrency=4, max_attempts=9))
     (tmp_path / "sitecustomize.py").write_text(SITE)
     worker = start(environment={"TEST_MOMENT": ""})
@@ -91,7 +100,11 @@ def test_kill_9_around_a_shared_commit_loses_nothing_and_sends_nothing_twice(
     worker.kill()
     for moment in MOMENTS:
         told = tmp_path / moment
-        worker.environment |= {"PYTHONPATH": f"{tmp_path}:{root}", "TEST_MOMENT": moment, "TEST_TOLD": str(told)}
+        worker.environment |= {
+            "PYTHONPATH": f"{tmp_path}:{root}",
+            "TEST_MOMENT": moment,
+            "TEST_TOLD": str(told),
+        }
         worker.start()
         eventually(told.exists, f"kill {moment}; see {worker.log}", 40)
         worker.kill()
@@ -99,7 +112,9 @@ def test_kill_9_around_a_shared_commit_loses_nothing_and_sends_nothing_twice(
     worker.start()
     eventually(lambda: house.figures(setting).messages == 0, "an empty queue", 60)
     assert worker.stop() == 0
-    effects = Counter(str(found.correlation_id or found.message_id) for found in house.look(target.address, target.key))
+    effects = Counter(
+        str(found.correlation_id or found.message_id) for found in house.look(target.address, target.key)
+    )
     assert len(effects) == 400 and set(effects.values()) == {1}
     assert house.dead(setting) == []
     assert {one["outcome"] for one in ma.contents("protocol")} <= {"kma_died"}

@@ -21,9 +21,11 @@ def _tried_or_dead(house: RealHouse, setting: Setting, truth: Path, losses: int)
 
 
 @pytest.mark.parametrize(("most", "losses"), [(-1, 4), (2, 30)], ids=["no maximum", "a maximum of 2"])
-def test_only_without_a_maximum_it_stays_through_any_number_of_losses(house: RealHouse, most: int, losses: int) -> None:
-    """The broker may count each loss, or not; where these reach its maximum it moves the message itself, and loses
-    none."""
+def test_only_without_a_maximum_it_stays_through_any_number_of_losses(
+    house: RealHouse, most: int, losses: int
+) -> None:
+    """The broker may count each loss, or not; where these reach its maximum it moves the message itself, and
+    loses none."""
     with throw_away_folder("stays") as folder:
         ma, truth = FakeMa(), folder / "truth"
         setting = house.setting(attempts=most, delay=MINUTE, exclusive=True)
@@ -38,7 +40,9 @@ def test_only_without_a_maximum_it_stays_through_any_number_of_losses(house: Rea
         try:
             for number in range(losses):
                 worker.start()
-                eventually(partial(_tried_or_dead, house, setting, truth, number), "an attempt after each loss", 40)
+                eventually(
+                    partial(_tried_or_dead, house, setting, truth, number), "an attempt after each loss", 40
+                )
                 worker.kill()
                 eventually(lambda: house.figures(setting).delivering == 0, "given back", 40)
                 if house.dead(setting):

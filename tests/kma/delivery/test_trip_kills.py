@@ -1,5 +1,5 @@
-"""kill -9 of the whole container around a trip: the counts are as of the last ending that is on disk, a run whose
-interruption is on disk is closed and never taken up again."""
+"""kill -9 of the whole container around a trip: the counts are as of the last ending that is on disk, a run
+whose interruption is on disk is closed and never taken up again."""
 
 import json
 import subprocess
@@ -55,7 +55,9 @@ time.sleep(20)
 def killed_at(folder: Path, where: str, what: str, times: int, steps: list[Any], m: int = 6) -> None:
     arguments = [str(folder), where, what, str(times), json.dumps(steps), str(m)]
     command = [sys.executable, "-c", PROGRAM, *arguments]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == -9, done.stderr.decode()
 
 
@@ -109,16 +111,22 @@ def test_an_interruption_on_disk_is_never_parted_from_its_cause_and_ends_the_run
     assert not list(tmp_path.glob("*.journal"))
 
 
-def test_killed_before_the_tripping_protocol_is_on_disk_the_next_failure_trips(tmp_path: Path, after: Stage) -> None:
+def test_killed_before_the_tripping_protocol_is_on_disk_the_next_failure_trips(
+    tmp_path: Path, after: Stage
+) -> None:
     killed_at(tmp_path, "before", "append", 2, TRIP)
     keeper = started_again(after)
     assert [record["outcome"] for record in after.records("protocol")] == ["raised", "kma_died"]
     (report,) = keeper.reports()
-    assert report.counts.same == 1 and report.state is not RunState.INTERRUPTED, "the container's death counts for none"
+    assert report.counts.same == 1 and report.state is not RunState.INTERRUPTED, (
+        "the container's death counts for none"
+    )
     after.link.put(message(BAD))
     eventually(lambda: not keeper.alive, "the run's own end")
     (interruption,) = after.records("interruption")
-    ids = [str(record.id) for record in after.spool.head(10, 10**7) if record.content.get("outcome") == "raised"]
+    ids = [
+        str(record.id) for record in after.spool.head(10, 10**7) if record.content.get("outcome") == "raised"
+    ]
     assert interruption["evidence"] == ids and len(ids) == 2, "that of before the kill is part of it"
 
 
@@ -135,11 +143,20 @@ def test_killed_before_the_tripping_protocol_is_on_disk_the_next_failure_trips(t
     ],
 )
 def test_counts_evidence_and_successes_survive_a_kill(
-    tmp_path: Path, after: Stage, where: str, what: str, times: int, steps: list[Any], counts: int, successes: int
+    tmp_path: Path,
+    after: Stage,
+    where: str,
+    what: str,
+    times: int,
+    steps: list[Any],
+    counts: int,
+    successes: int,
 ) -> None:
     killed_at(tmp_path, where, what, times, steps, m=30)
     recover_all(tmp_path, after.spool, after.ledger)
-    protocols = [record.id for record in after.spool.head(10, 10**7) if record.content.get("outcome") == "raised"]
+    protocols = [
+        record.id for record in after.spool.head(10, 10**7) if record.content.get("outcome") == "raised"
+    ]
     carried = after.ledger.carried("orders")
     assert carried.counts == (Counts("RuntimeError", counts, counts) if counts else Counts())
     assert list(carried.evidence) == (protocols[-counts:] if counts else [])

@@ -46,11 +46,15 @@ def test_a_permanent_failure_spends_no_more_than_n_and_the_handlers(
 ) -> None:
     file = tmp_path / "truth"
     bad = [message(BAD, identity=f"ID:{n}") for n in range(60)]
-    one = stage(bad, breaker_m=10, concurrency=concurrency, max_attempts=9, parameters={"truth_file": str(file)})
+    one = stage(
+        bad, breaker_m=10, concurrency=concurrency, max_attempts=9, parameters={"truth_file": str(file)}
+    )
     interruption = over(one)
     failed = len(begun(file))
     assert 3 <= failed <= 3 + concurrency
-    assert one.link.outcomes() == {Settle.FAIL: failed}, "those at hand finished and were settled, nothing else was"
+    assert one.link.outcomes() == {Settle.FAIL: failed}, (
+        "those at hand finished and were settled, nothing else was"
+    )
     assert one.link.stopped and one.link.dead == []
     assert (interruption["reason"], interruption["m"]) == ("same_type", 10)
     assert interruption["counts"] == {"same_type": "RuntimeError", "same": 3, "any": 3, "marks": []}
@@ -183,7 +187,7 @@ def test_equal_messages_without_an_id_are_not_taken_for_one(stage: Make) -> None
     assert interruption["counts"]["same"] == 2
 
 
-# -- try one first --------------------------------------------------------------------------------------------------
+# -- try one first -------------------------------------------------------------------------------------------
 
 
 def test_on_trial_one_message_is_tried_and_its_failure_trips(stage: Make, tmp_path: Path) -> None:
@@ -199,7 +203,9 @@ def test_on_trial_one_message_is_tried_and_its_failure_trips(stage: Make, tmp_pa
     )
     assert over(one)["reason"] == "trial"
     assert len(begun(file)) == 2, "the one that was temporarily impossible says nothing of the agent"
-    assert one.link.settled[0][1] is Settle.FAIL and len(one.link.outstanding) <= 1, "one at a time was asked for"
+    assert one.link.settled[0][1] is Settle.FAIL and len(one.link.outstanding) <= 1, (
+        "one at a time was asked for"
+    )
 
 
 def test_after_the_first_success_of_a_trial_it_goes_at_full_speed(stage: Make, tmp_path: Path) -> None:
@@ -221,11 +227,13 @@ def test_after_the_first_success_of_a_trial_it_goes_at_full_speed(stage: Make, t
     assert one.run.alive, "one failure is no trip any more"
 
 
-# -- no more than so many messages ----------------------------------------------------------------------------------
+# -- no more than so many messages ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_run_takes_exactly_as_many_messages_as_it_shall(stage: Make, tmp_path: Path, concurrency: int) -> None:
+def test_a_run_takes_exactly_as_many_messages_as_it_shall(
+    stage: Make, tmp_path: Path, concurrency: int
+) -> None:
     file = tmp_path / "truth"
     scripts = [{**BAD, "first": 1} if n % 10 == 0 else OK for n in range(200)]
     one = stage(
@@ -269,7 +277,7 @@ def test_credit_and_begun_handlings_stay_within_limit_and_trial() -> None:
     assert Allowance(wanted(), 10**9).begin(5, 5, on_trial=False) is None
 
 
-# -- what one run leaves to the next --------------------------------------------------------------------------------
+# -- what one run leaves to the next -------------------------------------------------------------------------
 
 ACTIVATION = UUID(int=5)
 HELD = Carried(4, 9, str(ACTIVATION), 2, Counts("OSError", 2, 3), (UUID(int=1), UUID(int=2), UUID(int=3)))
@@ -296,7 +304,9 @@ def test_another_activation_begins_with_what_the_ma_tells_or_with_nothing() -> N
     told = first_carried(HELD, asked(UUID(int=6), 1, BreakerCounts("KeyError", 1, 7, ("ab",))))
     assert (told.counts, told.evidence) == (Counts("KeyError", 1, 7, ("ab",)), ())
     same = first_carried(HELD, asked(UUID(int=6), 1, BreakerCounts("OSError", 2, 3)))
-    assert (same.counts, same.evidence) == (HELD.counts, HELD.evidence), "this server ran last: it knows on what"
+    assert (same.counts, same.evidence) == (HELD.counts, HELD.evidence), (
+        "this server ran last: it knows on what"
+    )
 
 
 def test_after_a_kill_a_success_since_the_last_failure_has_set_the_counts_to_zero() -> None:

@@ -1,4 +1,5 @@
-"""The breaker trips on a broker: what was delivered, what is where afterwards, and a container killed around it."""
+"""The breaker trips on a broker: what was delivered, what is where afterwards, and a container killed around
+it."""
 
 import json
 from collections.abc import Callable
@@ -39,13 +40,16 @@ def test_a_permanent_failure_spends_few_deliveries_and_no_message_dies_of_the_tr
     setting = either.setting(attempts=10, delay=MINUTE)
     publish(either, setting, *(script(OK) for _ in range(200)))
     file = tmp_path / "truth"
-    desired = of(setting, breaker_m=10, concurrency=concurrency, max_attempts=10, parameters={"truth_file": str(file)})
+    desired = of(
+        setting, breaker_m=10, concurrency=concurrency, max_attempts=10, parameters={"truth_file": str(file)}
+    )
     one = Stage(tmp_path, [], connect=linked(either))
     one.desired = desired
     one.run = type(one.run)(desired, "1", one.around)
     one.run.start()
     try:
-        # Quick successes first, so that much is taken in advance; all of them, or a late one would begin a new row.
+        # Quick successes first, so that much is taken in advance; all of them, or a late one would begin a
+        # new row.
         eventually(lambda: one.run.report().handled == 200, "the good ones", 40)
         publish(either, setting, *(script(BAD, f"ID:{n}") for n in range(80)))
         one.run.join(40)
@@ -57,7 +61,9 @@ def test_a_permanent_failure_spends_few_deliveries_and_no_message_dies_of_the_tr
         figures = either.figures(setting)
         assert (figures.messages, figures.scheduled) == (80, failed)
         waiting = either.look(setting.address, setting.key)
-        assert [message.delivery_count for message in waiting if message.delivery_count == 0] == [0] * (80 - failed)
+        assert [message.delivery_count for message in waiting if message.delivery_count == 0] == [0] * (
+            80 - failed
+        )
         assert either.dead(setting) == []
     finally:
         one.end()

@@ -1,5 +1,6 @@
-"""A JMS StreamMessage that holds bytes on the subscription of a container: kills during a probe, a broker that
-restarts, and an ordered setting. What lies behind it is handled exactly once, and it is a dead letter."""
+"""A JMS StreamMessage that holds bytes on the subscription of a container: kills during a probe, a broker
+that restarts, and an ordered setting. What lies behind it is handled exactly once, and it is a dead
+letter."""
 
 from collections import Counter
 from dataclasses import replace

@@ -20,7 +20,10 @@ def caught(code: str) -> BaseException:
 
 
 def test_type_text_place_and_chained_causes_are_there() -> None:
-    code = "def price():\n  try: {}['velvet']\n  except KeyError as e: raise ValueError('no price') from e\nprice()"
+    code = (
+        "def price():\n  try: {}['velvet']\n  except KeyError as e: raise ValueError('no "
+        "price') from e\nprice()"
+    )
     found = describe(caught(code))
     assert (found.exception_type, found.text, found.place) == ("ValueError", "no price", "agent.py:price")
     assert "KeyError: 'velvet'" in found.traceback and "direct cause" in found.traceback
@@ -118,7 +121,9 @@ def test_in_another_thread_it_is_described_too() -> None:
 
 
 def test_causes_that_go_round_in_a_circle_are_described_once() -> None:
-    code = "a, b = ValueError('a'), KeyError('b')\na.__cause__, b.__cause__ = b, a\nb.__context__ = a\nraise a"
+    code = (
+        "a, b = ValueError('a'), KeyError('b')\na.__cause__, b.__cause__ = b, a\nb.__context__ = a\nraise a"
+    )
     found = describe(caught(code))
     assert (found.exception_type, found.text) == ("ValueError", "a")
     assert found.traceback.count("ValueError: a") == 1
@@ -126,7 +131,8 @@ def test_causes_that_go_round_in_a_circle_are_described_once() -> None:
 
 def test_a_chain_of_causes_without_end_keeps_type_text_and_place() -> None:
     code = (
-        "error = ValueError('first')\nfor n in range(10_000):\n  after = ValueError(n)\n  after.__cause__ = error\n"
+        "error = ValueError('first')\nfor n in range(10_000):\n  after = ValueError(n)\n  after.__cause__ = "
+        "error\n"
         "  error = after\nraise error"
     )
     found = describe(caught(code))

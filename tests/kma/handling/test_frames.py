@@ -8,11 +8,15 @@ from kma import frames
 from kma.failure import failure
 from kma.handling import RETURNED, Handled
 
-FRAME = st.tuples(st.integers(0, 255), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=300))
+FRAME = st.tuples(
+    st.integers(0, 255), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.binary(max_size=300)
+)
 
 
 @given(st.lists(FRAME, max_size=8), st.lists(st.integers(1, 40), min_size=1, max_size=20))
-def test_frames_come_out_as_they_went_in_whatever_the_pieces(sent: list[frames.Frame], sizes: list[int]) -> None:
+def test_frames_come_out_as_they_went_in_whatever_the_pieces(
+    sent: list[frames.Frame], sizes: list[int]
+) -> None:
     stream = b"".join(frames.frame(*one) for one in sent)
     reader, found, at, turn = frames.Frames(), [], 0, 0
     while at < len(stream):

@@ -1,4 +1,5 @@
-"""The container on one server: desired state, heartbeats, restarts. The MA speaks HTTP, the link is a fake."""
+"""The container on one server: desired state, heartbeats, restarts. The MA speaks HTTP, the link is a
+fake."""
 
 import json
 import time

@@ -143,7 +143,11 @@ def test_what_an_agent_sends_arrives_and_an_address_that_is_not_there_fails_the_
     house: RealHouse, ma: FakeMa, start: StartWorker, mode: Mode
 ) -> None:
     setting, target = house.setting(attempts=2), house.setting()
-    publish(house, setting, script({"do": "send", "destination": target.address, "count": 3, "body": "hi"}, "ID:1"))
+    publish(
+        house,
+        setting,
+        script({"do": "send", "destination": target.address, "count": 3, "body": "hi"}, "ID:1"),
+    )
     publish(house, setting, script({"do": "send", "destination": "no.such.address"}, "ID:2"))
     ma.want(of(setting, mode=mode, max_attempts=2))
     start()
@@ -238,7 +242,8 @@ def test_every_kind_of_message_reaches_an_agent_typed(house: RealHouse, tmp_path
     (tmp_path / "kinds_agent.py").write_text(
         "from kma.agent import agent\n@agent('test.kinds')\n"
         "def kinds(message, context):\n"
-        "    context.send(context.parameters['to'], repr((message.kind, message.body, dict(message.properties))))\n"
+        "    context.send(context.parameters['to'], repr((message.kind, message.body, "
+        "dict(message.properties))))\n"
     )
     setting, target = house.setting(), house.setting()
 
@@ -246,7 +251,11 @@ def test_every_kind_of_message_reaches_an_agent_typed(house: RealHouse, tmp_path
         annotations = {"x-opt-jms-msg-type": Typed("byte", JMS[name])}
         properties = {"int": Typed("int", 7), "f": Typed("double", 0.5), "ok": Typed("boolean", True)}
         return Message(
-            body=body, body_kind=section, annotations=annotations, properties=properties, content_type=content_type
+            body=body,
+            body_kind=section,
+            annotations=annotations,
+            properties=properties,
+            content_type=content_type,
         )
 
     java = "application/x-java-serialized-object"

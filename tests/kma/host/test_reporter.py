@@ -62,7 +62,8 @@ def test_records_arrive_in_order_and_leave_the_spool(desk: Desk, ma: FakeMa) -> 
 
 
 def test_each_batch_may_reach_another_process_of_the_site(desk: Desk, ma: FakeMa) -> None:
-    """A connection that is kept stays with the process that took it: with few KMAs one does all, the others nothing."""
+    """A connection that is kept stays with the process that took it: with few KMAs one does all, the others
+    nothing."""
     desk.add(600)
     desk.steps(2)
     assert ma.connections == [("/api/v1/protocols/", "close")] * 2
@@ -100,7 +101,9 @@ def test_a_record_that_the_ma_refuses_is_kept_aside_and_the_rest_goes_on(desk: D
     assert (desk.spool.report().rows, desk.spool.set_aside()) == (0, 1)
 
 
-def test_a_batch_that_is_not_understood_is_taken_apart_to_the_record_that_is_wrong(desk: Desk, ma: FakeMa) -> None:
+def test_a_batch_that_is_not_understood_is_taken_apart_to_the_record_that_is_wrong(
+    desk: Desk, ma: FakeMa
+) -> None:
     desk.add(4)
     ma.answers = [(400, {}, {})] * 5
     for _ in range(20):
@@ -157,7 +160,11 @@ def test_what_the_ma_asks_for_is_waited(desk: Desk, ma: FakeMa) -> None:
 
 def test_an_answer_that_is_no_answer_of_the_ma_changes_nothing(desk: Desk, ma: FakeMa) -> None:
     desk.add(1)
-    ma.answers = [(200, {}, {"stored_up_to": "all"}), (200, {}, ["hello"]), (302, {"Location": "/login/"}, {})]
+    ma.answers = [
+        (200, {}, {"stored_up_to": "all"}),
+        (200, {}, ["hello"]),
+        (302, {"Location": "/login/"}, {}),
+    ]
     assert all(wait > 0 for wait in desk.steps(3))
     assert desk.spool.report().rows == 1
 
@@ -311,7 +318,13 @@ def test_a_link_that_is_too_slow_for_each_record_changes_no_order(desk: Desk, ma
 
 
 def test_records_at_once_grow_with_care_where_they_take_long() -> None:
-    assert [larger(100, 1), larger(100, 8), larger(1, 8), larger(400, 1), larger(500, 8)] == [200, 112, 2, 500, 500]
+    assert [larger(100, 1), larger(100, 8), larger(1, 8), larger(400, 1), larger(500, 8)] == [
+        200,
+        112,
+        2,
+        500,
+        500,
+    ]
 
 
 PUT_LAST = """
@@ -331,7 +344,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.kill
 @pytest.mark.parametrize(
     ("dies_at", "order"),
-    [("DELETE FROM records", [1, 2, 3]), ("INSERT INTO records", [1, 2, 3]), ("COMMIT", [1, 2, 3]), ("-", [2, 3, 4])],
+    [
+        ("DELETE FROM records", [1, 2, 3]),
+        ("INSERT INTO records", [1, 2, 3]),
+        ("COMMIT", [1, 2, 3]),
+        ("-", [2, 3, 4]),
+    ],
 )
 def test_a_record_that_goes_behind_others_is_there_once_whenever_its_kma_is_killed(
     tmp_path: Path, ma: FakeMa, dies_at: str, order: list[int]

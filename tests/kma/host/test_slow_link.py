@@ -1,4 +1,5 @@
-"""A link that is too slow for what a KMA sends at once: it sends less, nothing is lost, and nothing waits for ever."""
+"""A link that is too slow for what a KMA sends at once: it sends less, nothing is lost, and nothing waits for
+ever."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,7 +25,8 @@ SMALL = 300  # bytes that a record has about, beside the properties that a test 
 
 
 class SlowMa(FakeMa):
-    """Waits in vain for more than `passes` bytes of records (408), as over a link that is too slow for them."""
+    """Waits in vain for more than `passes` bytes of records (408), as over a link that is too slow for
+    them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +60,11 @@ def filled(tmp_path: Path) -> Fill:
         file = SpoolFile(tmp_path / "srv-1" / "spool.sqlite3")
         Spool(file, 10_000_000, 0).append(
             [
-                New("run", Recovered(RUN, MessageIdentity(key=f"ID:{n}-{'x' * size}"), datetime.now(UTC)), uuid4())
+                New(
+                    "run",
+                    Recovered(RUN, MessageIdentity(key=f"ID:{n}-{'x' * size}"), datetime.now(UTC)),
+                    uuid4(),
+                )
                 for n, size in enumerate(sizes)
             ]
         )
@@ -103,7 +109,9 @@ def test_one_record_that_is_too_much_for_the_link_stops_no_other_and_is_named(
 ) -> None:
     start(filled(0, 20_000, 30_000, 0, 0))
     eventually(lambda: keys(ma) == [0, 3, 4], "those after it", 90)
-    eventually(lambda: any("2 records do not reach the MA" in each for each in ma.last["problems"]), "the note", 30)
+    eventually(
+        lambda: any("2 records do not reach the MA" in each for each in ma.last["problems"]), "the note", 30
+    )
     ma.passes = 100_000
     eventually(lambda: sorted(keys(ma)) == [0, 1, 2, 3, 4], "the link is better: both of them", 90)
     eventually(lambda: ma.last["problems"] == [], "the end of the note", 30)

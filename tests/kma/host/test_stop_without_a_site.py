@@ -1,4 +1,5 @@
-"""SIGTERM of a KMA whose site takes connections and answers nothing, as behind a firewall that swallows packets."""
+"""SIGTERM of a KMA whose site takes connections and answers nothing, as behind a firewall that swallows
+packets."""
 
 import signal
 import socket
@@ -61,7 +62,9 @@ def site() -> Iterator[SilentSite]:
     site.close()
 
 
-def test_a_kma_ends_in_its_documented_time_while_the_site_swallows_packets(site: SilentSite, tmp_path: Path) -> None:
+def test_a_kma_ends_in_its_documented_time_while_the_site_swallows_packets(
+    site: SilentSite, tmp_path: Path
+) -> None:
     data = tmp_path / site.server
     data.mkdir()
     file = SpoolFile(data / "spool.sqlite3")
@@ -72,7 +75,9 @@ def test_a_kma_ends_in_its_documented_time_while_the_site_swallows_packets(site:
     worker.start()
     assert worker.process is not None
     try:
-        eventually(lambda: site.was_asked_for("protocols") and site.was_asked_for("heartbeat"), "both requests", 60)
+        eventually(
+            lambda: site.was_asked_for("protocols") and site.was_asked_for("heartbeat"), "both requests", 60
+        )
         worker.process.send_signal(signal.SIGTERM)
         try:
             code: int | None = worker.process.wait(DOCUMENTED_SECONDS)

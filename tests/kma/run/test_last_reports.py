@@ -1,4 +1,5 @@
-"""What is told of a run that has just ended while the MA still wants it: what it said last, also after a restart."""
+"""What is told of a run that has just ended while the MA still wants it: what it said last, also after a
+restart."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -54,14 +54,18 @@ def test_a_stop_finishes_what_is_at_hand_and_gives_the_rest_back(stage: Make, tm
     one.run.join(20)
     assert one.link.outcomes() == {Settle.ACCEPT: 62}
     assert len(truth(file)) == 62, "nothing was begun after the stop"
-    assert len(one.link.outstanding) > 0 and one.link.stopped, "given back by closing the link, not by a settlement"
+    assert len(one.link.outstanding) > 0 and one.link.stopped, (
+        "given back by closing the link, not by a settlement"
+    )
     assert one.run.state is RunState.FINISHED
     (closing,) = one.records("closing")
     assert (closing["handled"], closing["records"], closing["reason"]) == (62, 0, "test")
     assert not list(one.folder.glob("*.journal"))
 
 
-def test_after_the_grace_period_children_are_killed_and_no_attempt_is_spent(stage: Make, tmp_path: Path) -> None:
+def test_after_the_grace_period_children_are_killed_and_no_attempt_is_spent(
+    stage: Make, tmp_path: Path
+) -> None:
     file = tmp_path / "truth"
     script = message({"do": "sleep", "seconds": 60})
     one = stage([script], grace_seconds=0.3, parameters={"truth_file": str(file)})
@@ -87,7 +91,9 @@ def test_a_lost_connection_loses_no_message_and_blames_none(stage: Make, tmp_pat
     assert len(truth(file)) == 5, "the one at hand was handled again"
 
 
-def test_what_fails_after_its_connection_was_lost_has_its_protocol_all_the_same(stage: Make, tmp_path: Path) -> None:
+def test_what_fails_after_its_connection_was_lost_has_its_protocol_all_the_same(
+    stage: Make, tmp_path: Path
+) -> None:
     file = tmp_path / "truth"
     script = [{"do": "sleep", "seconds": 0.5}, {"do": "raise"}]
     one = stage([message(script)], max_attempts=1, parameters={"truth_file": str(file)})
@@ -128,7 +134,9 @@ def test_a_full_spool_stops_new_messages_and_nothing_else(stage: Make) -> None:
     one.settled(40 if kept >= 20 else kept + 1)
 
 
-def test_nothing_is_settled_while_the_spool_cannot_be_written(stage: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_settled_while_the_spool_cannot_be_written(
+    stage: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = Spool.append
 
     def broken(*_: Any, **__: Any) -> None:
@@ -154,7 +162,9 @@ def test_properties_are_bounded_masked_and_plain_json(stage: Make) -> None:
         "huge": 2**60,
         "t": True,
     }
-    one = stage([encoded_message('{"do": "raise"}', properties)], max_attempts=1, masked_properties=("card", "other"))
+    one = stage(
+        [encoded_message('{"do": "raise"}', properties)], max_attempts=1, masked_properties=("card", "other")
+    )
     one.settled(1)
     shown = one.records("protocol")[0]["message"]["properties"]
     assert shown["card"] == "•••" and "4111" not in json.dumps(one.records())
@@ -206,7 +216,9 @@ def test_breaker_counts_begin_anew_with_an_activation_unless_the_ma_carries_them
     assert Run(same, "1", one.around).report().counts == BreakerCounts("RuntimeError", 1, 1)
 
 
-def test_the_journal_is_left_where_endings_could_not_be_stored(stage: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_journal_is_left_where_endings_could_not_be_stored(
+    stage: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise sqlite3.OperationalError("disk I/O error")
 

@@ -30,7 +30,9 @@ from kma.testing import ACKNOWLEDGEMENT, Action, Outcome, as_json, run_agent
 def seen(body: Any = "", encoded: bytes | None = None, attempt: int = 1, **fields: Any) -> Message:
     """The message as an agent gets it."""
     found: list[Message] = []
-    result = run_agent(lambda message, context: found.append(message), body, encoded=encoded, attempt=attempt, **fields)
+    result = run_agent(
+        lambda message, context: found.append(message), body, encoded=encoded, attempt=attempt, **fields
+    )
     assert result.ok, result.failure
     return found[0]
 
@@ -94,7 +96,16 @@ def test_what_cannot_be_called_with_a_message_is_no_agent() -> None:
 
 def test_natural_values_come_as_they_were_sent() -> None:
     at = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    properties = {"i": 7, "f": 0.5, "b": True, "s": "ж", "u": UUID(int=1), "at": at, "raw": b"\x00", "none": None}
+    properties = {
+        "i": 7,
+        "f": 0.5,
+        "b": True,
+        "s": "ж",
+        "u": UUID(int=1),
+        "at": at,
+        "raw": b"\x00",
+        "none": None,
+    }
     message = seen("hello", properties=properties, message_id="ID:1", correlation_id="c", reply_to="r")
     assert (message.kind, message.body) == ("text", "hello")
     assert message.properties == properties
@@ -191,7 +202,9 @@ def test_a_destination_that_is_none_fails_in_send_itself(destination: str) -> No
 
 
 def test_sent_messages_are_persistent_and_typed_unless_asked_otherwise() -> None:
-    message = decode(encoded_message("x", {"d": Decimal("1.5"), "i": Typed("int", 3)}, ttl=timedelta(seconds=2)))
+    message = decode(
+        encoded_message("x", {"d": Decimal("1.5"), "i": Typed("int", 3)}, ttl=timedelta(seconds=2))
+    )
     assert message.durable and message.ttl_ms == 2000 and message.created_at is not None
     assert message.annotations["x-opt-jms-msg-type"] == Typed("byte", 5)
     assert message.properties == {"d": Typed("string", "1.5"), "i": Typed("int", 3)}

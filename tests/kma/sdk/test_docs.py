@@ -47,7 +47,9 @@ def test_the_agent_is_offered_with_name_and_summary(files: Path) -> None:
     assert '"name": "shop.report", "kind": "standalone"' in done.stdout
 
 
-def test_the_agents_that_answer_later_do_as_the_page_says(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agents_that_answer_later_do_as_the_page_says(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registry, "_AGENTS", {})
     monkeypatch.syspath_prepend(str(files))
     importlib.import_module("shop_payments")

@@ -101,7 +101,9 @@ def test_every_attempt_that_began_is_in_the_truth_file(tmp_path: Path) -> None:
 def test_the_nightly_report_sends_one_of_each_day_and_can_be_stopped_between_two() -> None:
     days = {"from_day": "2026-11-01", "to_day": "2026-11-03", "reports": "demo.reports"}
     result = run_standalone(standalone.NightlyReport, parameters=days)
-    assert result.ok and [sent.message.id for sent in result.sent] == [f"report-2026-11-0{n}" for n in (1, 2, 3)]
+    assert result.ok and [sent.message.id for sent in result.sent] == [
+        f"report-2026-11-0{n}" for n in (1, 2, 3)
+    ]
     assert result.sent[0].json() == {
         "day": "2026-11-01",
         "total": standalone.sales_of(date(2026, 11, 1)),

@@ -29,7 +29,9 @@ def start(truth: str | Path) -> Result:
 
 
 def attempt(truth: str | Path) -> Result:
-    return run_agent(scripted.Scripted, as_json({"do": "ok", "note": "$(id)"}), parameters={"truth_file": str(truth)})
+    return run_agent(
+        scripted.Scripted, as_json({"do": "ok", "note": "$(id)"}), parameters={"truth_file": str(truth)}
+    )
 
 
 def refused(result: Result) -> bool:
@@ -40,7 +42,14 @@ def refused(result: Result) -> bool:
 def test_no_file_outside_the_truth_folder_is_written(run: Any, tmp_path: Path, data: Path) -> None:
     profile = tmp_path / "profile"
     profile.write_text("export A=1\n")
-    for named in (profile, tmp_path / "new", "../profile", "../../profile", f"{data}/truth/../../profile", data / "x"):
+    for named in (
+        profile,
+        tmp_path / "new",
+        "../profile",
+        "../../profile",
+        f"{data}/truth/../../profile",
+        data / "x",
+    ):
         result = run(named)
         assert profile.read_text() == "export A=1\n", f"{named} reached a file of somebody else"
         assert result.outcome is Outcome.RAISED and refused(result)

@@ -34,7 +34,13 @@ def test_an_agent_without_a_message_is_standalone() -> None:
         @classmethod
         def run_agent(cls, message: Any, context: Context, **more: Any) -> None: ...
 
-    assert kind_of(One) == kind_of(Other) == kind_of(lambda context: None) == kind_of(StandaloneAgent) == "standalone"
+    assert (
+        kind_of(One)
+        == kind_of(Other)
+        == kind_of(lambda context: None)
+        == kind_of(StandaloneAgent)
+        == "standalone"
+    )
     assert kind_of(WithMessage) == kind_of(Agent) == kind_of(lambda message, context: None) == "message"
 
 

@@ -1,4 +1,5 @@
-"""What the MA has taken can be sent again for a while, costs nothing that waits, and is whole after any kill."""
+"""What the MA has taken can be sent again for a while, costs nothing that waits, and is whole after any
+kill."""
 
 import random
 import signal
@@ -204,7 +205,9 @@ def test_a_kill_anywhere_leaves_every_record_above_the_mark(tmp_path: Path, seed
         "        spool.send_again(chance.randrange(spool.last_number() + 1))\n"
     )
     path = tmp_path / "spool.sqlite3"
-    with subprocess.Popen([sys.executable, "-c", code, str(path), str(seed)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path), str(seed)], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.read(100 + random.Random(seed).randrange(100))
         process.send_signal(signal.SIGKILL)

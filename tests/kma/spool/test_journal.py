@@ -97,12 +97,15 @@ def test_only_what_began_and_did_not_end_becomes_a_protocol(shelf: Shelf) -> Non
     assert shelf.spool.attempts("orders") == {"ID:started": 2}
     stored = shelf.ledger.run(key)
     assert stored is not None and (stored.records, stored.totals.handled, stored.totals.failed) == (1, 10, 2)
-    assert shelf.ledger.carried("orders") == Carried(4, 7, str(RUN.activation), RUN.epoch), "a success came after it"
+    assert shelf.ledger.carried("orders") == Carried(4, 7, str(RUN.activation), RUN.epoch), (
+        "a success came after it"
+    )
     assert not list(shelf.folder.glob("*.journal"))
 
 
 def test_a_protocol_that_reached_the_spool_is_not_joined_by_a_second(shelf: Shelf) -> None:
-    """Killed between the append and the release of the slot; then killed again in the middle of the recovery."""
+    """Killed between the append and the release of the slot; then killed again in the middle of the
+    recovery."""
     journal = shelf.journal()
     journal.claim(0, RECORD, 1, 0, 1, message("x", identity="ID:1"))
     journal.begin(0, 1)

@@ -1,4 +1,5 @@
-"""Each call of the spool to the disk fails once: what was said to be stored is there, once, and the rest can follow."""
+"""Each call of the spool to the disk fails once: what was said to be stored is there, once, and the rest can
+follow."""
 
 import errno
 import shutil
@@ -113,7 +114,10 @@ def _steps(spool: Spool, ledger: Ledger) -> list[tuple[str, Callable[[], Any]]]:
     closing = New(KEY, Closing(RUN, RunState.FINISHED, 7, 2, 0, 0, 0, NOW), UUID(int=9))
     return [
         ("run", lambda: ledger.open_run(KEY, {"run": {}})),
-        ("append", lambda: spool.append([record(3), record(4)], attempts=[("orders", "ID:3", 2)], progress=progress)),
+        (
+            "append",
+            lambda: spool.append([record(3), record(4)], attempts=[("orders", "ID:3", 2)], progress=progress),
+        ),
         ("taken", lambda: spool.taken(1)),
         ("aside", lambda: spool.put_aside(2, "not wanted")),
         ("more", lambda: spool.append([record(5)], forget=[("orders", "ID:3")])),
@@ -122,7 +126,8 @@ def _steps(spool: Spool, ledger: Ledger) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def check(outcome: Outcome) -> None:
-    """After a restart: what was done is there. Then all steps once more, as whoever does not know what was done."""
+    """After a restart: what was done is there. Then all steps once more, as whoever does not know what was
+    done."""
     assert outcome.error is None, outcome
     steps: Did = outcome.result
     for attempt in range(2):
@@ -139,7 +144,9 @@ def check(outcome: Outcome) -> None:
         stored = ledger.run(KEY)
         assert stored is not None and ((stored.closed and 9 in known) or "close" not in done), outcome
         assert stored.records == len(known) + 2, outcome
-        assert (stored.totals.handled, ledger.carried("orders").failures) == ((7, 2) if 3 in known else (0, 0)), outcome
+        assert (stored.totals.handled, ledger.carried("orders").failures) == (
+            (7, 2) if 3 in known else (0, 0)
+        ), outcome
         numbers = [one.number for one in spool.head(100, LIMIT)]
         assert numbers == sorted(set(numbers)), outcome
         assert 1 not in numbers or "taken" not in done, outcome
@@ -151,7 +158,9 @@ def check(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("again", [True, False], ids=["again", "restart"])
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_what_was_said_to_be_stored_is_there_once(memory: Path, made: Path, fault: Fault, again: bool) -> None:
+def test_what_was_said_to_be_stored_is_there_once(
+    memory: Path, made: Path, fault: Fault, again: bool
+) -> None:
     errors = 0
 
     def scenario(folder: Path, repair: Callable[[], None]) -> Did:

@@ -64,7 +64,9 @@ class StandaloneStage:
         self.run.answered(boottime_ns())
 
     def lines(self, note: str | None = None) -> list[dict[str, Any]]:
-        found = [json.loads(line) for line in self.truth.read_text().splitlines()] if self.truth.exists() else []
+        found = (
+            [json.loads(line) for line in self.truth.read_text().splitlines()] if self.truth.exists() else []
+        )
         return [line for line in found if line["note"] == note]
 
     def began(self, times: int = 1) -> dict[str, Any]:

@@ -70,7 +70,11 @@ def test_what_fails_without_a_restart_fails_the_run_with_one_protocol(
     one.over()
     assert one.kinds() == ["protocol", "closing"] and len(one.lines()) == 1
     (protocol,), (closing,) = one.records("protocol"), one.records("closing")
-    assert (protocol["exception_type"], protocol["outcome"], protocol["temporary"]) == (kind, outcome, temporary)
+    assert (protocol["exception_type"], protocol["outcome"], protocol["temporary"]) == (
+        kind,
+        outcome,
+        temporary,
+    )
     assert protocol["process_id"] == one.lines()[0]["pid"] and protocol["message"]["key"] == ""
     assert (closing["state"], closing["records"]) == ("failed", 1)
     assert closing["failed"] + closing["temporary"] == 1
@@ -140,7 +144,7 @@ def test_what_it_started_in_its_group_ends_with_it(
     eventually(lambda: not stat.exists() or stat.read_text().rsplit(") ", 1)[1][0] == "Z", "its death")
 
 
-# -- again and again ------------------------------------------------------------------------------------------------
+# -- again and again -----------------------------------------------------------------------------------------
 
 
 def test_it_is_started_again_in_the_same_run_until_it_returns(stage: Make) -> None:
@@ -150,7 +154,12 @@ def test_it_is_started_again_in_the_same_run_until_it_returns(stage: Make) -> No
     assert len({line["pid"] for line in one.lines()}) == 3, "a process each"
     assert one.kinds() == ["protocol", "protocol", "closing"]
     (closing,) = one.records("closing")
-    assert (closing["state"], closing["handled"], closing["failed"], closing["restarts"]) == ("finished", 1, 2, 2)
+    assert (closing["state"], closing["handled"], closing["failed"], closing["restarts"]) == (
+        "finished",
+        1,
+        2,
+        2,
+    )
     assert one.run.report().counts.any == 0, "a success resets"
 
 
@@ -160,7 +169,9 @@ def test_it_says_when_it_is_started_again(stage: Make) -> None:
     assert one.run.report().state is RunState.STARTING and one.run.report().counts.same == 1
     one.run.stop(close=True, reason="enough")
     one.over(5)
-    assert one.records("closing")[0]["state"] == "finished", "what was stopped between two starts did not fail"
+    assert one.records("closing")[0]["state"] == "finished", (
+        "what was stopped between two starts did not fail"
+    )
 
 
 def test_it_trips_after_n_failures_of_one_type_and_begins_no_more(stage: Make) -> None:
@@ -181,7 +192,7 @@ def test_temporary_failures_trip_nothing(stage: Make) -> None:
     assert one.records("closing")[0]["temporary"] == 6
 
 
-# -- stopping -------------------------------------------------------------------------------------------------------
+# -- stopping ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("do", ["sleep", "wait"])
@@ -208,7 +219,9 @@ BLOCKED = {
     "a child": "import subprocess; subprocess.run(['sleep', '60'])",
     "a queue": "import queue; queue.SimpleQueue().get()",
     "a loop": "while True: pass",
-    "a thread": "import threading, time; t = threading.Thread(target=time.sleep, args=(60,)); t.start(); t.join()",
+    "a thread": (
+        "import threading, time; t = threading.Thread(target=time.sleep, args=(60,)); t.start(); t.join()"
+    ),
 }
 
 
@@ -351,7 +364,7 @@ def test_what_ended_while_the_container_stops_is_over(stage: Make, tmp_path: Pat
     assert one.kinds() == ["protocol", "closing"]
 
 
-# -- sending --------------------------------------------------------------------------------------------------------
+# -- sending -------------------------------------------------------------------------------------------------
 
 
 def test_what_it_sends_is_at_the_broker_when_send_returns(stage: Make) -> None:
@@ -381,7 +394,9 @@ def test_what_the_broker_does_not_take_is_raised_where_it_is_sent(
 
 
 def test_a_stop_reaches_it_while_it_waits_for_the_broker(tmp_path: Path) -> None:
-    one = StandaloneStage(tmp_path, [{"do": "send", "destination": "demo.a"}, {"do": "send", "destination": "demo.b"}])
+    one = StandaloneStage(
+        tmp_path, [{"do": "send", "destination": "demo.a"}, {"do": "send", "destination": "demo.b"}]
+    )
     one.publisher.gate.clear()
     one.start().began()
     eventually(lambda: one.run.report().in_progress == 1, "a run")
@@ -394,9 +409,12 @@ def test_a_stop_reaches_it_while_it_waits_for_the_broker(tmp_path: Path) -> None
     one.end()
 
 
-def test_threads_of_the_agent_may_send_too(stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_the_agent_may_send_too(
+    stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "threaded_agent.py").write_text(
-        "from concurrent.futures import ThreadPoolExecutor\nfrom kma.agent import agent\n@agent('test.threaded')\n"
+        "from concurrent.futures import ThreadPoolExecutor\nfrom kma.agent import "
+        "agent\n@agent('test.threaded')\n"
         "def run(context):\n"
         "    with ThreadPoolExecutor(8) as pool:\n"
         "        list(pool.map(lambda n: context.send('x', str(n)), range(200)))\n"

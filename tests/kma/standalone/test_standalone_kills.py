@@ -47,7 +47,9 @@ RETURN, RAISE = '{"do": "ok"}', '{"do": "raise"}'
 
 def killed_at(folder: Path, where: str, what: str, script: str, again: float) -> None:
     command = [sys.executable, "-c", PROGRAM, str(folder), where, what, script, str(again)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[3], capture_output=True, timeout=60, check=False
+    )
     assert done.returncode == -9, done.stderr.decode()
 
 
@@ -94,7 +96,9 @@ def test_a_run_that_failed_is_over_with_one_protocol_wherever_the_container_dies
 
 
 @pytest.mark.parametrize(("where", "outcome"), [("before", "kma_died"), ("after", "raised")])
-def test_a_run_that_is_started_again_goes_on_with_one_protocol(tmp_path: Path, where: str, outcome: str) -> None:
+def test_a_run_that_is_started_again_goes_on_with_one_protocol(
+    tmp_path: Path, where: str, outcome: str
+) -> None:
     killed_at(tmp_path, where, "append", RAISE, 0.1)
     (protocol,), over = recovered(tmp_path)
     assert protocol["outcome"] == outcome and not over
@@ -124,7 +128,9 @@ def make(tmp_path: Path, ma: FakeMa) -> Iterator[Any]:
         one.end()
 
 
-def test_a_container_that_is_killed_in_a_delayed_run_has_failed_it(worker: Worker, ma: FakeMa, make: Any) -> None:
+def test_a_container_that_is_killed_in_a_delayed_run_has_failed_it(
+    worker: Worker, ma: FakeMa, make: Any
+) -> None:
     one = make({"do": "sleep", "seconds": 60})
     worker.start()
     eventually(lambda: len(one.lines()) == 1, "a start", 40)
@@ -140,7 +146,9 @@ def test_a_container_that_is_killed_in_a_delayed_run_has_failed_it(worker: Worke
     assert len(one.lines()) == 1, "nobody began it again"
 
 
-def test_a_container_that_is_killed_in_an_asap_run_starts_it_again(worker: Worker, ma: FakeMa, make: Any) -> None:
+def test_a_container_that_is_killed_in_an_asap_run_starts_it_again(
+    worker: Worker, ma: FakeMa, make: Any
+) -> None:
     one = make([{"do": "sleep", "seconds": 60, "first": 1}], restart_seconds=5)
     worker.start()
     eventually(lambda: len(one.lines()) == 1, "a start", 40)
@@ -168,7 +176,9 @@ def test_a_setting_that_changes_lets_a_run_end_as_it_was_begun(worker: Worker, m
     one = make([{"do": "sleep", "seconds": 1.5}])
     worker.start()
     eventually(lambda: len(one.lines()) == 1, "a start", 40)
-    ma.want(replace(one.desired, parameters={**one.desired.parameters, "more": 1}, handling_timeout_seconds=60.0))
+    ma.want(
+        replace(one.desired, parameters={**one.desired.parameters, "more": 1}, handling_timeout_seconds=60.0)
+    )
     eventually(lambda: ma.kinds() == ["closing"], "the closing record", 40)
     assert len(one.lines()) == 1
 
@@ -177,5 +187,7 @@ def test_an_agent_of_the_other_kind_is_a_problem_to_show(worker: Worker, ma: Fak
     one = make({"do": "ok"})
     ma.want(replace(one.desired, kind=AgentKind.MESSAGE))
     worker.start()
-    eventually(lambda: any("is a standalone agent" in run["problem"] for run in ma.last["runs"]), "the problem", 40)
+    eventually(
+        lambda: any("is a standalone agent" in run["problem"] for run in ma.last["runs"]), "the problem", 40
+    )
     assert one.lines() == []

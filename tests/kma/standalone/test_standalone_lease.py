@@ -73,7 +73,9 @@ def test_it_ends_when_the_ma_does_not_answer_and_begins_again_when_it_does(stage
     eventually(lambda: "Waits for an answer" in one.run.report().problem, "the end of the lease")
     assert not is_alive(one.lines()[0]["pid"])
     assert max(ticks(one)) < until + 0.3
-    assert one.records() == [] and one.run.report().failed == 0 and one.run.report().state is RunState.STARTING
+    assert (
+        one.records() == [] and one.run.report().failed == 0 and one.run.report().state is RunState.STARTING
+    )
     time.sleep(0.5)
     assert len(one.lines()) == 1, "nothing begins by itself"
     one.answered()
@@ -138,18 +140,24 @@ def test_code_that_keeps_the_interpreter_beyond_its_lease_fails_though_the_ma_an
         one.answered()
         one.run.join(0.1)
     (protocol,) = one.records("protocol")
-    assert protocol["exception_type"] == "signal:SIGKILL" and "kept the interpreter" in protocol["exception_text"]
+    assert (
+        protocol["exception_type"] == "signal:SIGKILL"
+        and "kept the interpreter" in protocol["exception_text"]
+    )
 
 
 @pytest.mark.parametrize("answered_again", [False, True])
 def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
     stage: Make, monkeypatch: pytest.MonkeyPatch, answered_again: bool
 ) -> None:
-    """Another server may have begun by then; the agent was not told that it was sent. Nor does an answer that the MA
-    gave meanwhile bring the old lease back."""
+    """Another server may have begun by then; the agent was not told that it was sent. Nor does an answer that
+    the MA gave meanwhile bring the old lease back."""
     published: list[int] = []
     monkeypatch.setattr(Publishing, "put", lambda self, number, content: published.append(number))
-    script = [{"do": "sleep", "seconds": 0.5, "first": 1}, {"do": "send", "destination": "demo.a", "first": 1}]
+    script = [
+        {"do": "sleep", "seconds": 0.5, "first": 1},
+        {"do": "send", "destination": "demo.a", "first": 1},
+    ]
     one = stage([*script, TICK])
     real, go_on = StandaloneRun._wait, threading.Event()
 
@@ -173,7 +181,7 @@ def test_a_run_that_was_held_up_publishes_nothing_of_a_lease_that_is_over(
     assert published == []
 
 
-# -- a whole container ----------------------------------------------------------------------------------------------
+# -- a whole container ---------------------------------------------------------------------------------------
 
 
 def wants(ma: FakeMa, folder: Path, script: Any = TICK, **fields: Any) -> StandaloneStage:
@@ -194,7 +202,9 @@ def test_a_container_that_is_stopped_as_a_process_keeps_no_agent_running(
     worker.process.send_signal(signal.SIGSTOP)
     last_answer = time.clock_gettime(time.CLOCK_BOOTTIME)
     pid = one.lines()[0]["pid"]
-    eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end", LEASE + 5)
+    eventually(
+        lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end", LEASE + 5
+    )
     assert max(ticks(one)) < last_answer + LEASE + 0.3
     worker.process.send_signal(signal.SIGCONT)
     one.began(2)
@@ -212,7 +222,9 @@ def test_an_agent_that_is_stopped_with_its_container_ends_in_its_sleep(
     worker.process.send_signal(signal.SIGSTOP)
     pid = one.lines()[0]["pid"]
     os.kill(pid, signal.SIGSTOP)
-    eventually(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end", LEASE + 5)
+    eventually(
+        lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0] == "Z", "its end", LEASE + 5
+    )
     worker.process.send_signal(signal.SIGCONT)
     one.began(2)
     assert ma.kinds() == []
@@ -223,7 +235,9 @@ def test_without_the_ma_a_leased_run_stops_and_a_new_container_begins_none(
     worker: Worker, ma: FakeMa, tmp_path: Path
 ) -> None:
     one = wants(ma, tmp_path)
-    other = standalone(tmp_path / "other", TICK, setting="other", activation=one.desired.activation.__class__(int=7))
+    other = standalone(
+        tmp_path / "other", TICK, setting="other", activation=one.desired.activation.__class__(int=7)
+    )
     ma.want(one.desired, other)
     worker.start()
     eventually(lambda: len(one.lines()) == 1, "a start", 40)
@@ -231,7 +245,9 @@ def test_without_the_ma_a_leased_run_stops_and_a_new_container_begins_none(
     eventually(lambda: not is_alive(one.lines()[0]["pid"]), "its end", LEASE + 5)
     worker.stop()
     worker.start()
-    eventually(lambda: (tmp_path / "other").read_text().count('"note": null') == 2, "the one without a lease", 40)
+    eventually(
+        lambda: (tmp_path / "other").read_text().count('"note": null') == 2, "the one without a lease", 40
+    )
     time.sleep(0.5)
     assert len(one.lines()) == 1
     ma.down = False

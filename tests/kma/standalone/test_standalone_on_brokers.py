@@ -42,7 +42,9 @@ def test_what_it_sends_is_in_the_queue_though_it_fails_later(
     eventually(lambda: ma.kinds() == ["protocol", "closing"], "the end of the run", 40)
     found = house.look(setting.address, setting.key)
     assert [one.properties["index"].value for one in found] == [0, 1, 2, 3, 4]
-    assert all(one.durable and one.body.value == "report" and one.annotations[JMS_KIND].value == 5 for one in found)
+    assert all(
+        one.durable and one.body.value == "report" and one.annotations[JMS_KIND].value == 5 for one in found
+    )
 
 
 def test_an_address_that_does_not_exist_is_refused_where_it_is_sent_to(
@@ -52,7 +54,10 @@ def test_an_address_that_does_not_exist_is_refused_where_it_is_sent_to(
     worker.start()
     eventually(lambda: ma.kinds() == ["protocol", "closing"], "the end of the run", 40)
     (protocol,) = ma.contents("protocol")
-    assert protocol["exception_type"] == "kma.agent.SendRefused" and "no.such.address" in protocol["exception_text"]
+    assert (
+        protocol["exception_type"] == "kma.agent.SendRefused"
+        and "no.such.address" in protocol["exception_text"]
+    )
 
 
 def test_without_a_broker_a_send_is_temporary_and_the_run_trips_nothing(

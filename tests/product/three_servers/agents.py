@@ -1,7 +1,7 @@
 """Agents that write down what they do. The parameter `truth` of the setting is the folder they write into.
 
-A file `mended-<setting>` in it makes the agent handle everything well from then on, a file `broken-<setting>@<server>`
-makes every handling fail on that server.
+A file `mended-<setting>` in it makes the agent handle everything well from then on, a file
+`broken-<setting>@<server>` makes every handling fail on that server.
 """
 
 import os
@@ -43,12 +43,15 @@ class AlsoWritten(Written):
 
 @agent("test.beating", version="1")
 class Beating(StandaloneAgent):
-    """A standalone agent that is at work: ten signs of life a second until it is stopped, whatever happens around."""
+    """A standalone agent that is at work: ten signs of life a second until it is stopped, whatever happens
+    around."""
 
     def run_agent(self, context: Context) -> None:
         folder = Path(str(context.parameters["truth"]))
         while not context.stopping:
-            sign = Event(context.server, context.setting, context.activation, "beat", boot_time(), os.getpid())
+            sign = Event(
+                context.server, context.setting, context.activation, "beat", boot_time(), os.getpid()
+            )
             write(folder, sign)
             time.sleep(0.1)
 
@@ -58,5 +61,7 @@ def _write(folder: Path, context: Context, what: str, message: Message) -> None:
     at = boot_time()
     write(
         folder,
-        Event(context.server, context.setting, context.activation, what, at, os.getpid(), note, message.attempt),
+        Event(
+            context.server, context.setting, context.activation, what, at, os.getpid(), note, message.attempt
+        ),
     )

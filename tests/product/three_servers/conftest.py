@@ -1,4 +1,5 @@
-"""One hall with three KMAs for all tests of launching. Each test finds every server alive, and brings its settings."""
+"""One hall with three KMAs for all tests of launching. Each test finds every server alive, and brings its
+settings."""
 
 from collections.abc import Iterator
 from pathlib import Path

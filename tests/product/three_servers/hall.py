@@ -1,4 +1,5 @@
-"""The site, broker and Redis by `./ma up`, and KMAs that the tests start themselves so that they can be cut off."""
+"""The site, broker and Redis by `./ma up`, and KMAs that the tests start themselves so that they can be cut
+off."""
 
 import json
 import threading
@@ -21,7 +22,8 @@ from tests.product.three_servers.kma_process import Kma
 from tests.product.three_servers.truth import Event
 
 POOL = "hall"
-# Seconds of silence after which a server is lost: shorter than the 15 of an installation, longer than three polls.
+# Seconds of silence after which a server is lost: shorter than the 15 of an installation, longer than three
+# polls.
 LOST_AFTER = 7
 AGENTS = "kma.samples.scripted,kma.samples.standalone,tests.product.three_servers.agents"
 
@@ -30,13 +32,16 @@ class Hall(House):
     """`kmas` by server name. The one KMA that `./ma` insists on is in no pool."""
 
     def __init__(self, data: Path, servers: Sequence[str]) -> None:
-        own = {"MA_LOST_AFTER_SECONDS": str(LOST_AFTER), "DJANGO_SUPERUSER_PASSWORD": "only for tests of launching"}
+        own = {
+            "MA_LOST_AFTER_SECONDS": str(LOST_AFTER),
+            "DJANGO_SUPERUSER_PASSWORD": "only for tests of launching",
+        }
         super().__init__(data, servers=("spare",), **own)
         self.names = tuple(servers)
         self.kmas: dict[str, Kma] = {}
         self.truth_folder = data / "truth"
 
-    # -- from the first start to the last stop ----------------------------------------------------------------------
+    # -- from the first start to the last stop ---------------------------------------------------------------
 
     def up(self, *arguments: str) -> str:
         printed = super().up("--no-demo", *arguments)
@@ -51,7 +56,8 @@ class Hall(House):
     def own_commands(self) -> list[list[str]]:
         layout = Layout(self.data)
         return [
-            ["create_server", name, "--token-file", str(secret_files.token_file(layout, name))] for name in self.names
+            ["create_server", name, "--token-file", str(secret_files.token_file(layout, name))]
+            for name in self.names
         ]
 
     def down(self) -> None:
@@ -63,9 +69,17 @@ class Hall(House):
         layout = Layout(self.data)
         installation = config.read(self.environ)
         layout.kma(name).mkdir(parents=True, exist_ok=True)
-        own = {key: value for key, value in self.environ.items() if not key.startswith(("MA_", "KMA_", "DJANGO_"))}
+        own = {
+            key: value
+            for key, value in self.environ.items()
+            if not key.startswith(("MA_", "KMA_", "DJANGO_"))
+        }
         environ = own | environment.kma(name, installation, layout)
-        environ |= {"KMA_AGENTS": AGENTS, "PYTHONPATH": str(config.REPOSITORY), leftovers.MARK: str(layout.run)}
+        environ |= {
+            "KMA_AGENTS": AGENTS,
+            "PYTHONPATH": str(config.REPOSITORY),
+            leftovers.MARK: str(layout.run),
+        }
         self.kmas[name] = Kma(name, environ, self.ma_port, installation.amqp_port, layout.log(f"test-{name}"))
         self.kmas[name].start()
 
@@ -76,7 +90,8 @@ class Hall(House):
         return port
 
     def all_alive(self) -> None:
-        """Every KMA runs, is connected and was heard: what each test finds, whatever the one before it did."""
+        """Every KMA runs, is connected and was heard: what each test finds, whatever the one before it
+        did."""
         for kma in self.kmas.values():
             kma.mend()
             if not kma.runs:
@@ -90,10 +105,11 @@ class Hall(House):
     def until(what: str, true: Callable[[], bool], seconds: float = 60) -> None:
         House.until(what, true, seconds)
 
-    # -- settings ---------------------------------------------------------------------------------------------------
+    # -- settings --------------------------------------------------------------------------------------------
 
     def launch(self, key: str, *, enable: bool = True, runs: int | None = None, **fields: Any) -> str:
-        """A setting of the agent that writes down what it does; its address. Returns when `runs` runs are at work."""
+        """A setting of the agent that writes down what it does; its address. Returns when `runs` runs are at
+        work."""
         wish: dict[str, Any] = {
             "pool": POOL,
             "agent": "test.written",
@@ -184,7 +200,7 @@ class Hall(House):
         self.until(f"{key} runs", lambda: len(self.running(key)) == 1)
         return self.kmas[self.running(key)[0]]
 
-    # -- messages ---------------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def begun(self, key: str) -> list[Event]:
         return truth.read(self.truth_folder, key)
@@ -209,8 +225,8 @@ class Hall(House):
 
     @contextmanager
     def trickle(self, address: str, seconds: float = 0.01, first: int = 0) -> Iterator[Callable[[], int]]:
-        """Good messages with growing numbers, one after the other, as long as the block lasts; the block is given a
-        function that answers how many were published so far."""
+        """Good messages with growing numbers, one after the other, as long as the block lasts; the block is
+        given a function that answers how many were published so far."""
         published = first
         over = threading.Event()
 

@@ -16,7 +16,9 @@ STOP_SECONDS = 60
 class Kma:
     """`environ`: the environment that `./ma` would give it; the addresses are replaced by the wires'."""
 
-    def __init__(self, server: str, environ: Mapping[str, str], ma_port: int, amqp_port: int, log: Path) -> None:
+    def __init__(
+        self, server: str, environ: Mapping[str, str], ma_port: int, amqp_port: int, log: Path
+    ) -> None:
         self.server = server
         self.to_ma = Wire(ma_port)
         self.to_broker = Wire(amqp_port)

@@ -1,7 +1,7 @@
 """A wire between two processes that can be cut and mended: `Wire(port)` listens on a port of its own.
 
-Cut, it behaves as a broken network does: connections stay open and nothing arrives, on either side. Mended, what was
-under way arrives late, and who has hung up meanwhile is heard to hang up.
+Cut, it behaves as a broken network does: connections stay open and nothing arrives, on either side. Mended,
+what was under way arrives late, and who has hung up meanwhile is heard to hang up.
 """
 
 import socket

@@ -18,7 +18,17 @@ def second_web(house: House) -> Iterator[int]:
     """The port of a second site with the same database."""
     [port] = free_ports(1)
     bind = f"{LOOPBACK}:{port}"
-    command = ("gunicorn", "ma_site.wsgi", "--bind", bind, "--workers", "1", "--threads", "4", "--no-control-socket")
+    command = (
+        "gunicorn",
+        "ma_site.wsgi",
+        "--bind",
+        bind,
+        "--workers",
+        "1",
+        "--threads",
+        "4",
+        "--no-control-socket",
+    )
     with _running(house, "web-2", command):
         house.until("the second site answers", lambda: _answers(f"http://{bind}/healthz/"))
         yield port

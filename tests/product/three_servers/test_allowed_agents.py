@@ -1,4 +1,5 @@
-"""A pool's list of agents is narrowed while KMAs are at work: what may not run stops, without losing a message."""
+"""A pool's list of agents is narrowed while KMAs are at work: what may not run stops, without losing a
+message."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -58,7 +59,9 @@ def test_what_does_not_finish_in_its_grace_goes_back_without_an_attempt_spent(na
     hall.until("all were handled", lambda: hall.handled("narrowed-hard") == set(range(5)))
     hall.empty("narrowed-hard")
     again = [event for event in hall.begun("narrowed-hard") if event.note == 0]
-    assert [event.attempt for event in again] == [1, 1] and hall.count(dead_letter_queue("narrowed-hard")) == [0]
+    assert [event.attempt for event in again] == [1, 1] and hall.count(
+        dead_letter_queue("narrowed-hard")
+    ) == [0]
 
 
 def test_the_list_may_be_narrowed_and_widened_while_messages_come(narrow: Hall) -> None:
@@ -69,7 +72,9 @@ def test_the_list_may_be_narrowed_and_widened_while_messages_come(narrow: Hall) 
             allow(hall, [])
             hall.until("messages came meanwhile", partial(_more_than, published, published() + 10))
             allow(hall, None)
-            hall.until("it goes on", partial(_more_than, lambda: _newest(hall, "narrowed-often"), published()))
+            hall.until(
+                "it goes on", partial(_more_than, lambda: _newest(hall, "narrowed-often"), published())
+            )
     total = published()
     hall.empty("narrowed-often")
     hall.until("all were handled", lambda: hall.handled("narrowed-often") >= set(range(total)))

@@ -1,4 +1,5 @@
-"""ANY: one holder is fed at a time, whatever happens to it. What happened is read from the agents' own files."""
+"""ANY: one holder is fed at a time, whatever happens to it. What happened is read from the agents' own
+files."""
 
 import time
 
@@ -16,8 +17,8 @@ FROZEN_SECONDS = 75 if LONG else LOST_AFTER + BROKER_IDLE + 5
 
 
 def fed_one_at_a_time(begun: list[Event], holder: str, held: int) -> None:
-    """After the successor began its first message the old holder begins none but those below `held`, which it had
-    before: nothing new was fed to it."""
+    """After the successor began its first message the old holder begins none but those below `held`, which it
+    had before: nothing new was fed to it."""
     successors = [event for event in begun if event.server != holder]
     assert successors, "nobody took over"
     late = [event.note for event in begun if event.server == holder and event.at > successors[0].at]
@@ -75,7 +76,9 @@ def test_a_holder_without_the_ma_goes_on_and_its_successor_idles(hall: Hall) -> 
     holder = hall.holder("any-without-ma")
     with hall.trickle(address) as published:
         holder.to_ma.cut()
-        hall.until("another is wanted too", lambda: hall.running("any-without-ma") not in ([], [holder.server]))
+        hall.until(
+            "another is wanted too", lambda: hall.running("any-without-ma") not in ([], [holder.server])
+        )
         total = published()
         hall.until("the messages go on", lambda: len(hall.begun("any-without-ma")) > total + 20)
         assert _others(hall, "any-without-ma", holder.server) == [], "the broker feeds the old one only"
@@ -89,7 +92,9 @@ def test_a_holder_without_the_ma_goes_on_and_its_successor_idles(hall: Hall) -> 
     begun = hall.begun("any-without-ma")
     fed_one_at_a_time(begun, holder.server, held)
     assert numbers(begun).count(0) == 1
-    assert sorted(numbers(begun)) == list(range(len(begun))), "handed over in order: nothing twice, nothing lost"
+    assert sorted(numbers(begun)) == list(range(len(begun))), (
+        "handed over in order: nothing twice, nothing lost"
+    )
 
 
 def test_a_holder_without_the_broker_stays_wanted_and_goes_on_when_it_is_back(hall: Hall) -> None:

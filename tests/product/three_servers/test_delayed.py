@@ -1,4 +1,5 @@
-"""DELAYED: what gathered is drained by one activation, which then ends; with an error where something is left."""
+"""DELAYED: what gathered is drained by one activation, which then ends; with an error where something is
+left."""
 
 from typing import Any
 
@@ -46,7 +47,13 @@ def test_thirty_messages_some_of_them_delayed_are_drained_well_and_it_can_be_run
 
 
 def test_many_servers_end_at_their_limit_exactly_and_leave_the_rest(hall: Hall) -> None:
-    gather(hall, "drain-many", [scripted.slow(n, 0.02) for n in range(100)], drain_limit_messages=7, concurrency=3)
+    gather(
+        hall,
+        "drain-many",
+        [scripted.slow(n, 0.02) for n in range(100)],
+        drain_limit_messages=7,
+        concurrency=3,
+    )
     activation = drained(hall, "drain-many")
 
     assert (activation["state"], activation["ending"]) == ("succeeded", "limit")
@@ -56,7 +63,9 @@ def test_many_servers_end_at_their_limit_exactly_and_leave_the_rest(hall: Hall) 
 
 def test_a_message_that_stays_delayed_too_long_is_an_error_and_is_kept(hall: Hall) -> None:
     slow = {"max_attempts": 4, "delay_ms": 600_000, "max_delay_ms": 600_000}
-    gather(hall, "drain-late", [scripted.poisoned(0), scripted.ok(1)], policy=slow, spread="ANY", breaker_m=1000)
+    gather(
+        hall, "drain-late", [scripted.poisoned(0), scripted.ok(1)], policy=slow, spread="ANY", breaker_m=1000
+    )
     activation = drained(hall, "drain-late")
 
     assert (activation["state"], activation["ending"]) == ("failed", "waited")
@@ -85,14 +94,16 @@ def test_a_stop_by_a_person_gives_back_what_was_not_begun(hall: Hall) -> None:
     assert hall.count("drain-stopped") == [200 - begun]
 
 
-# -- standalone ---------------------------------------------------------------------------------------------------
+# -- standalone ----------------------------------------------------------------------------------------------
 
 
 def standalone(hall: Hall, key: str, script: dict[str, Any], **fields: Any) -> None:
     """An enabled setting of an agent that does what its parameter says."""
     parameters = {"script": script, "truth_file": str(hall.data / f"truth-{key}.jsonl")}
     wish = {"key": key, "agent": "demo.scripted-standalone", "kind": "standalone", "pool": POOL}
-    hall.call("POST", "settings/", wish | {"timing": "DELAYED", "spread": "ANY", "parameters": parameters} | fields)
+    hall.call(
+        "POST", "settings/", wish | {"timing": "DELAYED", "spread": "ANY", "parameters": parameters} | fields
+    )
     hall.until(f"{key} is ready", lambda: hall.get(key)["provision_state"] == "ready")
     hall.enable(key)
 

@@ -16,7 +16,9 @@ def test_a_standalone_agent_cut_off_from_the_ma_ends_before_its_successor_begins
     hall.until("it is at work", lambda: len(_beats(hall, key)) > 10)
     holder = hall.kmas[_beats(hall, key)[0].server]
     holder.to_ma.cut()
-    hall.until("a successor is at work", lambda: _servers(hall, key) - {holder.server} != set(), TAKEN_OVER_WITHIN)
+    hall.until(
+        "a successor is at work", lambda: _servers(hall, key) - {holder.server} != set(), TAKEN_OVER_WITHIN
+    )
     holder.to_ma.mend()
     hall.until("the old one is told", lambda: not hall.wanted(key, holder.server))
     _one_after_the_other(hall, key)
@@ -29,7 +31,9 @@ def test_a_frozen_kma_does_not_keep_its_standalone_agent_beyond_the_lease(hall: 
     hall.until("it is at work", lambda: len(_beats(hall, key)) > 10)
     holder = hall.kmas[_beats(hall, key)[0].server]
     holder.freeze()
-    hall.until("a successor is at work", lambda: _servers(hall, key) - {holder.server} != set(), TAKEN_OVER_WITHIN)
+    hall.until(
+        "a successor is at work", lambda: _servers(hall, key) - {holder.server} != set(), TAKEN_OVER_WITHIN
+    )
     holder.wake()
     hall.until("the old one is told", lambda: not hall.wanted(key, holder.server))
     _one_after_the_other(hall, key)

@@ -1,4 +1,5 @@
-"""Redis stopped before anything is enabled: what is wanted, what is lost and what trips is learnt by poll alone."""
+"""Redis stopped before anything is enabled: what is wanted, what is lost and what trips is learnt by poll
+alone."""
 
 from collections.abc import Iterator
 
@@ -8,7 +9,8 @@ from tests.product import scripted
 from tests.product.three_servers.hall import Hall, numbers
 
 ATTEMPTS = {"max_attempts": 10, "delay_ms": 300, "multiplier": 1.0, "max_delay_ms": 300}
-# How long the site waits for beat before heartbeats do its work, then some ticks (agents/services/tending.py).
+# How long the site waits for beat before heartbeats do its work, then some ticks
+# (agents/services/tending.py).
 STAND_IN_SECONDS = 90
 
 
@@ -34,7 +36,9 @@ def test_start_takeover_trip_drain_and_stop_without_redis(dark: Hall) -> None:
         dark.until("it is fed", lambda: len(dark.begun("dark-any")) >= 10)
         holder.kill()
         elsewhere = {name for name in dark.names if name != holder.server}
-        dark.until("taken over", lambda: set(dark.running("dark-any")) <= elsewhere != set(), STAND_IN_SECONDS)
+        dark.until(
+            "taken over", lambda: set(dark.running("dark-any")) <= elsewhere != set(), STAND_IN_SECONDS
+        )
         total = published()
         dark.until("it goes on", lambda: max(numbers(dark.begun("dark-any"))) > total)
         total = published()
@@ -47,6 +51,8 @@ def test_start_takeover_trip_drain_and_stop_without_redis(dark: Hall) -> None:
     assert holder.server not in trip["quorum"]["interrupted"], "it is dead"
     dark.silent("dark-many", "t.dark-many")
 
-    dark.until("it has drained", lambda: dark.activations("dark-drain")[0]["ended_at"] is not None, STAND_IN_SECONDS)
+    dark.until(
+        "it has drained", lambda: dark.activations("dark-drain")[0]["ended_at"] is not None, STAND_IN_SECONDS
+    )
     assert dark.activations("dark-drain")[0]["state"] == "succeeded"
     assert dark.handled("dark-drain") == set(range(10))
