@@ -15,7 +15,6 @@ from django.utils.translation import gettext as _
 
 # No time zones, though the system lists them.
 NO_ZONES = frozenset({"Factory", "localtime"})
-ALL_MINUTES = frozenset(range(60))
 ALL_HOURS = frozenset(range(24))
 ALL_DAYS = frozenset(range(1, 32))
 ALL_MONTHS = frozenset(range(1, 13))

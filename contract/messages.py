@@ -20,6 +20,7 @@ from uuid import UUID
 from contract.acknowledging import Action
 from contract.errors import UnsupportedVersion
 from contract.outcomes import AfterLast
+from contract.properties import ACKNOWLEDGMENT_TIMEOUT
 from contract.records import KIND_OF as KIND_OF
 from contract.records import KINDS as KINDS
 from contract.records import NO_COUNTS
@@ -135,7 +136,7 @@ class DesiredRun:
     restart_seconds: float = 0.0
     lease_seconds: float = 0.0
     acknowledgement_timeout_seconds: float = 0.0
-    acknowledgement_property: str = "JBXAcknowledgmentTimeout"
+    acknowledgement_property: str = ACKNOWLEDGMENT_TIMEOUT
     committed_destination: str = ""
     rolled_back_destination: str = ""
     acknowledgement_secret: str = field(default="", repr=False)

@@ -13,7 +13,6 @@ from typing import Any
 
 from contract.text import storable
 
-INTEGERS = frozenset({"ubyte", "ushort", "uint", "ulong", "byte", "short", "int", "long", "timestamp"})
 FLOATS = frozenset({"float", "double"})
 TEXTS = frozenset({"string", "symbol", "uuid", "char"})
 BYTES = frozenset({"binary", "decimal32", "decimal64", "decimal128"})

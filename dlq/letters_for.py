@@ -65,10 +65,6 @@ def newest_found(filters: LetterFilter, user: Any, *, before: int | None = None,
     return newest(rows, asked, before=before, size=size)
 
 
-def may_see_letter(user: Any, letter: DeadLetter) -> bool:
-    return sees_all(user) or letters_for(user).filter(pk=letter.pk).exists()
-
-
 def found(
     query: QueryDict | str,
     user: Any,

@@ -20,8 +20,6 @@ from agents.models import Alert, AlertTransition
 
 log = structlog.get_logger(__name__)
 
-FOUND = ("setting", "server", "facts")
-
 
 def state_of(alert: Alert | None) -> State:
     if alert is None:

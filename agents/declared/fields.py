@@ -14,9 +14,6 @@ Row = type[Pool] | type[Destination] | type[LaunchSetting] | type[ScheduledGroup
 
 # What names the row is the key of its entry; relations are named there too.
 IDENTITY = {"id", "name", "key"}
-# Beside plain fields, by section.
-NAMES_ONE = {"pool", "destination"}
-NAMES_MANY = {"servers", "members"}
 
 
 def plain_fields(model: Row) -> "dict[str, models.Field[Any, Any]]":

@@ -56,9 +56,6 @@ class RunPhase(models.TextChoices):
     LOST = "lost", _("lost")
 
 
-CLOSED_RUNS = (RunPhase.FINISHED, RunPhase.FAILED, RunPhase.INTERRUPTED, RunPhase.LOST)
-
-
 class Activation(models.Model):
     """`last_epoch` is the epoch of its newest run; planning wins its races by a conditional update of it."""
 

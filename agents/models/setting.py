@@ -17,7 +17,7 @@ from agents.models.parameters import ReadableJSONField, check_bounds, check_stor
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import Pool, agent_problems
 from contract.messages import AgentKind, Mode
-from contract.properties import RESERVED_KEYS
+from contract.properties import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
 
 KEY = re.compile(r"[a-z0-9][a-z0-9-]{1,60}")
 property_name = RegexValidator(r"^[A-Za-z_$][A-Za-z0-9_$.-]{0,199}$", _("A name of a message property."))
@@ -159,7 +159,7 @@ class LaunchSetting(models.Model):
     acknowledgement_property = models.CharField(
         _("property with a timeout of its own"),
         max_length=200,
-        default="JBXAcknowledgmentTimeout",
+        default=ACKNOWLEDGMENT_TIMEOUT,
         validators=[property_name],
     )
     committed_destination = models.CharField(

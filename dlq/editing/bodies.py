@@ -17,7 +17,6 @@ BODY = "body"
 JMS_TEXT = 5
 # Bytes of an edited body: what the index keeps whole.
 LARGEST_BODY = 1024 * 1024
-LARGEST_XML = LARGEST_BODY
 DEEPEST = 200
 
 

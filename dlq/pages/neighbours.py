@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import QuerySet
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 
 from agents.pages.consoles import link
 from dlq.models import DeadLetter
@@ -22,14 +22,6 @@ class Neighbours:
     newer: str
     older: str
     back: str
-
-
-def opened_from(query: QueryDict) -> str:
-    """The part of the address of a letter that says which list it was opened from."""
-    kept = query.copy()
-    kept.pop("before", None)
-    text = kept.urlencode()
-    return f"?{urlencode({LIST: text})}" if text and len(text) <= LONGEST_QUERY else ""
 
 
 def list_query(request: HttpRequest) -> str:

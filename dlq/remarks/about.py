@@ -10,7 +10,7 @@ from agents.models import LaunchSetting
 from agents.services.rights import may, missing
 from contract.text import storable
 from dlq import auditing, rights
-from dlq.models import AuditResult, DeadLetter
+from dlq.models import AuditResult
 
 LONGEST = 4000
 LONGEST_TICKET = 200
@@ -48,15 +48,6 @@ class About:
         """As the audit names it."""
         part = f"case:{self.message_key}" if self.message_key else f"fingerprint:{self.fingerprint}"
         return f"setting:{self.setting_key}" + (f" {part}" if self.message_key or self.fingerprint else "")
-
-
-def case_of_letter(letter: DeadLetter) -> About | None:
-    """None for a letter without a key: nothing would find it again after a replay."""
-    return About(letter.setting_key, message_key=letter.message_key) if letter.message_key else None
-
-
-def group_of_letter(letter: DeadLetter) -> About | None:
-    return About(letter.setting_key, fingerprint=letter.fingerprint) if letter.fingerprint else None
 
 
 def may_remark(user: Any, setting_key: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.services.rights import may, missing, settings_for
+from agents.services.rights import may, missing
 from dlq import rights
 from dlq.auditing import attempt
 from dlq.models.waiting import WaitingAction
@@ -58,9 +58,3 @@ def check(by: Any, setting: LaunchSetting) -> None:
     """Raises NotAllowed."""
     if why := why_not(by, setting):
         raise NotAllowed("permission_denied", why, _("Ask an administrator for the permission."))
-
-
-def seen_by(user: Any) -> set[str]:
-    """Keys of the settings whose waiting messages this person may look at."""
-    both = settings_for(user, rights.SEE) | settings_for(user, rights.WAITING)
-    return set(both.order_by().values_list("key", flat=True))

@@ -10,9 +10,7 @@ from broker.waiting import Delivering, Row
 from contract.connections import server_of
 from contract.identity import message_key
 from contract.properties import (
-    ANNOTATED_ORIG_ADDRESS,
     ANNOTATED_ORIG_MESSAGE_ID,
-    ANNOTATED_ORIG_QUEUE,
     LETTER,
     ORIG_MESSAGE_ID,
     belongs_to_identity,
@@ -25,7 +23,6 @@ from contract.typed import Typed
 FIXED = frozenset(
     {"address", "messageID", "userID", "expiration", "durable", "priority", "timestamp", "type", "to"}
 )
-ORIGINS = frozenset({ANNOTATED_ORIG_ADDRESS, ANNOTATED_ORIG_MESSAGE_ID, ANNOTATED_ORIG_QUEUE})
 BROKERS = ("__AMQ_", "x-opt-", "JMS_AMQP_")
 # Every row of an AMQP message has it, no row of a Core or STOMP message.
 OF_AMQP = "_AMQ_AD"

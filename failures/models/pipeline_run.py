@@ -96,10 +96,6 @@ class PipelineRun(models.Model):
         return bool(self.open)
 
     @property
-    def stages_done(self) -> int:
-        return sum(stage.get("state") in ("done", "failed", "skipped") for stage in self.stages)
-
-    @property
     def percent(self) -> int:
         """Of its stages; one that tells how far it is (`share`, never less than before) counts in part. An
         open one is never at 100."""
