@@ -82,6 +82,7 @@ def kept(name: str, make: Callable[[], Made]) -> Made:
         return made
     rows = {model: {*_rows(model)} for model in _models()}
     indexed = [*DeadLetter.objects.values_list("pk", flat=True)]
+    now = timezone.now()  # not sooner: what is nine minutes old in it must be so when it is written again
     made = make()
     added = {
         model: more for model in rows if (more := [row for row in _rows(model) if row not in rows[model]])
