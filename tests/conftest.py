@@ -11,6 +11,7 @@ from typing import Any
 import django
 import pytest
 from django.db import connection
+from hypothesis import HealthCheck, settings
 
 from deploy import postgres as postgres_program
 from tests import costs, emptying, environment, markers, migrated, slow_calls, workers
@@ -19,6 +20,9 @@ from tests.services import artemis, child_processes, postgres, redis_server
 __all__ = ["artemis", "child_processes", "postgres", "redis_server"]
 
 environment.fill_in()
+# No bound of time for an example: where other tests run beside it, any of them can be slow once.
+settings.register_profile("ma", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ma")
 # Not in pyproject.toml: pytest-django would load the settings before the line above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "ma_site.settings"
 
