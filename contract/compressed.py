@@ -55,8 +55,7 @@ def inflated(body: bytes, properties: Mapping[str, Typed]) -> bytes | None:
         whole = engine.decompress(body, declared + 1)
     except zlib.error:
         return None
-    exact = engine.eof and not engine.unused_data and not engine.unconsumed_tail
-    return whole if exact and len(whole) == declared else None
+    return whole if engine.eof and not engine.unused_data and len(whole) == declared else None
 
 
 def _said(properties: Mapping[str, Typed]) -> tuple[object, object]:

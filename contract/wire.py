@@ -57,7 +57,6 @@ class _Wrong(Exception):
     it."""
 
     def __init__(self, problem: str, path: str = "") -> None:
-        super().__init__(problem)
         self.problem = problem
         self.path = path
 
@@ -130,7 +129,7 @@ def _reader_of(hint: Any) -> Reader:
         return _optional(_reader_of(next(arg for arg in get_args(hint) if arg is not type(None))))
     if origin is tuple:
         return _items(_reader_of(get_args(hint)[0]))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
+    if origin in (dict, Mapping):
         return _mapping(_reader_of(get_args(hint)[1]))
     if dataclasses.is_dataclass(hint):
         return _reader(cast(Hashable, hint))
@@ -197,8 +196,8 @@ def _conversion(hint: Any) -> Callable[[Any], Any]:
         return _instant
     if hint is UUID:
         return lambda data: UUID(_exactly(str, data))
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
+    if issubclass(hint, Enum):
+        return cast(Callable[[Any], Any], hint)
     if hint is float:
         return lambda data: float(_exactly((int, float), data))
     if hint is str:

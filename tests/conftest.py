@@ -22,7 +22,8 @@ __all__ = ["artemis", "child_processes", "postgres", "redis_server"]
 environment.fill_in()
 # No bound of time for an example: where other tests run beside it, any of them can be slow once.
 settings.register_profile("ma", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ma")
+if settings.get_current_profile_name() != "mutants":
+    settings.load_profile("ma")
 # Not in pyproject.toml: pytest-django would load the settings before the line above.
 os.environ["DJANGO_SETTINGS_MODULE"] = "ma_site.settings"
 

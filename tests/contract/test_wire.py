@@ -153,6 +153,7 @@ def test_a_value_is_read_as_the_type_that_its_field_has() -> None:
     assert (found.name, found.ratio, type(found.ratio)) == (storable("a\0é\ud800"), 2.0, float)
     assert found.at is not None and (found.at, found.at.tzinfo) == (AT, UTC)
     assert load(Whole, {**LEAST, "name": "a\0"}).name == "a␀"
+    assert load(Whole, {**LEAST, "name": "é\ud800"}).name == storable("é\ud800") != "é\ud800"
     assert load(Whole, {**LEAST, "sizes": {7: 1}}).sizes == {"7": 1}
 
 

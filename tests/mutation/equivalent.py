@@ -1,16 +1,42 @@
 """Mutants that no test can kill, with the reason: what they change is not to be seen from outside."""
 
+# Of contract/wire.py.
+FAST = "a shortcut: the long way gives the same"
+_FIRST = "type(data) is as_it_is"
+_SECOND = "text and type(data) is str and data.isascii() and ('\\x00' not in data)"
+
 EQUIVALENT: dict[str, dict[str, str]] = {
     "contract/acknowledging.py": {
         "_bytes: True -> False": (
             "a text from which signs were skipped is not canonical, which is refused as well"
         ),
     },
+    "contract/compressed.py": {
+        "without_padding: declared is None or not isinstance(body, bytes) or any(body[declared:]) -> "
+        "not isinstance(body, bytes) or any(body[declared:])": "a slice up to None is the whole",
+    },
     "contract/text.py": {
         "storable: text.isascii() and '\\x00' not in text -> False": (
             "a shortcut: the long way gives the same"
         ),
         "storable: '\\x00' -> ''": "the same shortcut is never taken then",
+    },
+    "contract/wire.py": {
+        "module: 'T' -> ''": "a name for the type checker",
+        "module: 'JSON' -> ''": "a name for the type checker",
+        "module: 'JSON' -> '' #2": "a name for the type checker",
+        "unknown: not data.keys() <= known -> True": "a shortcut: the long way finds nothing",
+        "unknown: data.keys() <= known -> data.keys() < known": "a shortcut: the long way finds nothing",
+        "_reader_of: arg is not type(None) -> True": "None stands last in each hint",
+        "_scalar: hint in (bool, int, float) -> False": FAST,
+        f"_scalar.read: {_FIRST} or ({_SECOND}) -> {_FIRST} and ({_SECOND})": FAST,
+        f"_scalar.read: {_FIRST} or ({_SECOND}) -> {_SECOND}": FAST,
+        f"_scalar.read: {_FIRST} or ({_SECOND}) -> {_FIRST}": FAST,
+        f"_scalar.read: {_FIRST} or ({_SECOND}) -> False": FAST,
+        "_scalar.read: '\\x00' -> ''": FAST,
+        "_exactly: isinstance(data, bool) and kind is not bool -> isinstance(data, bool)": (
+            "what is true or false has gone the short way"
+        ),
     },
     "contract/redelivery.py": {
         "_grown: 0 -> -1": "a delay below 0 is raised to 0 by the only caller",

@@ -37,6 +37,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dlq/preflight/judgement.py": ("test_preflight",),
     "kma/counting.py": ("delivery/test_counting",),
     "contract/typed.py": ("test_typed",),
+    "contract/wire.py": ("contract/test_wire",),
+    "contract/nesting.py": ("contract/test_nesting",),
+    "contract/redis_url.py": ("contract/test_redis_url",),
+    "contract/duplicates.py": ("contract/test_duplicates",),
+    "contract/compressed.py": ("contract/test_compressed",),
 }
 
 
