@@ -26,7 +26,6 @@ FIXED = frozenset(
 BROKERS = ("__AMQ_", "x-opt-", "JMS_AMQP_")
 # Every row of an AMQP message has it, no row of a Core or STOMP message.
 OF_AMQP = "_AMQ_AD"
-SHOWN_TEXT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def _key(kind: str, value: Any) -> str:
 
 def _is_uuid(text: str) -> bool:
     try:
-        return len(text) == 36 and str(UUID(text)) == text
+        return str(UUID(text)) == text
     except ValueError:
         return False
 

@@ -59,6 +59,16 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
         "oddity: 0 -> -1 #3": "a rate below 0 is less than a third of another one, as 0 is",
     },
+    "dlq/editing/pointer.py": {
+        "locate: 0 -> -1": "a place before the first sign is the first sign",
+        "remove: _members(text, start) or [] -> _members(text, start)": "of no members none is chosen",
+        "_chosen: 1 -> 2": "any number below 0 is no index",
+        "_members: '' -> 'mutant'": "nobody reads the name of an item",
+        "_space: found -> True": "for the type checker: no space is found as well",
+    },
+    "dlq/waiting/rows.py": {
+        "_key: b'' -> b'mutant'": "a body counts only where there is no id",
+    },
     "dlq/pages/pace.py": {
         "module: 20 -> 21": "who asks reads so many slices; the rule takes what it is given",
         "module: 20 -> 19": "who asks reads so many slices; the rule takes what it is given",

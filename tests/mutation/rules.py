@@ -38,6 +38,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "kma/counting.py": ("delivery/test_counting",),
     "contract/typed.py": ("test_typed",),
     "contract/wire.py": ("contract/test_wire",),
+    "dlq/editing/pointer.py": ("test_json_pointers",),
+    "dlq/waiting/rows.py": ("test_waiting_rows",),
     "contract/nesting.py": ("contract/test_nesting",),
     "contract/redis_url.py": ("contract/test_redis_url",),
     "contract/duplicates.py": ("contract/test_duplicates",),

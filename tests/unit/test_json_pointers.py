@@ -20,6 +20,13 @@ def test_a_pointer_has_its_tokens(place: str, tokens: tuple[str, ...]) -> None:
     assert pointer.parse(place) == tokens
 
 
+@pytest.mark.parametrize("place", ["a", "a/b", "/~", "/~2", "/a~/b", "/" + "x" * 1000])
+def test_what_is_no_pointer_is_refused(place: str) -> None:
+    with pytest.raises(EditRefused) as caught:
+        pointer.parse(place)
+    assert caught.value.code == "bad_pointer"
+
+
 @pytest.mark.parametrize(
     ("text", "place", "value"),
     [
@@ -55,7 +62,8 @@ def test_there_is_nothing_at_another_place(text: str, place: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "result"),
     [
-        (" 7 ", "", " V "), ('{"a": 1}', "/-", '{"a": 1, "-": V}'), ('{"a": 1}', "/é\"",
+        (" 7 ", "", " V "), ('{"a": 1, "b": 2}', "/c", '{"a": 1, "b": 2, "c": V}'), ('{"a": 1}', "/-",
+        '{"a": 1, "-": V}'), ('{"a": 1}', "/é\"",
         '{"a": 1, "é\\"": V}'),
         ('{"x": {"a": 1}, "y": 2}', "/x/b", '{"x": {"a": 1, "b": V}, "y": 2}'),
         ('{"x": [], "y": [1 ]}', "/x/-", '{"x": [V], "y": [1 ]}'),
@@ -78,7 +86,8 @@ def test_containers_are_never_made_up(text: str, place: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "result"),
     [
-        ("[1, 2, 3]", "/0", "[2, 3]"), ("[1, 2, 3]", "/1", "[1, 3]"), ("[1 , 2 , 3 ]", "/2", "[1 , 2 ]"),
+        ("[1, 2]", "/0", "[2]"), ("[1, 2, 3]", "/0", "[2, 3]"), ("[1, 2, 3]", "/1", "[1, 3]"),
+        ("[1 , 2 , 3 ]", "/2", "[1 , 2 ]"),
         ('{ "a" : 1 }', "/a", "{ }"), ('{"x": [ 1 ], "y": 2}', "/x/0", '{"x": [ ], "y": 2}'),
         ('{"x": {"a": 1, "b": 2}}', "/x/b", '{"x": {"a": 1}}'), ('{"a": 1, "a": 2}', "/a", '{"a": 1}'),
     ],

@@ -49,6 +49,11 @@ def test_the_keys_that_a_message_may_have(row: dict[str, Any], keys: list[tuple[
     assert waiting_message(row).keys == tuple(key_of(kind, value) for kind, value in keys)
 
 
+def test_the_key_is_that_of_the_likeliest_type() -> None:
+    assert waiting_message(AMQP | {"userID": "ID:7"}).key == key_of("string", "7")
+    assert waiting_message(AMQP).key == ""
+
+
 def test_a_copy_of_ours_has_the_key_of_its_case_and_without_an_id_there_is_none() -> None:
     assert waiting_message({**AMQP, "userID": "ID:x", "ma_letter": "ID:first"}).key == "ID:first"
     assert waiting_message(AMQP).keys == ()
@@ -173,7 +178,14 @@ def test_the_words_of_a_broker_are_no_properties(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [([0, 255, 256, -1, "x"], "0x00ff00ff"), ([], "0x"), (True, "true"), (False, "false"), (1.5, "1.5")],
+    [
+        ([0, 255, 256, -1, "x"], "0x00ff00ff"),
+        ([], "0x"),
+        (True, "true"),
+        (False, "false"),
+        (1.5, "1.5"),
+        ("Ab", "Ab"),
+    ],
 )
 def test_a_value_without_its_type_is_text_or_bytes(value: Any, text: str) -> None:
     assert waiting_message({"messageID": 1, "p": value}).properties == ({"name": "p", "value": text},)
