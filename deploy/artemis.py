@@ -93,7 +93,8 @@ def _create(distribution: Path, folder: Path) -> None:
     ]
     command += ["--user", "unused", "--password", secrets.token_urlsafe(32), "--require-login"]
     command += ["--no-web", "--no-mqtt-acceptor", "--no-hornetq-acceptor", str(folder)]
-    quick = os.environ | {"JAVA_ARGS_APPEND": ONE_COMPILER}
+    given = os.environ.get("JAVA_ARGS_APPEND", "")
+    quick = os.environ | {"JAVA_ARGS_APPEND": f"{given} {ONE_COMPILER}"}
     run_logged(command, what="artemis create", log=folder.parent / "log" / "install.log", env=quick)
     folder.chmod(0o700)
     (folder / "etc" / "broker.xml").rename(broker_files.measured_copy(folder))

@@ -15,6 +15,7 @@ from agents.models import LaunchSetting, Schedule, ScheduledGroup, Trigger, Wind
 from agents.services.deciding import Skip, Verdict, decide
 from agents.services.group_steps import start_group
 from agents.services.history import note
+from agents.services.isolating import isolated
 from agents.services.looking import send
 from agents.services.starting import start_activation
 from agents.services.switching import Refused
@@ -75,13 +76,17 @@ def ask_for_ticks(now: datetime, until: datetime) -> None:
     """Asks a worker to tick each schedule that has a window in (now, until], when that begins. It decides
     nothing and may be lost, late or doubled: whoever looks at all schedules next finds the window due."""
     for schedule in _enabled():
-        due = next(timetable_of(schedule).after(now), None)
-        if (
-            due is not None
-            and due <= until
-            and not send("agents.tick", schedule.pk, expires=EXPIRES_SECONDS, at=due)
-        ):
+        if (due := _next_window(schedule, now)) is None or due > until:
+            continue
+        if not send("agents.tick", schedule.pk, expires=EXPIRES_SECONDS, at=due):
             return
+
+
+def _next_window(schedule: Schedule, now: datetime) -> datetime | None:
+    due = None
+    with isolated("next window", schedule=schedule.pk):
+        due = next(timetable_of(schedule).after(now), None)
+    return due
 
 
 def _enabled() -> QuerySet[Schedule]:

@@ -193,6 +193,15 @@ def test_every_look_asks_for_what_begins_before_the_next_one(
     assert windows(schedule) == [(DUE, "started", "")], "the look itself decides what nobody ticked"
 
 
+def test_a_schedule_that_nobody_can_read_keeps_no_other_from_its_tick(
+    pool: Pool, asked: list[tuple[int, datetime]]
+) -> None:
+    bad, good = (scheduled(enabled(delayed(pool, key))) for key in ("bad", "good"))
+    Schedule.objects.filter(pk=bad.pk).update(crontab="no crontab")
+    ask_for_ticks(DUE - timedelta(seconds=1), DUE)
+    assert asked == [(good.pk, DUE)]
+
+
 def test_while_redis_is_away_one_schedule_is_asked_for(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("one", "two"):
         scheduled(enabled(delayed(pool, key)))
