@@ -57,16 +57,23 @@ class Sources:
 def figures(sources: Sources, tests: Path) -> dict[str, int]:
     imports = import_map(sources.graph)
     parts = components(imports)
+    chains = depths(imports, parts)
     return {
         "lines": sum(sources.lines.values()),
         "files": len(sources.modules),
         f"modules under {SHORT} lines": sum(sources.lines[path] < SHORT for path in sources.modules),
         f"modules above {LONG} lines": sum(sources.lines[path] > LONG for path in sources.modules),
+        "module, longest": max(sources.lines.values()),
         "modules of the fullest folder": max(Counter(path.parent for path in sources.modules).values()),
         "function, median": round(statistics.median(sources.functions)),
         "function, 95 of 100": sources.functions[len(sources.functions) * 95 // 100],
         "function, longest": sources.functions[-1],
-        "import chain, longest": max(depths(imports, parts).values()),
+        **{
+            f"import chain, longest of {package}": max(
+                length for module, length in chains.items() if module.partition(".")[0] == package
+            )
+            for package in sources.packages
+        },
         "import circles": sum(len(part) > 1 for part in parts),
         "folders that import both ways": len(both_ways(imports, sources)),
         "collections that modules fill later": sum(map(empty_collections, sources.trees.values())),
