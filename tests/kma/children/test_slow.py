@@ -8,6 +8,7 @@ import pytest
 from broker.amqp_connection import IDLE
 from broker.port import Settle
 from contract.messages import Mode
+from kma import slow
 from tests.broker.houses import RealHouse
 from tests.kma.conftest import Lines, Make, StartWorker
 from tests.kma.fake_ma import FakeMa
@@ -17,21 +18,41 @@ from tests.kma.queues import of, publish, script
 BROKER_IDLE = 12.0  # seconds, its amqpIdleTimeout
 
 
+LIMIT = 60.0  # seconds
+
+
 @pytest.mark.parametrize(
-    "limit", [{"transaction_timeout_seconds": 4.0}, {"handling_timeout_seconds": 4.0}], ids=str
+    "limit", [{"transaction_timeout_seconds": LIMIT}, {"handling_timeout_seconds": LIMIT}], ids=str
 )
-def test_it_is_told_once_and_shown_while_it_lasts(lines: Lines, stage: Make, limit: dict[str, float]) -> None:
-    steps = [{"do": "sleep", "seconds": 3.5}, {"do": "ok"}]
-    made = stage(
-        [message(step, identity=f"ID:{n}") for n, step in enumerate(steps)], mode=Mode.TRANSACTED, **limit
+def test_it_is_told_once_and_shown_while_it_lasts(
+    lines: Lines, stage: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: dict[str, float]
+) -> None:
+    (tmp_path / "patient_agent.py").write_text(
+        "import pathlib, time\n"
+        "from kma.agent import agent\n"
+        "@agent('test.patient')\n"
+        "def run_agent(message, context):\n"
+        "    if message.body: return\n"
+        f"    while not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
     )
-    eventually(lambda: "of at most 4 s" in made.run.report().problem, "the problem")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(slow, "SHARE", 0.02)
+    bodies = ["", "second"]
+    made = stage(
+        [message(body, identity=f"ID:{n}") for n, body in enumerate(bodies)],
+        mode=Mode.TRANSACTED,
+        agent="test.patient",
+        modules=("patient_agent",),
+        **limit,
+    )
+    eventually(lambda: "of at most 60 s" in made.run.report().problem, "the problem")
+    (tmp_path / "go").touch()
     made.settled(2)
     assert made.link.outcomes() == {Settle.ACCEPT: 2}
     eventually(lambda: made.run.report().problem == "", "no problem any more")
-    (told,) = [line for line in lines if line["event"] == "handling slow"]
-    assert (told["message_key"], told["attempt"], told["limit_seconds"]) == ("ID:0", 1, 4.0)
-    assert told["server"] == "srv-1" and told["activation"] and told["seconds"] >= 3.2
+    (told,) = [line for line in lines if line["event"] == "handling slow" and line["message_key"] == "ID:0"]
+    assert (told["attempt"], told["limit_seconds"]) == (1, LIMIT)
+    assert told["server"] == "srv-1" and told["activation"] and told["seconds"] >= 1.2
 
 
 def test_without_a_limit_nothing_is_told(lines: Lines, stage: Make) -> None:

@@ -322,8 +322,9 @@ def test_another_exception_while_it_is_stopped_is_a_failure(
 ) -> None:
     (tmp_path / "clumsy_agent.py").write_text(
         "import time\nfrom kma.agent import agent\n@agent('test.clumsy')\ndef run(context):\n"
-        "    open(context.parameters['truth_file'], 'w').write('{\"note\": null}\\n')\n"
-        "    try: time.sleep(60)\n"
+        "    try:\n"
+        "        open(context.parameters['truth_file'], 'w').write('{\"note\": null}\\n')\n"
+        "        time.sleep(60)\n"
         "    finally: raise ValueError('while cleaning up')\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
