@@ -1,9 +1,6 @@
-"""What others rely on: routes, wire records, environment, tasks. A change shows as a diff of an approved
-file."""
+"""What others rely on: routes, environment, tasks. A change shows as a diff of an approved file."""
 
-import dataclasses
 import re
-import typing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +10,9 @@ from django.conf import settings
 from django.urls import URLPattern, get_resolver
 from drf_spectacular.generators import SchemaGenerator
 
-from contract import messages, wire
 from tests.architecture.approval import assert_approved
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MODULES = ("contract.messages", "contract.records")
 METHODS = ("get", "post", "put", "patch", "delete")
 # Django's own six addresses of each kind of row.
 OF_ROWS = re.compile(r"^(agents|auth|dlq|failures)/\w+/(add/|<path:object_id>/.*|<id>/password/)?$")
@@ -59,30 +54,6 @@ def test_the_bodies_of_the_rest_interface_are_as_approved(db: None) -> None:
 def test_the_addresses_of_the_site_are_as_approved() -> None:
     found = [route for route in routes(get_resolver().url_patterns) if not route.startswith("api/v1/")]
     assert_approved("pages.txt", "\n".join(sorted(route for route in found if not OF_ROWS.match(route))))
-
-
-def test_the_wire_records_are_as_approved() -> None:
-    lines = []
-    for name, kind in sorted(vars(messages).items()):
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ in MODULES:
-            hints = typing.get_type_hints(kind)
-            for field in dataclasses.fields(kind):
-                lines.append(f"{name}.{field.name}: {_type(hints[field.name])}{_default(field)}")
-    assert_approved("wire.txt", f"version {messages.VERSION}\n" + "\n".join(lines))
-
-
-def _type(hint: Any) -> str:
-    return (
-        str(hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else hint)
-        .replace("contract.messages.", "")
-        .replace("contract.records.", "")
-    )
-
-
-def _default(field: Any) -> str:
-    if field.default is not dataclasses.MISSING:
-        return f" = {wire.dump(field.default)!r}"
-    return " = {}" if field.default_factory is not dataclasses.MISSING else ""
 
 
 def test_the_environment_is_as_approved() -> None:
