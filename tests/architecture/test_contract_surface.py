@@ -2,6 +2,7 @@
 
 import dataclasses
 import typing
+from enum import Enum
 from typing import Any
 
 from contract import messages, wire
@@ -11,13 +12,19 @@ MODULES = ("contract.messages", "contract.records")
 
 
 def test_the_wire_records_are_as_approved() -> None:
-    lines = []
+    lines, enums = [], dict[str, type[Enum]]()
     for name, kind in sorted(vars(messages).items()):
         if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__ in MODULES:
             hints = typing.get_type_hints(kind)
             for field in dataclasses.fields(kind):
-                lines.append(f"{name}.{field.name}: {_type(hints[field.name])}{_default(field)}")
-    assert_approved("wire.txt", f"version {messages.VERSION}\n" + "\n".join(lines))
+                hint = hints[field.name]
+                lines.append(f"{name}.{field.name}: {_type(hint)}{_default(field)}")
+                if isinstance(hint, type) and issubclass(hint, Enum):
+                    enums[hint.__name__] = hint
+    lines += [f"{name}: {', '.join(each.value for each in enums[name])}" for name in sorted(enums)]
+    lines += [f"kind {word}: {kind.__name__}" for word, kind in messages.KINDS.items()]
+    numbers = (f"{name} {value}" for name, value in vars(messages).items() if isinstance(value, int))
+    assert_approved("wire.txt", "\n".join([*numbers, *lines]))
 
 
 def _type(hint: Any) -> str:

@@ -1,0 +1,24 @@
+"""Versions that understand each other, and what no log shows."""
+
+from uuid import UUID
+
+import pytest
+
+from contract.errors import UnsupportedVersion
+from contract.messages import DesiredRun, check_version
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_side_understands_its_own_version_and_the_one_before(version: int) -> None:
+    check_version(version)
+
+
+@pytest.mark.parametrize("version", [-3, 0, 1, 4])
+def test_another_version_is_refused_by_name(version: int) -> None:
+    with pytest.raises(UnsupportedVersion, match=f"^version: this MA speaks versions 2 to 3, not {version}$"):
+        check_version(version)
+
+
+def test_the_secret_of_a_run_is_in_no_log() -> None:
+    run = DesiredRun(UUID(int=1), 1, "s", "a", "d", "q", acknowledgement_secret="c0ffee")
+    assert "c0ffee" not in repr(run) and "acknowledgement_property" in repr(run)
