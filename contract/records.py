@@ -202,6 +202,6 @@ REFUSED = 3
 
 
 def derived_id(record: UUID, number: int) -> UUID:
-    """The id of record `number` of one handling, from the slot's record id: a record made twice has one
-    id."""
-    return record if number == 0 else UUID(int=record.int ^ (number << 120))
+    """The id of record `number` of one handling, from the slot's record id, which is that of record 0: a
+    record made twice has one id."""
+    return UUID(int=record.int ^ (number << 120))

@@ -1,4 +1,4 @@
-"""Versions that understand each other, and what no log shows."""
+"""Versions that understand each other, ids of records, and what no log shows."""
 
 from uuid import UUID
 
@@ -6,6 +6,7 @@ import pytest
 
 from contract.errors import UnsupportedVersion
 from contract.messages import DesiredRun, check_version
+from contract.records import REFUSED, derived_id
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -22,3 +23,15 @@ def test_another_version_is_refused_by_name(version: int) -> None:
 def test_the_secret_of_a_run_is_in_no_log() -> None:
     run = DesiredRun(UUID(int=1), 1, "s", "a", "d", "q", acknowledgement_secret="c0ffee")
     assert "c0ffee" not in repr(run) and "acknowledgement_property" in repr(run)
+
+
+def test_a_record_that_is_made_twice_has_one_id_and_those_of_one_handling_differ() -> None:
+    """Spools that wait during an upgrade hold ids: what they are derived by may not change."""
+    first = UUID("00112233-4455-6677-8899-aabbccddeeff")
+    assert [str(derived_id(first, number)) for number in (0, 1, 2, REFUSED)] == [
+        "00112233-4455-6677-8899-aabbccddeeff",
+        "01112233-4455-6677-8899-aabbccddeeff",
+        "02112233-4455-6677-8899-aabbccddeeff",
+        "03112233-4455-6677-8899-aabbccddeeff",
+    ]
+    assert derived_id(UUID(int=3 << 120), REFUSED) == UUID(int=0), "an id that has the bits already"

@@ -45,6 +45,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/duplicates.py": ("contract/test_duplicates",),
     "contract/compressed.py": ("contract/test_compressed",),
     "contract/messages.py": ("test_contract_surface", "contract/test_messages"),
+    "contract/records.py": ("test_contract_surface", "contract/test_messages"),
 }
 
 
