@@ -1,11 +1,12 @@
-"""What KMA and MA say to each other. A change shows as a diff of an approved file."""
+"""What KMA and MA say to each other, and the names that both put on messages and queues. A change shows as a
+diff of an approved file."""
 
 import dataclasses
 import typing
 from enum import Enum
 from typing import Any
 
-from contract import messages, wire
+from contract import messages, properties, wire
 from tests.architecture.approval import assert_approved
 
 MODULES = ("contract.messages", "contract.records")
@@ -39,3 +40,12 @@ def _default(field: Any) -> str:
     if field.default is not dataclasses.MISSING:
         return f" = {wire.dump(field.default)!r}"
     return " = {}" if field.default_factory is not dataclasses.MISSING else ""
+
+
+def test_the_names_on_messages_and_queues_are_as_approved() -> None:
+    lines = []
+    for name, value in vars(properties).items():
+        if name.isupper():
+            words = [value] if isinstance(value, str) else sorted(value)
+            lines.append(f"{name}: {' '.join(words)}")
+    assert_approved("names.txt", "\n".join(lines))

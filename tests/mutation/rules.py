@@ -46,6 +46,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/compressed.py": ("contract/test_compressed",),
     "contract/messages.py": ("test_contract_surface", "contract/test_messages"),
     "contract/records.py": ("test_contract_surface", "contract/test_messages"),
+    "contract/properties.py": ("test_contract_surface", "contract/test_properties"),
 }
 
 
