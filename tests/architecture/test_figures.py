@@ -1,27 +1,32 @@
 """Sizes, chains and circles may only get better. MA_TEST_APPROVE=1 keeps the figures of today."""
 
-import os
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.approval import FOLDER
 from tests.architecture.figures import Sources, both_ways, components, depths, figures, import_map
+from tests.architecture.ratchet import OF_THE_SITE, approved, assert_no_worse
 from tests.architecture.test_house import PACKAGES, ROOT
-
-FILE = FOLDER / "figures.txt"
 
 
 @pytest.mark.process
 def test_no_figure_of_the_house_gets_worse() -> None:
     found = figures(Sources(ROOT, PACKAGES), ROOT / "tests")
-    if os.environ.get("MA_TEST_APPROVE") == "1":
-        FILE.write_text("".join(f"{name}: {figure}\n" for name, figure in found.items()), "utf-8")
-    lines = (line.rpartition(": ") for line in FILE.read_text("utf-8").splitlines())
-    approved = {name: int(figure) for name, _colon, figure in lines}
-    for name, figure in found.items():
-        print(f"{name:45}{approved.get(name, 0):8}{figure:8}")
-    assert {name: figure for name, figure in found.items() if figure > approved.get(name, 0)} == {}
+    assert_no_worse(found)
+    assert approved().keys() == {*found, *OF_THE_SITE}, "each line is a figure that something counts"
+
+
+def test_a_figure_that_gets_worse_or_is_new_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MA_TEST_APPROVE", raising=False)
+    file = tmp_path / "figures.txt"
+    file.write_text("files: 7\nlines: 12\n")
+    assert_no_worse({"files": 6, "lines": 12, "circles": 0}, file)
+    for worse in ({"files": 8}, {"circles": 1}):
+        with pytest.raises(AssertionError):
+            assert_no_worse(worse, file)
+    monkeypatch.setenv("MA_TEST_APPROVE", "1")
+    assert_no_worse({"files": 8, "circles": 1}, file)
+    assert file.read_text() == "files: 8\nlines: 12\ncircles: 1\n"
 
 
 IMPORTS: dict[str, set[str]] = {
