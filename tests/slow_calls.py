@@ -117,7 +117,7 @@ def _product_code(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the repository, where it is no test's."""
     while frame is not None:
         path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(REPOSITORY) and ".venv" not in path.parts:
+        if path.is_relative_to(REPOSITORY) and "site-packages" not in path.parts:
             return None if path.is_relative_to(REPOSITORY / "tests") else frame
         frame = frame.f_back
     return None

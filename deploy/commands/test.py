@@ -100,9 +100,8 @@ NIGHT = (
     # The map for --changed, and the share of branches that may not fall.
     _computing("tests, recorded", "tests", "-m", "pure or db", "-p", "tests.changed.recorder"),
     Stage("branches", ("python", "-m", "tests.changed.branches")),
-    Stage(
-        "mutants of what changed", ("python", "-m", "tests.mutation", "--changed", "--minutes", "20"), nice=5
-    ),
+    Stage("tests, Django 6", ("python", "-m", "tests.newer_django"), nice=5),
+    Stage("mutants of changes", ("python", "-m", "tests.mutation", "--changed", "--minutes", "20"), nice=5),
     Stage("tests that wait, PostgreSQL", (*PYTEST, *_beside(WAITING), *WAITS), POSTGRESQL, lane=1),
 )
 

@@ -98,6 +98,11 @@ def test_what_runs_on_one_database_only_runs_on_the_other_one_at_night() -> None
     assert {"tests", *WAITS} <= set(at_night) and "-m" not in at_night
 
 
+def test_the_next_django_is_tried_at_night() -> None:
+    """Its tests fail where there is no Python that it runs on: tests/newer_django/test_installation.py."""
+    assert ("python", "-m", "tests.newer_django") in [stage.command for stage in stages(("--night",))]
+
+
 def test_long_campaigns_have_no_time_limit() -> None:
     mutants, campaigns = stages(("--long",))
     by_mode, until_the_hours_are_over = (
