@@ -47,7 +47,7 @@ class Operation:
         return self.name or self.pointer or "/"
 
     def to_json(self) -> dict[str, Any]:
-        if self.op == "set_property" and self.item is not None:
+        if self.item is not None:
             return {"op": self.op, "name": self.name, "type": self.item.type, "value": written(self.item)}
         if self.op == "remove_property":
             return {"op": self.op, "name": self.name}
@@ -120,11 +120,9 @@ def _operation(data: Any, locked: frozenset[str]) -> Operation:
 
 def is_hidden(operation: Operation, names: frozenset[str]) -> bool:
     """Whether it touches one of these properties or fields: at its place, or within what it sets."""
-    if not names:
-        return False
     if operation.name in names or not names.isdisjoint(operation.tokens):
         return True
-    return operation.op == "set_json" and names_in(json.loads(operation.json), names)
+    return operation.op == "set_json" and bool(names) and names_in(json.loads(operation.json), names)
 
 
 def _json_text(data: dict[str, Any]) -> str:
@@ -180,9 +178,8 @@ def _property(
     name, before = operation.name, message.properties.get(operation.name)
     if before == operation.item:
         return message, ()
-    properties = {each: item for each, item in message.properties.items() if each != name or operation.item}
-    if operation.item is not None:
-        properties[name] = operation.item
+    wanted = {**message.properties, name: operation.item}
+    properties = {each: item for each, item in wanted.items() if item is not None}
     hidden = name in masked
     told = change(name, value_text(before, hidden=hidden), value_text(operation.item, hidden=hidden))
     return replace(message, properties=properties), (told,)
@@ -246,4 +243,4 @@ def told(rule: Rule, masked: frozenset[str]) -> list[dict[str, str]]:
 
 
 def _value_text(operation: Operation) -> str:
-    return operation.json if operation.item is None else value_text(operation.item) or ""
+    return value_text(operation.item) or operation.json

@@ -4,6 +4,8 @@
 FAST = "a shortcut: the long way gives the same"
 _FIRST = "type(data) is as_it_is"
 _SECOND = "text and type(data) is str and data.isascii() and ('\\x00' not in data)"
+# Of dlq/editing/rules.py.
+NO_NAMES = "a shortcut: of no names no field is found"
 
 EQUIVALENT: dict[str, dict[str, str]] = {
     "contract/acknowledging.py": {
@@ -65,6 +67,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_chosen: 1 -> 2": "any number below 0 is no index",
         "_members: '' -> 'mutant'": "nobody reads the name of an item",
         "_space: found -> True": "for the type checker: no space is found as well",
+    },
+    "dlq/editing/rules.py": {
+        "is_hidden: operation.op == 'set_json' and bool(names) and names_in(json.loads(operation.json), "
+        "names) -> operation.op == 'set_json' and names_in(json.loads(operation.json), names)": NO_NAMES,
+        "_json: before is not None and locked and names_in(json.loads(before), locked) -> "
+        "before is not None and names_in(json.loads(before), locked)": NO_NAMES,
+        "_json: True -> False": "what is put together of JSON is JSON, so its form need not be looked at",
     },
     "dlq/waiting/rows.py": {
         "_key: b'' -> b'mutant'": "a body counts only where there is no id",
