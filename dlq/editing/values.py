@@ -25,7 +25,7 @@ TYPES = (
 )  # fmt: skip
 LONGEST_NAME = 300
 LONGEST_VALUE = 64 * 1024
-LARGEST_FLOAT = 3.4028234663852886e38
+LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 
 _WHOLE = re.compile(r"[+-]?\d{1,20}\Z", re.ASCII)
 
@@ -60,7 +60,7 @@ def written(item: Typed) -> str:
             return datetime.fromtimestamp(item.value / 1000, UTC).isoformat(timespec="milliseconds")
         except (ValueError, OverflowError, OSError):
             return str(item.value)
-    return repr(item.value) if item.type in ("float", "double") else text_of(item)
+    return text_of(item)
 
 
 def editable_value(item: Typed) -> bool:

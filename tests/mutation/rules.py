@@ -45,6 +45,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/duplicates.py": ("contract/test_duplicates",),
     "contract/compressed.py": ("contract/test_compressed",),
     "dlq/editing/rules.py": ("test_edit_rule_forms", "test_edit_rules"),
+    "dlq/editing/values.py": ("test_edit_values",),
     "contract/messages.py": ("test_contract_surface", "contract/test_messages"),
     "contract/records.py": ("test_contract_surface", "contract/test_messages"),
     "contract/properties.py": ("test_contract_surface", "contract/test_properties"),

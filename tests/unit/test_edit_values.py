@@ -49,7 +49,8 @@ def test_the_types_are_offered_in_this_order() -> None:
     ("kind", "text", "value"),
     [
         ("int", " +5\n", 5), ("int", "0" * 19 + "7", 7), ("string", " x ", " x "), ("symbol", " s", " s"),
-        ("char", " ", " "), ("boolean", " TRUE ", True), ("boolean", "False", False), ("null", " ", None),
+        ("char", " ", " "), ("char", "Ж", "Ж"), ("boolean", " TRUE ", True), ("boolean", "False", False),
+        ("null", " ", None),
         ("uuid", " 0CE1BF58-4e46-42b1-90a3-389a559e22e6", "0ce1bf58-4e46-42b1-90a3-389a559e22e6"),
         ("binary", " 00ff ", b"\0\xff"), ("binary", "0x", b""), ("string", "x" * 65_536, "x" * 65_536),
         ("timestamp", "7", 7), ("timestamp", "1970-01-01T01:00:01.0015+01:00", 1002), ("double", " 1e39",
