@@ -6,7 +6,6 @@ to page.
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,7 +89,7 @@ def _body(body: Any) -> tuple[str | None, bytes | None]:
     if isinstance(body, dict) and isinstance(body.get("base64"), str):
         try:
             return None, base64.b64decode(body["base64"], validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise _unreadable() from error
     raise _unreadable()
 

@@ -150,7 +150,8 @@ def test_parts_that_are_missing_change_nothing(data: dict[str, Any], changes: Ch
     [
         7, [], {"body": []}, {"body": {}}, {"body": {"text": 7}}, {"body": {"base64": 7}},
         {"body": {"base64": "AA"}},
-        {"body": {"base64": "A\nA=="}}, {"set": "x"}, {"set": [7]}, {"remove": {"a": 1}}, {"remove": [7]},
+        {"body": {"base64": "A\nA=="}}, {"body": {"base64": "é"}}, {"set": "x"}, {"set": [7]},
+        {"remove": {"a": 1}}, {"remove": [7]},
         {"set": [{"name": 7}]}, {"set": [{}]}, {"set": [{"name": "n", "type": 7}]},
         {"set": [{"name": "n", "value": {}}]}, {"remove": ["x"] * (MOST_PROPERTIES + 1)},
     ],
