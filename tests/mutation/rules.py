@@ -46,6 +46,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "contract/compressed.py": ("contract/test_compressed",),
     "dlq/editing/rules.py": ("test_edit_rule_forms", "test_edit_rules"),
     "dlq/editing/values.py": ("test_edit_values",),
+    "dlq/editing/changes.py": ("test_edit_values",),
     "contract/messages.py": ("test_contract_surface", "contract/test_messages"),
     "contract/records.py": ("test_contract_surface", "contract/test_messages"),
     "contract/properties.py": ("test_contract_surface", "contract/test_properties"),

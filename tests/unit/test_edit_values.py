@@ -150,7 +150,7 @@ def test_parts_that_are_missing_change_nothing(data: dict[str, Any], changes: Ch
     [
         7, [], {"body": []}, {"body": {}}, {"body": {"text": 7}}, {"body": {"base64": 7}},
         {"body": {"base64": "AA"}},
-        {"body": {"base64": "A\nA=="}}, {"body": {"base64": "é"}}, {"set": "x"}, {"set": [7]},
+        {"body": {"base64": "A\nA=="}}, {"body": {"base64": "é"}}, {"set": "x"}, {"set": 7}, {"set": [7]},
         {"remove": {"a": 1}}, {"remove": [7]},
         {"set": [{"name": 7}]}, {"set": [{}]}, {"set": [{"name": "n", "type": 7}]},
         {"set": [{"name": "n", "value": {}}]}, {"remove": ["x"] * (MOST_PROPERTIES + 1)},
@@ -160,6 +160,12 @@ def test_what_is_not_understood_is_called_so(data: Any) -> None:
     with pytest.raises(EditRefused) as caught:
         changes_of(data)
     assert caught.value.code == "unreadable"
+
+
+def test_why_bytes_cannot_be_read_is_kept_for_the_log() -> None:
+    with pytest.raises(EditRefused) as caught:
+        changes_of({"body": {"base64": "AA"}})
+    assert str(caught.value.__cause__) == "Incorrect padding"
 
 
 def test_as_many_properties_as_a_message_may_have_are_changed_at_once() -> None:
