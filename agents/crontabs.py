@@ -82,6 +82,8 @@ def _parsed(crontab: str) -> CronSim:
         raise ValidationError(text, code="crontab_fields")
     try:
         return CronSim(crontab, datetime.now(UTC))
+    except ValueError as error:  # of int(), above 4300 digits
+        raise ValidationError(_("This is no crontab: a number in it is too long."), code="crontab") from error
     except CronSimError as error:
         if str(error) == "Bad day-of-month" and _days_alone_are_fine(crontab):
             raise _never(crontab) from error

@@ -186,6 +186,7 @@ def test_what_cannot_be_enabled_is_stored_and_said(house: Pool) -> None:
         "settings/A!/key: "),
         ({"settings": {"sweep": {"destination": "demo.orders"}}}, "settings/sweep/destination: "),
         (nightly({"crontab": "* * 31 2 *"}), "settings/nightly/schedule/crontab: "),
+        (nightly({"crontab": f"{'9' * 5000} * * * *"}), "settings/nightly/schedule/crontab: "),
         (nightly({"time_zone": "X/Y", "crontab": "0 0 * * *"}), "settings/nightly/schedule/time_zone: "),
         (nightly({"cron": "x"}), "settings/nightly/schedule/cron: there is no such field"),
         (nightly("daily"), "settings/nightly/schedule: a mapping"),
