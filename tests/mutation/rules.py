@@ -47,6 +47,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "dlq/editing/rules.py": ("test_edit_rule_forms", "test_edit_rules"),
     "dlq/editing/values.py": ("test_edit_values",),
     "dlq/editing/changes.py": ("test_edit_values",),
+    "agents/crontabs.py": ("test_crontabs",),
     "contract/messages.py": ("test_contract_surface", "contract/test_messages"),
     "contract/records.py": ("test_contract_surface", "contract/test_messages"),
     "contract/properties.py": ("test_contract_surface", "contract/test_properties"),
