@@ -71,7 +71,7 @@ def replay_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if why:
         items = items.filter(why=why)
     before = request.GET.get(BEFORE, "")
-    if before.isdigit() and len(before) < 19:
+    if before.isdecimal() and len(before) < 19:
         items = items.filter(pk__gt=int(before))
     listed = page_of(request, list(items.order_by("pk")[: PAGE + 1]), lambda item: str(item.pk))
     counts, masks = words.counts_of(job), masks_for(request.user)
