@@ -11,8 +11,9 @@ FILE = FOLDER / "figures.txt"
 TO_THE_JOB = "files from the replay button to the job"
 TO_THE_MOVE = "files from the job to the move"
 TO_THE_ROWS = "files from a posted batch to its rows"
-# Counted by tests of the site: tests/web/test_files_to_read.py.
-OF_THE_SITE = (TO_THE_JOB, TO_THE_MOVE, TO_THE_ROWS)
+# Counted by tests of the site: tests/web/test_files_to_read.py, tests/web/test_unsafe_routes.py.
+UNAUDITED = "unsafe routes without an audit row"
+OF_THE_SITE = (TO_THE_JOB, TO_THE_MOVE, TO_THE_ROWS, UNAUDITED)
 
 
 def approved(file: Path = FILE) -> dict[str, int]:

@@ -1,0 +1,188 @@
+"""Requests that do what their route is for, each on rows of its own: what of it is in the audit?"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from agents.models import Activation, Run
+from broker.port import Outgoing
+from broker.topology import apply
+from broker.wanted import Queue
+from contract.blocked import Blocked, digest_of
+from contract.typed import Typed
+from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, SavedFilter, Taking, WholeFetch
+from dlq.models.waiting import WaitingAction
+from dlq.preflight import CODES
+from tests.web import letters, reports
+from tests.web.waiting import WaitingHouse
+
+KEY, BLOCKED = "orders", "ID:poison"
+PASSWORD = "correct horse battery"
+LINE = '{"body": {"text": "{\\"sum\\": 1}"}, "message": {}}'
+REST = "/api/v1"
+# What is done to a job, and the state of one to which it can be done.
+JOBS = (
+    ("approve", "awaiting"),
+    ("refuse", "awaiting"),
+    ("pause", "running"),
+    ("resume", "paused"),
+    ("cancel", "running"),
+)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """`route` as its list names it; `of` are the places of its address, in their order."""
+
+    route: str
+    of: Sequence[object] = ()
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+class Publisher:
+    """Takes what is imported."""
+
+    def publish(self, messages: Sequence[Outgoing]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Rows:
+    """`person` may do everything; `other` asked for what needs a second one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.person = User.objects.create_superuser("chief", password=PASSWORD)
+        self.other = User.objects.create_superuser("other", password=None)
+        self.setting = reports.setting(KEY)
+        self.house = WaitingHouse(self.setting)
+        places = ("api.waiting", "pages.waiting", "pages.waiting_ask", "api.foreign", "pages.foreign")
+        self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
+        monkeypatch.setattr("dlq.import_sending.AmqpPublisher", lambda _account: Publisher())
+        for module in ("dlq.pages.whole", "dlq.api.whole"):
+            monkeypatch.setattr(f"{module}.message_count", lambda _queue: 1200)
+        self.house.management.call("broker", "createAddress", "THEIRS", "MULTICAST")
+        apply(self.house.management, [Queue("theirs", "THEIRS")])
+        self.house.publish("w1", "w2")
+        self.target = reports.setting("mirror", destination=self.setting.destination)
+        self.letter, self.fetched = (self._letter(number) for number in (10, 11))
+        WholeFetch.objects.create(letter=self.fetched)
+        self.in_bin = self._letter(12, queue="DLQ.bin", orig_queue=f"DLQ.{KEY}")
+        self._blocked()
+
+    def _letter(self, number: int, **fields: Any) -> DeadLetter:
+        row = letters.dead(KEY, number, f"ID:{number}", Typed("string", '{"sum": 1}'))
+        DeadLetter.objects.filter(pk=row.pk).update(truncated=number != 10, size=3_000_000, **fields)
+        return row
+
+    def _blocked(self) -> None:
+        setting = reports.setting("row", ordered=True, spread="MANY", mode="AUTO", blocked_seconds=-1.0)
+        server = reports.server()
+        server.last_seen_at = timezone.now()
+        server.save()
+        activation = Activation.objects.create(setting=setting, state="running")
+        run = Run.objects.create(activation=activation, server=server, epoch=1)
+        told = {"problem": str(Blocked(BLOCKED, 3)), "reported_at": timezone.now()}
+        Run.objects.filter(pk=run.pk).update(**told)
+
+    def job(self, state: str) -> object:
+        return ReplayJob.objects.create(
+            setting=self.setting, setting_key=KEY, scope="all", state=state, by=self.other, needs_second=True
+        ).pk
+
+    def action(self) -> object:
+        return WaitingAction.objects.create(
+            setting=self.setting, setting_key=KEY, kind="try_now", part="delayed", by=self.other
+        ).pk
+
+    def known(self, model: Any, **fields: Any) -> object:
+        return model.objects.create(**fields).pk
+
+    def requests(self) -> Iterator[Ask]:
+        """Each comes with the rows that it needs alone."""
+        yield from self._rest()
+        yield from self._pages()
+
+    def _rest(self) -> Iterator[Ask]:
+        letter, ticked = self.letter.pk, {"acknowledge": [*CODES]}
+        fault, taking = {"setting_key": KEY}, {"setting_key": KEY, "by": self.person}
+        named = {"name": "keys", "query": "exception=Key"}
+        yield Ask(f"POST {REST}/dead-letters/{{id}}/edit/", [letter], {"body": {"text": "{}"}} | ticked)
+        rule = [{"op": "set_json", "pointer": "/sum", "value": 2}]
+        yield Ask(
+            f"POST {REST}/dead-letters/edit/",
+            said={"setting": KEY, "letters": [letter], "rule": rule} | ticked,
+        )
+        yield Ask(f"POST {REST}/dead-letters/{{id}}/whole/", [self._letter(13).pk])
+        yield Ask(f"DELETE {REST}/dead-letters/{{id}}/whole/", [self.fetched.pk])
+        yield Ask(f"POST {REST}/foreign-queues/", said={"queue": "theirs"})
+        foreign = {"queue": "OLD", "address": "OLD", "foreign": True}
+        yield Ask(f"DELETE {REST}/foreign-queues/{{id}}/", [self.known(LetterQueue, **foreign)])
+        yield Ask(f"POST {REST}/imports/", said={"setting": KEY, "lines": LINE, "dry_run": False})
+        yield Ask(f"POST {REST}/known-faults/", said={"setting": KEY, "fingerprint": "f" * 64})
+        yield Ask(f"POST {REST}/known-faults/{{id}}/end/", [self.known(KnownFault, **fault)])
+        yield Ask(f"POST {REST}/notes/", said={"setting": KEY, "message_key": "ID:10", "text": "x"})
+        yield Ask(f"POST {REST}/replays/", said={"setting": KEY, "letters": [letter]} | ticked)
+        for act, state in JOBS:
+            yield Ask(f"POST {REST}/replays/{{id}}/{act}/", [self.job(state)], {"reason": "x"})
+        yield Ask(f"POST {REST}/saved-filters/", said=named)
+        mine = {"owner": self.person, **named}
+        yield Ask(f"PATCH {REST}/saved-filters/{{id}}/", [self.known(SavedFilter, **mine)], {"shared": True})
+        yield Ask(f"DELETE {REST}/saved-filters/{{id}}/", [self.known(SavedFilter, **mine)])
+        blocked = {"message_key": BLOCKED, "attempt": 3, "reason": "x"}
+        yield Ask(f"POST {REST}/settings/{{key}}/blocking/", ["row"], blocked)
+        held = {"action": "hold", "part": "waiting", "reason": "x", "messages": self.house.numbers("waiting")}
+        yield Ask(f"POST {REST}/settings/{{key}}/waiting/", [KEY], held)
+        yield Ask(f"POST {REST}/waiting-actions/{{id}}/stop/", [self.action()])
+        yield Ask(f"POST {REST}/takings/", said={"setting": KEY, "text": "mine"})
+        yield Ask(f"POST {REST}/takings/{{id}}/end/", [self.known(Taking, **taking)])
+        yield Ask(f"POST {REST}/takings/{{id}}/hand-over/", [self.known(Taking, **taking)], {"to": "other"})
+
+    def _pages(self) -> Iterator[Ask]:
+        letter, ticked = self.letter.pk, {"acknowledge": [*CODES]}
+        moved = {"letter": letter, "reason": "x"} | ticked
+        of_key = "/dead-letters/<str:key>"
+        yield Ask(f"POST {of_key}/give-back/", [KEY], moved)
+        yield Ask(f"POST {of_key}/redirect/", [KEY], moved | {"target": "mirror"})
+        yield Ask(f"POST {of_key}/discard/", [KEY], moved | {"confirm": "1"})
+        yield Ask(f"POST {of_key}/put-back/", [KEY], moved | {"letter": self.in_bin.pk})
+        rule = '[{"op": "set_json", "pointer": "/sum", "json": "2"}]'
+        yield Ask(
+            f"POST {of_key}/edit/", [KEY], {"rule": rule, "step": "confirm", "letters": letter} | ticked
+        )
+        yield Ask(f"POST {of_key}/import/", [KEY], {"step": "confirm", "lines": LINE, "known": "1"})
+        changes = '{"other_form": false, "remove": [], "set": [], "body": {"text": "{}"}}'
+        yield Ask("POST /letters/<int:pk>/edit/", [letter], {"changes": changes, "step": "confirm"} | ticked)
+        yield Ask("POST /letters/<int:pk>/whole/", [self._letter(14).pk])
+        yield Ask("POST /letters/<int:pk>/whole/cancel/", [self.fetched.pk])
+        yield Ask("POST /foreign-queues/", said={"queue": "theirs"})
+        foreign = {"queue": "OLD", "address": "OLD", "foreign": True}
+        yield Ask("POST /foreign-queues/<int:pk>/forget/", [self.known(LetterQueue, **foreign)])
+        about = {"setting": KEY, "fingerprint": "v1:68df51d668124004", "of": "setting", "text": "x"}
+        for act in ("note", "mute", "take"):
+            yield Ask(f"POST /remarks/{act}/", said=about)
+        fault, taking = {"setting_key": KEY}, {"setting_key": KEY, "by": self.person}
+        yield Ask("POST /remarks/faults/<int:pk>/end/", [self.known(KnownFault, **fault)])
+        yield Ask("POST /remarks/takings/<int:pk>/end/", [self.known(Taking, **taking)])
+        yield Ask(
+            "POST /remarks/takings/<int:pk>/hand-over/", [self.known(Taking, **taking)], {"to": "other"}
+        )
+        for act, state in JOBS:
+            yield Ask(f"POST /replays/<uuid:pk>/{act}/", [self.job(state)], {"reason": "x"})
+        named = {"name": "keys", "query": "exception=Key"}
+        yield Ask("POST /saved-filters/save/", said=named)
+        mine = {"owner": self.person, **named}
+        change, delete = "POST /saved-filters/<int:pk>/change/", "POST /saved-filters/<int:pk>/delete/"
+        yield Ask(change, [self.known(SavedFilter, **mine)], {"name": "others", "shared": "1"})
+        yield Ask(delete, [self.known(SavedFilter, **mine)])
+        numbers = ",".join(map(str, self.house.numbers("waiting")))
+        held = {"kind": "hold", "part": "waiting", "number": numbers, "asked": "2", "reason": "x"}
+        yield Ask("POST /settings/<str:key>/waiting/ask/", [KEY], held)
+        blocked = {"message": digest_of(BLOCKED), "attempt": 3, "reason": "x"}
+        yield Ask("POST /settings/<str:key>/waiting/give-up/", ["row"], blocked)
+        yield Ask("POST /waiting-actions/<uuid:pk>/stop/", [self.action()])
+        yield Ask("POST /login/", said={"username": "chief", "password": PASSWORD})
+        yield Ask("POST /logout/")
