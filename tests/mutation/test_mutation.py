@@ -10,8 +10,8 @@ import pytest
 
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants_of
-from tests.mutation.processes import Verdict, compiled, in_child
-from tests.mutation.rules import rules
+from tests.mutation.processes import REPOSITORY, Verdict, compiled, in_child
+from tests.mutation.rules import NAMES, rules
 
 
 def names(source: str) -> list[str]:
@@ -86,6 +86,11 @@ def test_every_one_that_is_named_as_equivalent_exists() -> None:
     assert [
         (path, name) for path, some in EQUIVALENT.items() for name in some if name not in known[path]
     ] == []
+
+
+def test_every_module_of_the_contract_is_a_rule() -> None:
+    modules = {f"contract/{file.name}" for file in REPOSITORY.glob("contract/*.py")}
+    assert modules - {"contract/__init__.py"} == {path for path in NAMES if path.startswith("contract/")}
 
 
 def loop(_failed: Callable[[int], None]) -> None:
