@@ -2,7 +2,8 @@
 of the admin."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,20 @@ from django.test import Client, RequestFactory
 from tests.architecture.approval import FOLDER
 
 UNSAFE = ("POST", "PUT", "PATCH", "DELETE")
+PASSWORD = "correct horse battery"
 # Of a place in an address.
 ANYTHING = {"int": "1", "uuid": str(UUID(int=7))}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request that does what its route is for. `of` are the places of its address in their order, where
+    they are known when it is sent, as functions. `first` comes before it."""
+
+    route: str
+    of: Sequence[object] = ()
+    said: dict[str, Any] = field(default_factory=dict)
+    first: "Ask | None" = None
 
 
 def of_rest() -> Iterator[str]:
@@ -49,4 +62,6 @@ def of_the_admin(person: User) -> Iterator[str]:
             yield f"{rows}<id>/change/"
         if forms.has_delete_permission(request):
             yield f"{rows}<id>/delete/"
+        if model is User:
+            yield f"{rows}<id>/password/"
         yield from (f"{rows} {action}" for action in forms.get_actions(request))

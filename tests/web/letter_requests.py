@@ -1,7 +1,7 @@
-"""Requests that do what their route is for, each on rows of its own: what of it is in the audit?"""
+"""Requests to the routes of dead letters and waiting messages, each on rows of its own."""
 
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Activation, Run
+from agents.services import broker
 from broker.port import Outgoing
-from broker.topology import apply
+from broker.topology import apply, setting_topology
 from broker.wanted import Queue
 from contract.blocked import Blocked, digest_of
 from contract.typed import Typed
@@ -18,10 +19,10 @@ from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, SavedFilt
 from dlq.models.waiting import WaitingAction
 from dlq.preflight import CODES
 from tests.web import letters, reports
-from tests.web.waiting import WaitingHouse
+from tests.web.unsafe_routes import PASSWORD, Ask
+from tests.web.waiting import DLA, HOURS, WaitingHouse
 
 KEY, BLOCKED = "orders", "ID:poison"
-PASSWORD = "correct horse battery"
 LINE = '{"body": {"text": "{\\"sum\\": 1}"}, "message": {}}'
 REST = "/api/v1"
 # What is done to a job, and the state of one to which it can be done.
@@ -34,15 +35,6 @@ JOBS = (
 )
 
 
-@dataclass(frozen=True)
-class Ask:
-    """`route` as its list names it; `of` are the places of its address, in their order."""
-
-    route: str
-    of: Sequence[object] = ()
-    said: dict[str, Any] = field(default_factory=dict)
-
-
 class Publisher:
     """Takes what is imported."""
 
@@ -52,22 +44,25 @@ class Publisher:
 
 
 class Rows:
-    """`person` may do everything; `other` asked for what needs a second one."""
+    """`other` asked for what needs a second person."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.person = User.objects.create_superuser("chief", password=PASSWORD)
+    def __init__(self, person: User, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.person = person
         self.other = User.objects.create_superuser("other", password=None)
         self.setting = reports.setting(KEY)
         self.house = WaitingHouse(self.setting)
-        places = ("api.waiting", "pages.waiting", "pages.waiting_ask", "api.foreign", "pages.foreign")
+        places = ("api.waiting", "pages.waiting", "pages.waiting_ask")
         self.house.answers(monkeypatch, *(f"dlq.{place}.management" for place in places))
         monkeypatch.setattr("dlq.import_sending.AmqpPublisher", lambda _account: Publisher())
         for module in ("dlq.pages.whole", "dlq.api.whole"):
             monkeypatch.setattr(f"{module}.message_count", lambda _queue: 1200)
+        monkeypatch.setattr(broker, "_connection", self.house.management)
+        monkeypatch.setattr(broker, "_process", os.getpid())
         self.house.management.call("broker", "createAddress", "THEIRS", "MULTICAST")
         apply(self.house.management, [Queue("theirs", "THEIRS")])
         self.house.publish("w1", "w2")
-        self.target = reports.setting("mirror", destination=self.setting.destination)
+        reports.setting("mirror", destination=self.setting.destination)
+        apply(self.house.management, setting_topology("mirror", self.house.address, HOURS, False, DLA))
         self.letter, self.fetched = (self._letter(number) for number in (10, 11))
         WholeFetch.objects.create(letter=self.fetched)
         self.in_bin = self._letter(12, queue="DLQ.bin", orig_queue=f"DLQ.{KEY}")
@@ -75,7 +70,9 @@ class Rows:
 
     def _letter(self, number: int, **fields: Any) -> DeadLetter:
         row = letters.dead(KEY, number, f"ID:{number}", Typed("string", '{"sum": 1}'))
-        DeadLetter.objects.filter(pk=row.pk).update(truncated=number != 10, size=3_000_000, **fields)
+        node = str(self.house.management.attribute("broker", "NodeID"))
+        facts = {"truncated": number != 10, "size": 3_000_000, "node_id": node}
+        DeadLetter.objects.filter(pk=row.pk).update(**facts | fields)
         return row
 
     def _blocked(self) -> None:
@@ -184,5 +181,5 @@ class Rows:
         blocked = {"message": digest_of(BLOCKED), "attempt": 3, "reason": "x"}
         yield Ask("POST /settings/<str:key>/waiting/give-up/", ["row"], blocked)
         yield Ask("POST /waiting-actions/<uuid:pk>/stop/", [self.action()])
-        yield Ask("POST /login/", said={"username": "chief", "password": PASSWORD})
+        yield Ask("POST /login/", said={"username": "root", "password": PASSWORD})
         yield Ask("POST /logout/")
