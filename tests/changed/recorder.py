@@ -82,6 +82,8 @@ class Recorder:
         places = {(_relative(path), WHOLE): 0 for path in opened if not path.endswith((".py", ".pyc"))}
         data = self.coverage.get_data()
         for path in data.measured_files():
+            if not Path(path).is_file():
+                continue  # a test made the code up, and gave it a name
             arcs = set(data.arcs(path) or ())
             self.arcs[path] |= arcs
             if path not in self.spans:
