@@ -7,7 +7,7 @@ class AgentsConfig(AppConfig):
     verbose_name = _("Agents")
 
     def ready(self) -> None:
-        from agents import among
+        from agents import among, reasons  # noqa: F401 - kinds must be known before a row is shown
         from agents.alerts import sources, subscription_sources
 
         among.register()

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from console.reasons import NO_REASON, said
+
 SETTINGS, SERVERS = 200, 50
 # Of the settings: on every server; on one; the rest is disabled.
 MANY, ANY = 40, 110
@@ -52,7 +54,7 @@ def _places() -> tuple[list[int], list[int]]:
                 provision_state="ready",
                 wanted_hash="made",
                 provisioned_hash="made",
-                disabled_reason="" if number < MANY + ANY else "not needed now",
+                disabled_reason=NO_REASON if number < MANY + ANY else said("not needed now"),
             )
             for number in range(SETTINGS)
         ]

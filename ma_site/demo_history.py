@@ -14,6 +14,7 @@ from django.db import transaction
 
 from agents.models import Activation, ActivationState, Kind, LaunchSetting, Pool
 from agents.services.wishes import save_setting
+from console.reasons import said
 from contract.fingerprint import fingerprint
 from contract.made_up import HISTORY_KEY
 from contract.outcomes import Outcome
@@ -54,7 +55,8 @@ def make_history(pool: Pool, now: datetime) -> bool:
         activation = Activation.objects.create(
             id=uuid5(NAMESPACE, "activation"), setting=setting, state=ActivationState.STOPPED,
             started_at=begin,
-            ended_at=begin + timedelta(days=DAYS) - timedelta(minutes=1), well=False, reason=DESCRIPTION,
+            ended_at=begin + timedelta(days=DAYS) - timedelta(minutes=1), well=False,
+            reason=said(DESCRIPTION),
         )  # fmt: skip
         rows = list(_protocols(setting, activation, begin))
         FailureProtocol.objects.bulk_create(rows, batch_size=CHUNK)

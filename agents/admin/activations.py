@@ -11,7 +11,6 @@ from agents.admin.readonly import ReadOnlyAdmin
 from agents.admin.uncounted import BoundedPaginator, SinceFilter, StartedFilter
 from agents.models import Activation, Run, StateChange
 from agents.pages.history import state_word, subject_word
-from agents.pages.reasons import in_words
 
 
 class RunInline(admin.TabularInline):
@@ -74,4 +73,4 @@ class StateChangeAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("reason"))
     def why(self, change: StateChange) -> str:
-        return in_words(change.reason)
+        return str(change.reason)

@@ -21,6 +21,8 @@ from agents.models import Activation, ActivationState, Run
 from agents.services.listing import Listed, activations
 from agents.services.starting import stop_activation
 from agents.services.switching import Refused
+from console.reasons import said
+from console.rest import ReasonCode, ReasonParams, ReasonText
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):
@@ -63,6 +65,9 @@ class ActivationSerializer(serializers.ModelSerializer[Activation]):
     setting = serializers.CharField(source="setting.key", read_only=True)
     started_by = serializers.CharField(source="started_by.username", read_only=True, default=None)
     runs = RunSerializer(many=True, read_only=True)
+    reason = ReasonText()
+    reason_code = ReasonCode("reason")
+    reason_params = ReasonParams("reason")
 
     class Meta:
         model = Activation
@@ -79,6 +84,8 @@ class ActivationSerializer(serializers.ModelSerializer[Activation]):
             "ending_at",
             "ended_at",
             "reason",
+            "reason_code",
+            "reason_params",
             "late_records",
             "runs",
         )
@@ -128,7 +135,9 @@ class ActivationViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, Generi
         check_right(request, "stop", activation.setting)
         given.is_valid(raise_exception=True)
         with or_conflict(f"activations/{pk}"):
-            if not stop_activation(activation, request.user, given.validated_data["reason"], timezone.now()):
+            if not stop_activation(
+                activation, request.user, said(given.validated_data["reason"]), timezone.now()
+            ):
                 raise Refused("over", _("It has ended, or is ending already."), _("Nothing is to be done."))
         return Response(self.get_serializer(self.get_object()).data)
 

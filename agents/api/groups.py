@@ -32,8 +32,19 @@ from agents.services.group_members import save_members
 from agents.services.groups import delete_group, disable_group, enable_group, run_group_now
 from agents.services.starting import stop_activation
 from agents.services.switching import Refused
+from console.reasons import said
+from console.rest import ReasonCode, ReasonParams, ReasonText
 
-FACTS = ("enabled", "state_since", "disabled_reason", "disabled_by", "created_at", "activation")
+FACTS = (
+    "enabled",
+    "state_since",
+    "disabled_reason",
+    "disabled_reason_code",
+    "disabled_reason_params",
+    "disabled_by",
+    "created_at",
+    "activation",
+)
 
 
 class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
@@ -43,6 +54,9 @@ class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
         child=serializers.CharField(max_length=61), required=False, max_length=200
     )
     schedule = ScheduleSerializer(required=False, allow_null=True)
+    disabled_reason = ReasonText()
+    disabled_reason_code = ReasonCode("disabled_reason")
+    disabled_reason_params = ReasonParams("disabled_reason")
     disabled_by = serializers.SerializerMethodField()
     activation = serializers.SerializerMethodField(help_text="The pass through the members that goes on.")
 
@@ -62,8 +76,11 @@ class GroupSerializer(CheckedModelSerializer[ScheduledGroup]):
     def to_representation(self, group: ScheduledGroup) -> dict[str, Any]:
         schedule = getattr(group, "schedule", None)
         keys = [member.setting.key for member in group.members.all()]
-        own = ("name", "description", "enabled", "state_since", "disabled_reason", "created_at")
+        own = ("name", "description", "enabled", "state_since", "created_at")
         return {name: getattr(group, name) for name in own} | {
+            "disabled_reason": str(group.disabled_reason),
+            "disabled_reason_code": group.disabled_reason.code,
+            "disabled_reason_params": group.disabled_reason.params_as_json(),
             "members": keys,
             "schedule": self.fields["schedule"].to_representation(schedule) if schedule else None,
             "disabled_by": self.get_disabled_by(group),
@@ -85,10 +102,16 @@ class PassSerializer(serializers.ModelSerializer[GroupActivation]):
 
     group = serializers.CharField(source="group.name", read_only=True)
     started_by = serializers.CharField(source="started_by.username", read_only=True, default=None)
+    reason = ReasonText()
+    reason_code = ReasonCode("reason")
+    reason_params = ReasonParams("reason")
 
     class Meta:
         model = GroupActivation
-        fields = ("id", "group", "state", "plan", "step", "started_by", "started_at", "ended_at", "reason")
+        fields = (
+            "id", "group", "state", "plan", "step", "started_by", "started_at", "ended_at", "reason",
+            "reason_code", "reason_params",
+        )  # fmt: skip
         read_only_fields = fields
 
 
@@ -194,7 +217,7 @@ class GroupViewSet(
         """Stops the member that runs; nothing after it starts."""
         group, reason = self.for_action("disable"), self._reason()
         with or_conflict(f"groups/{name}"):
-            disable_group(group, request.user, reason, timezone.now())
+            disable_group(group, request.user, said(reason), timezone.now())
         return self._shown()
 
     @extend_schema(request=None, responses={201: PassSerializer})
@@ -213,7 +236,7 @@ class GroupViewSet(
         """Stops the member that runs, and with it the pass; the group stays enabled. 409 where none runs."""
         group, reason = self.for_action("stop"), self._reason()
         with or_conflict(f"groups/{name}"):
-            stop_activation(_running_member(group), request.user, reason, timezone.now())
+            stop_activation(_running_member(group), request.user, said(reason), timezone.now())
         return self._shown()
 
     @extend_schema(responses=WindowSerializer(many=True))

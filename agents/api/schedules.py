@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from agents.api.pagination import KeysetPages
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.services.schedules import delete_schedule, save_schedule, upcoming
+from console.rest import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
 
@@ -42,9 +43,16 @@ class ScheduleSerializer(serializers.ModelSerializer[Schedule]):
 
 
 class WindowSerializer(serializers.ModelSerializer[Window]):
+    reason = ReasonText()
+    reason_code = ReasonCode("reason")
+    reason_params = ReasonParams("reason")
+
     class Meta:
         model = Window
-        fields = ("due_at", "result", "reason", "activation", "group_activation", "decided_at")
+        fields = (
+            "due_at", "result", "reason", "reason_code", "reason_params", "activation", "group_activation",
+            "decided_at",
+        )  # fmt: skip
         read_only_fields = fields
 
 

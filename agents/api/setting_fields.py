@@ -13,6 +13,7 @@ from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.discarding import check_discarding
 from agents.services.unmasking import check_unmasking
+from console.rest import ReasonCode, ReasonParams, ReasonText
 
 DERIVED = ("n", "N", "breaker_n")
 # The schedule is a row of its own, stored in the same transaction.
@@ -61,6 +62,8 @@ MACHINE_FACTS = (
     "enabled",
     "state_since",
     "disabled_reason",
+    "disabled_reason_code",
+    "disabled_reason_params",
     "disabled_by",
     "disabled_ticket",
     "disabled_until",
@@ -91,6 +94,9 @@ class SettingSerializer(CheckedModelSerializer[LaunchSetting]):
     group = serializers.SerializerMethodField(help_text="The scheduled group it is a member of.")
     # No CharField with a default: an answer to PATCH would leave it out where it is empty.
     disabled_by = serializers.SerializerMethodField()
+    disabled_reason = ReasonText()
+    disabled_reason_code = ReasonCode("disabled_reason")
+    disabled_reason_params = ReasonParams("disabled_reason")
     activation = serializers.SerializerMethodField(help_text="The open activation of an enabled setting.")
 
     class Meta:

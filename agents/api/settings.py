@@ -29,6 +29,7 @@ from agents.services.setting_removal import remove_setting
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.starting import run_now, stop_activation
 from agents.services.wishes import save_setting
+from console.reasons import said
 
 
 class SettingFilter(filters.FilterSet):
@@ -165,7 +166,9 @@ class SettingViewSet(
         setting, given = self.for_action("disable"), DisablingSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
-            disable_setting(setting, by=request.user, now=timezone.now(), **given.validated_data)
+            asked = dict(given.validated_data)
+            why = said(asked.pop("reason"))
+            disable_setting(setting, request.user, why, timezone.now(), **asked)
         return Response(self.get_serializer(self.get_object()).data)
 
     @extend_schema(request=None, responses={201: ActivationSerializer})
@@ -188,7 +191,7 @@ class SettingViewSet(
         given.is_valid(raise_exception=True)
         with or_conflict(f"settings/{key}"):
             activation = _going_on(setting)
-            stop_activation(activation, request.user, given.validated_data["reason"], timezone.now())
+            stop_activation(activation, request.user, said(given.validated_data["reason"]), timezone.now())
         activation.refresh_from_db()
         return Response(ActivationSerializer(activation).data)
 

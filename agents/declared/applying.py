@@ -29,6 +29,7 @@ from agents.models import (
     Schedule,
     ScheduledGroup,
 )
+from agents.reasons import FROM_FILE
 from agents.services.group_members import save_members
 from agents.services.groups import disable_group, enable_group
 from agents.services.pools import affected_by
@@ -37,7 +38,6 @@ from agents.services.schedules import delete_schedule, save_schedule
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.switching import Refused
 
-REASON = "applied from a file"
 PATIENCE_SECONDS = 15.0
 
 
@@ -128,9 +128,9 @@ class _Work:
             return
         with gathered(self.problems, entry.path):
             if isinstance(owner, ScheduledGroup):
-                done = disable_group(owner, self.by, REASON, self.now)
+                done = disable_group(owner, self.by, FROM_FILE(), self.now)
             else:
-                done = disable_setting(owner, self.by, REASON, self.now)
+                done = disable_setting(owner, self.by, FROM_FILE(), self.now)
             self.changes += [Change(f"{entry.path}/enabled", "true", "false")] * done
 
     def _check_enabled_alone(self, entry: Entry) -> None:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.parameters import ReadableJSONField
 from agents.models.server import Server
 from agents.models.setting import LaunchSetting
+from console.reasons import ReasonField
 
 
 class ActivationState(models.TextChoices):
@@ -74,7 +75,7 @@ class Activation(models.Model):
     # How it finished, for who asks when its records are deleted; None before it ended. False before it ended:
     # nobody can tell any more that all went well. See agents.services.final_states.
     well = models.BooleanField(_("finished well"), null=True, editable=False)
-    reason = models.TextField(_("reason"), blank=True, default="")
+    reason = ReasonField(_("reason"))
     last_epoch = models.PositiveIntegerField(default=0, editable=False)
     # Which enabling of the setting it belongs to (LaunchSetting.enablings at its start), and its place among
     # the activations of the setting: instants tell neither where clocks differ or step back.

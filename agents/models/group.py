@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from agents.models.setting import LaunchSetting
+from console.reasons import ReasonField
 
 group_name = RegexValidator(r"^[a-z0-9][a-z0-9-]{0,59}$", _("Small letters, digits and hyphens, at most 60."))
 
@@ -20,7 +21,7 @@ class ScheduledGroup(models.Model):
     description = models.TextField(_("description"), blank=True, default="")
     enabled = models.BooleanField(_("enabled"), default=False, editable=False)
     state_since = models.DateTimeField(_("since"), default=timezone.now, editable=False)
-    disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
+    disabled_reason = ReasonField(_("reason"), editable=False)
     disabled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, editable=False, related_name="+"
     )
@@ -74,7 +75,7 @@ class GroupActivation(models.Model):
     started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     started_at = models.DateTimeField(_("started"), default=timezone.now)
     ended_at = models.DateTimeField(_("ended"), null=True)
-    reason = models.TextField(_("reason"), blank=True, default="")
+    reason = ReasonField(_("reason"))
 
     class Meta:
         verbose_name = _("group activation")

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from agents.models.activation import Activation
 from agents.models.server import Server
 from agents.models.setting import LaunchSetting
+from console.reasons import ReasonField
 
 
 class StateChange(models.Model):
@@ -21,7 +22,7 @@ class StateChange(models.Model):
     what = models.CharField(_("what"), max_length=30)
     old = models.CharField(_("from"), max_length=60, blank=True, default="")
     new = models.CharField(_("to"), max_length=60, blank=True, default="")
-    reason = models.TextField(_("reason"), blank=True, default="")
+    reason = ReasonField(_("reason"))
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("by")
     )

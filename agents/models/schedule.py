@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from agents.crontabs import check_crontab, check_time_zone
 from agents.models.setting import Timing
+from console.reasons import ReasonField
 
 
 class Missed(models.TextChoices):
@@ -93,7 +94,7 @@ class Window(models.Model):
     schedule = models.ForeignKey(Schedule, models.CASCADE, related_name="windows")
     due_at = models.DateTimeField(_("due"))
     result = models.CharField(_("result"), max_length=8, choices=WindowResult.choices)
-    reason = models.TextField(_("reason"), blank=True, default="")
+    reason = ReasonField(_("reason"))
     activation = models.OneToOneField("agents.Activation", models.SET_NULL, null=True, related_name="window")
     group_activation = models.OneToOneField(
         "agents.GroupActivation", models.SET_NULL, null=True, related_name="window"

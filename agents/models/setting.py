@@ -16,6 +16,7 @@ from agents.models.destination import Destination, address_name
 from agents.models.parameters import ReadableJSONField, check_bounds, check_storable
 from agents.models.poison import PoisonPolicy, check_blocked, check_duplicate_key, poison_problems
 from agents.models.pool import Pool, agent_problems
+from console.reasons import ReasonField
 from contract.messages import AgentKind, Mode
 from contract.properties import ACKNOWLEDGMENT_TIMEOUT, RESERVED_KEYS
 
@@ -226,7 +227,7 @@ class LaunchSetting(models.Model):
     give_ups_asked = models.PositiveIntegerField(default=0, editable=False)
     give_up_digest = models.CharField(max_length=64, blank=True, default="", editable=False)
     give_up_attempt = models.PositiveIntegerField(default=0, editable=False)
-    disabled_reason = models.TextField(_("reason"), blank=True, default="", editable=False)
+    disabled_reason = ReasonField(_("reason"), editable=False)
     disabled_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         models.SET_NULL,

@@ -18,6 +18,7 @@ from agents.pages.group_pages import VIEW
 from agents.services.group_members import reorder
 from agents.services.groups import disable_group, enable_group, group_refusal, run_group_now
 from agents.services.rights import may_group
+from console.reasons import said
 
 ASKED = ["GET", "HEAD", "POST"]
 
@@ -83,7 +84,7 @@ def disable_page(request: HttpRequest, name: str) -> HttpResponseBase:
     )
 
     def act(form: Any) -> Text:
-        disable_group(group, request.user, form.cleaned_data["reason"], timezone.now())
+        disable_group(group, request.user, said(form.cleaned_data["reason"]), timezone.now())
         return _("Switched off: %(key)s") % {"key": name}
 
     return ask(request, question, act, ReasonForm)

@@ -24,6 +24,7 @@ from agents.services.resuming import resume_on_server
 from agents.services.rights import may
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import run_now, start_refusal, stop_activation, stop_refusal
+from console.reasons import said
 
 VIEW = "agents.view_launchsetting"
 ASKED = ["GET", "HEAD", "POST"]
@@ -119,10 +120,10 @@ def disable_page(request: HttpRequest, key: str) -> HttpResponseBase:
     )
 
     def act(form: Any) -> Text:
-        now, said = timezone.now(), form.cleaned_data
+        now, given = timezone.now(), form.cleaned_data
         until = form.until(now) if group is None else None
         disable_setting(
-            setting, request.user, said["reason"], now, ticket=said.get("ticket", ""), until=until
+            setting, request.user, said(given["reason"]), now, ticket=given.get("ticket", ""), until=until
         )
         if group is not None:
             return _("Switched off: %(key)s, and with it its group %(group)s") % {
@@ -189,7 +190,7 @@ def stop_page(request: HttpRequest, key: str) -> HttpResponseBase:
 
     def act(form: Any) -> Text:
         if activation and stop_activation(
-            activation, request.user, form.cleaned_data["reason"], timezone.now()
+            activation, request.user, said(form.cleaned_data["reason"]), timezone.now()
         ):
             return _("It is being stopped: %(key)s") % {"key": key}
         return _("It had ended already: %(key)s") % {"key": key}

@@ -26,6 +26,7 @@ from agents.services.groups import group_of
 from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
 from agents.services.rights import may
+from console.reasons import NO_REASON, Reason
 
 VIEW = "agents.view_launchsetting"
 SHOWN_CHANGES = 15
@@ -91,8 +92,9 @@ def _setting(key: str) -> LaunchSetting:
     )
 
 
-def pending_reason(activation: Activation | None) -> str:
+def pending_reason(activation: Activation | None) -> Reason:
     """Why the activation that is open does not run anywhere yet; empty for any other."""
     if activation is None or activation.state != ActivationState.PENDING:
-        return ""
-    return activation.reason
+        return NO_REASON
+    reason: Reason = activation.reason
+    return reason

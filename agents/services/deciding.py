@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from agents.models import Missed
+from agents.reasons import LATER_ONE_STARTED, MISSED, MISSED_MANY, STARTED_LATE
 from agents.services.windows import Timetable, due_windows, last_window
+from console.reasons import NO_REASON, Reason
 
 # A restart of the MA does not miss the window of the day.
 ON_TIME = timedelta(minutes=5)
@@ -16,16 +18,11 @@ ON_TIME = timedelta(minutes=5)
 ROWS = 20
 COUNTED = 1000
 
-LATER_ONE_STARTED = "a later window was due at the same time"
-MISSED_ONE = "missed: nobody could start it then"
-MISSED_MANY = "missed: {count} windows from {first} to {last}, nobody could start them then"
-LATE = "started late, once for all missed windows"
-
 
 @dataclass(frozen=True, slots=True)
 class Skip:
     due_at: datetime
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Verdict:
     """`start`: the window to start, if any; `remark` is stored with it."""
 
     start: datetime | None = None
-    remark: str = ""
+    remark: Reason = NO_REASON
     skips: tuple[Skip, ...] = ()
 
 
@@ -43,11 +40,11 @@ def decide(timetable: Timetable, decided_up_to: datetime, now: datetime, missed:
     recent = due_windows(timetable, on_time_from, now, COUNTED)
     old = _Missed(timetable, decided_up_to, on_time_from)
     if recent:
-        skips = [Skip(due, LATER_ONE_STARTED) for due in recent[:-1]]
-        return Verdict(recent[-1], "", (*old.skips(), *skips))
+        skips = [Skip(due, LATER_ONE_STARTED()) for due in recent[:-1]]
+        return Verdict(recent[-1], NO_REASON, (*old.skips(), *skips))
     if missed == Missed.ONCE and old.newest is not None:
-        return Verdict(old.newest, LATE, old.skips(but=old.newest))
-    return Verdict(None, "", old.skips())
+        return Verdict(old.newest, STARTED_LATE(), old.skips(but=old.newest))
+    return Verdict(None, NO_REASON, old.skips())
 
 
 class _Missed:
@@ -64,10 +61,10 @@ class _Missed:
     def skips(self, but: datetime | None = None) -> tuple[Skip, ...]:
         """`but`: the one that is started after all."""
         if len(self.first) <= ROWS:
-            return tuple(Skip(due, MISSED_ONE) for due in self.first if due != but)
+            return tuple(Skip(due, MISSED()) for due in self.first if due != but)
         # The row stands at the first one, so that it never takes the place of the newest, which may be
         # started.
-        reason = MISSED_MANY.format(count=self.count, first=_stamp(self.first[0]), last=_stamp(self.newest))
+        reason = MISSED_MANY(count=self.count, first=_stamp(self.first[0]), last=_stamp(self.newest))
         return (Skip(self.first[0], reason),)
 
 

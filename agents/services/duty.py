@@ -12,13 +12,12 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.models import Duty, Server
+from agents.reasons import TIME_OVER, UNTIL
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.planning import plan_open_activations
 from agents.services.switching import Refused
-
-# Stored with the history; agents.pages.reasons says it in the reader's language.
-EXPIRED = "its time was over"
+from console.reasons import NO_REASON, Reason, said
 
 
 def cordon(server: Server, by: Any, reason: str, until: datetime | None, now: datetime) -> bool:
@@ -44,7 +43,7 @@ def expire_duties(now: datetime) -> int:
     back_now = 0
     for server in list(over):
         with isolated("duties", server=server.name):
-            back_now += _set(server, Duty.ACTIVE, None, EXPIRED, None, now)
+            back_now += _set(server, Duty.ACTIVE, None, "", None, now, why=TIME_OVER())
     return back_now
 
 
@@ -57,13 +56,16 @@ def _change(server: Server, duty: Duty, by: Any, reason: str, until: datetime | 
     return _set(current, duty, by, reason, until, now)
 
 
-def _set(seen: Server, duty: Duty, by: Any, reason: str, until: datetime | None, now: datetime) -> bool:
+def _set(
+    seen: Server, duty: Duty, by: Any, reason: str, until: datetime | None, now: datetime,
+    *, why: Reason = NO_REASON,
+) -> bool:  # fmt: skip
     """Of two at once, both based on what they saw, the first wins."""
     person = by if getattr(by, "pk", None) else None
     in_service = duty == Duty.ACTIVE
     values = {
         "duty": duty,
-        "duty_reason": "" if in_service else reason,
+        "duty_reason": reason,
         "duty_until": until,
         "duty_by": None if in_service else person,
         "duty_since": now,
@@ -72,7 +74,10 @@ def _set(seen: Server, duty: Duty, by: Any, reason: str, until: datetime | None,
         unchanged = Server.objects.filter(pk=seen.pk, duty=seen.duty, duty_since=seen.duty_since)
         if unchanged.update(**values) != 1:
             return False
-        why = f"{reason} (until {until:%Y-%m-%d %H:%M} UTC)".strip() if until else reason
-        note(None, "server", seen.duty, duty.value, now=now, reason=why, by=person, server=seen)
+        if until:
+            why = UNTIL(why=said(reason), until=f"{until:%Y-%m-%d %H:%M} UTC")
+        note(
+            None, "server", seen.duty, duty.value, now=now, reason=why or said(reason), by=person, server=seen
+        )
     plan_open_activations(now, seen)
     return True

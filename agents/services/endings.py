@@ -17,23 +17,14 @@ from agents import unresolved
 from agents.models import Activation, ActivationState, Ending, Kind, Run, RunPhase, Timing
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.models.server import lost_before
+from agents.reasons import AGENT_FAILED, ENDED, MESSAGES_FAILED, RUN_FAILED
 from agents.services import followers
 from agents.services.final_states import RunFact, final_state, finished_well, own_ending
 from agents.services.hearing import silence_counts
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.looking import look_after_commit
-
-# Stored with the activation and in the history; agents.pages.reasons says them in the reader's language.
-REASONS = {
-    Ending.DRAINED: "drained",
-    Ending.LIMIT: "limit reached",
-    Ending.WAITED: "delayed messages did not come in time",
-    Ending.FINISHED: "every run ended by itself",
-    Ending.STOPPED: "stopped by a person",
-}
-# Of one that ended by itself though a run of it failed. By whether it takes messages.
-FAILED_REASONS = {True: "a run failed", False: "the agent failed"}
+from console.reasons import NO_REASON, Reason
 
 
 def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int:
@@ -55,12 +46,12 @@ def end_activations(now: datetime, among: Collection[UUID] | None = None) -> int
 
 
 def set_ending(
-    activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: str = ""
+    activation: Activation, ending: Ending, now: datetime, *, by: Any = None, reason: Reason = NO_REASON
 ) -> bool:
-    """Whether it had none: from now on nothing of it is wanted. `reason`: a person's words."""
+    """Whether it had none: from now on nothing of it is wanted. `reason`: more than what `ending` says."""
     with transaction.atomic():
         going_on = Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS, ending="")
-        if going_on.update(ending=ending, ending_at=now, reason=reason or REASONS[ending]) != 1:
+        if going_on.update(ending=ending, ending_at=now, reason=reason or ENDED(ending=ending.value)) != 1:
             return False
         note(
             activation.setting, "ending", activation.state, ending.value, now=now, reason=reason, by=by,
@@ -86,7 +77,8 @@ def _note_own_ending(activation: Activation, now: datetime) -> None:
     setting, runs = activation.setting, _facts(activation.pk, now)
     if (ending := own_ending(setting.kind, setting.timing, runs)) is not None:
         failed = any(run.state == RunPhase.FAILED for run in runs)
-        set_ending(activation, ending, now, reason=FAILED_REASONS[setting.takes_messages] if failed else "")
+        why = RUN_FAILED() if setting.takes_messages else AGENT_FAILED()
+        set_ending(activation, ending, now, reason=why if failed else NO_REASON)
 
 
 def _facts(activation: UUID, now: datetime) -> list[RunFact]:
@@ -123,11 +115,7 @@ def _end(pk: UUID, now: datetime) -> bool:
     unchanged = Activation.objects.filter(pk=pk, ended_at=None, state=before, ending=activation.ending)
     if unchanged.update(state=after, ended_at=now, well=not spoilt and not left) != 1:
         return False
-    reason = (
-        f"{left} messages failed and were not handled well later"
-        if left and before in OPEN_ACTIVATIONS
-        else ""
-    )
+    reason = MESSAGES_FAILED(n=left) if left and before in OPEN_ACTIVATIONS else NO_REASON
     note(activation.setting, "activation", before, after.value, now=now, reason=reason, activation=activation)
     activation.state, activation.ended_at = after, now
     transaction.on_commit(lambda: followers.follow(activation, now), robust=True)

@@ -23,14 +23,11 @@ from agents.models import (
     ScheduledGroup,
     Trigger,
 )
+from agents.reasons import GROUP_DISABLED, GROUP_RUNS, MEMBER_ENDED, MEMBER_GONE, MEMBER_REFUSED, MEMBER_RUNS
 from agents.services.group_order import Decision, MemberFacts, Step, next_step
 from agents.services.starting import start_activation
 from agents.services.switching import Refused
-
-# Stored texts; agents.pages.reasons says them in the reader's language.
-MEMBER_ENDED = "{key} did not finish well: {state}"
-MEMBER_GONE = "{key} is not there any more"
-MEMBER_REFUSED = "{key} could not be started: {reason}"
+from console.reasons import NO_REASON, Reason
 
 
 def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivation:
@@ -48,19 +45,15 @@ def start_group(group: ScheduledGroup, by: Any, now: datetime) -> GroupActivatio
 def start_refusal(group: ScheduledGroup) -> Refused | None:
     """Why no pass of it can begin now, or None."""
     if not group.enabled:
-        text = _("The group “%(name)s” is disabled.") % {"name": group.name}
-        return Refused("disabled", text, _("Enable it first."))
+        return Refused("disabled", GROUP_DISABLED(name=group.name), _("Enable it first."))
     running = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING).first()
     if running is not None:
-        text = _("The activation of the group before still runs, with member %(step)s of %(count)s.")
-        facts = {"step": running.step + 1, "count": len(running.plan)}
-        return Refused(
-            "still_running", text % facts, _("Wait until it has ended, or disable the group to stop it.")
-        )
+        why = GROUP_RUNS(step=running.step + 1, count=len(running.plan))
+        return Refused("still_running", why, _("Wait until it has ended, or disable the group to stop it."))
     members = Activation.objects.filter(setting__membership__group=group, ended_at=None)
     if busy := members.values_list("setting__key", flat=True).first():
-        text = _("Its member “%(key)s” still runs.") % {"key": busy}
-        return Refused("still_running", text, _("Wait until its servers have reported the end."))
+        what = _("Wait until its servers have reported the end.")
+        return Refused("still_running", MEMBER_RUNS(key=busy), what)
     return None
 
 
@@ -85,21 +78,20 @@ def _carry_out(current: GroupActivation, decision: Decision, now: datetime) -> b
     if unchanged.update(step=decision.index) != 1:
         return False
     if decision.step is Step.SUCCEED:
-        return _end(current, GroupActivationState.SUCCEEDED, "", now)
+        return _end(current, GroupActivationState.SUCCEEDED, NO_REASON, now)
     if decision.step is Step.FAIL:
         facts = _member_facts(current, decision.index)
-        state = facts.state if facts else ""
-        return _end(
-            current, GroupActivationState.FAILED, _ended_text(current.plan[decision.index], state), now
-        )
+        state = ActivationState(facts.state).value if facts else ""
+        why = MEMBER_ENDED(key=current.plan[decision.index], state=state)
+        return _end(current, GroupActivationState.FAILED, why, now)
     # The row is locked by now: where two saw the same member missing, the second finds it started.
     if _member_facts(current, decision.index) is not None:
         return False
     try:
         _start_member(current, decision.index, current.started_by, now)
     except Refused as refused:
-        text = MEMBER_REFUSED.format(key=current.plan[decision.index], reason=refused.reason)
-        _end(current, GroupActivationState.FAILED, text, now)
+        why = MEMBER_REFUSED(key=current.plan[decision.index], why=refused.why)
+        _end(current, GroupActivationState.FAILED, why, now)
     return True
 
 
@@ -107,7 +99,7 @@ def _start_member(activation: GroupActivation, index: int, by: Any, now: datetim
     key = activation.plan[index]
     setting = LaunchSetting.objects.filter(key=key).first()
     if setting is None:
-        raise Refused("gone", MEMBER_GONE.format(key=key), "")
+        raise Refused("gone", MEMBER_GONE(key=key), "")
     with transaction.atomic():
         start_activation(setting, Trigger.GROUP, by, now, group_activation=activation)
 
@@ -120,10 +112,6 @@ def _member_facts(activation: GroupActivation, index: int) -> MemberFacts | None
     return MemberFacts(found[0], found[1] is not None) if found else None
 
 
-def _ended_text(key: str, state: str) -> str:
-    return MEMBER_ENDED.format(key=key, state=ActivationState(state).value if state else "")
-
-
-def _end(activation: GroupActivation, state: GroupActivationState, reason: str, now: datetime) -> bool:
+def _end(activation: GroupActivation, state: GroupActivationState, reason: Reason, now: datetime) -> bool:
     running = GroupActivation.objects.filter(pk=activation.pk, state=GroupActivationState.RUNNING)
     return running.update(state=state, reason=reason, ended_at=now) == 1

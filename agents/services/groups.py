@@ -20,13 +20,15 @@ from agents.models import (
     LaunchSetting,
     ScheduledGroup,
 )
+from agents.reasons import MEMBER_ENDED, OF_MEMBER
 from agents.services.endings import end_activations
 from agents.services.followers import register
-from agents.services.group_steps import MEMBER_ENDED, advance, start_group
+from agents.services.group_steps import advance, start_group
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.switching import Refused, refusal, switch_off, switch_on
 from agents.services.window_history import pass_over_windows
+from console.reasons import NO_REASON, Reason
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +41,7 @@ def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
         return Refused("empty_group", text, _("Add settings to the group."))
     for setting in members:
         if refused := refusal(setting, now):
-            return Refused(refused.code, f"{setting.key}: {refused.reason}", refused.what_to_do)
+            return Refused(refused.code, OF_MEMBER(key=setting.key, why=refused.why), refused.what_to_do)
     return None
 
 
@@ -54,14 +56,14 @@ def enable_group(group: ScheduledGroup, by: Any, now: datetime) -> ScheduledGrou
         for setting in _members(current, lock=True):
             switch_on(setting, by, now)
         off = ScheduledGroup.objects.filter(pk=current.pk)
-        off.update(enabled=True, state_since=now, disabled_reason="", disabled_by=None)
+        off.update(enabled=True, state_since=now, disabled_reason=NO_REASON, disabled_by=None)
         pass_over_windows(current, now)
     current.refresh_from_db()
     return current
 
 
 def disable_group(
-    group: ScheduledGroup, by: Any, reason: str, now: datetime, *, tripped: LaunchSetting | None = None
+    group: ScheduledGroup, by: Any, reason: Reason, now: datetime, *, tripped: LaunchSetting | None = None
 ) -> bool:
     """Whether it was on. Stops the member that runs; nothing after it starts. `tripped`: the member whose
     breaker is the cause."""
@@ -125,11 +127,11 @@ def _follow(activation: Activation, now: datetime) -> None:
 register(_follow)
 
 
-def _end_pass(group: ScheduledGroup, reason: str, now: datetime, tripped: LaunchSetting | None) -> None:
+def _end_pass(group: ScheduledGroup, reason: Reason, now: datetime, tripped: LaunchSetting | None) -> None:
     state = GroupActivationState.STOPPED
     if tripped is not None:
         state = GroupActivationState.FAILED
-        reason = MEMBER_ENDED.format(key=tripped.key, state=ActivationState.INTERRUPTED.value)
+        reason = MEMBER_ENDED(key=tripped.key, state=ActivationState.INTERRUPTED.value)
     running = GroupActivation.objects.filter(group=group, state=GroupActivationState.RUNNING)
     running.update(state=state, reason=reason, ended_at=now)
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from agents.models import Activation, LaunchSetting, Server, StateChange
+from console.reasons import NO_REASON, Reason
 
 
 def note(
@@ -13,7 +14,7 @@ def note(
     new: str,
     *,
     now: datetime,
-    reason: str = "",
+    reason: Reason = NO_REASON,
     by: Any = None,
     activation: Activation | None = None,
     server: Server | None = None,

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from agents.models import BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import INTERRUPTED
 from agents.services.history import note
 from agents.services.trial import end_trial
 from agents.services.tripping import evaluate
@@ -98,14 +99,14 @@ def mark_interrupted(run: Run, now: datetime) -> bool:
 
 
 def note_interrupted(run: Run, counts: messages.BreakerCounts, now: datetime) -> None:
-    reason = f"epoch {run.epoch}: {counts.same} × {counts.same_type} in a row, {counts.any} failures in a row"
+    reason = INTERRUPTED(n=run.epoch, same=counts.same, type=counts.same_type, any=counts.any)
     note(
         run.activation.setting,
         "run",
         "wanted" if run.wanted else "not wanted",
         "interrupted",
         now=now,
-        reason=storable(reason)[:2000],
+        reason=reason,
         activation=run.activation,
         server=run.server,
     )

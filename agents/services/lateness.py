@@ -7,6 +7,7 @@ from django.db.models import F, Q
 
 from agents import unresolved
 from agents.models import Activation, ActivationState
+from agents.reasons import LATE_RECORDS
 from agents.services.endings import standalone_raised
 from agents.services.history import note
 from contract.messages import Closing, RunState
@@ -35,5 +36,5 @@ def _turn_into_error(activation: Activation, now: datetime) -> None:
     if rows.filter(state=ActivationState.SUCCEEDED).update(state=ActivationState.FAILED):
         old, new = ActivationState.SUCCEEDED.value, ActivationState.FAILED.value
         note(
-            activation.setting, "activation", old, new, now=now, reason="late records", activation=activation
+            activation.setting, "activation", old, new, now=now, reason=LATE_RECORDS(), activation=activation
         )

@@ -7,14 +7,12 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from agents.models import BreakerTrip, GroupMember, LaunchSetting
+from agents.reasons import TIME_OVER
 from agents.services.isolating import isolated
 from agents.services.settings import enable_setting
 from agents.services.switching import Refused
 
 log = structlog.get_logger(__name__)
-
-# Stored with the history; agents.pages.reasons says it in the reader's language.
-OVER = "its time was over"
 
 
 def end_pauses(now: datetime) -> int:
@@ -44,7 +42,7 @@ def _end(pk: int, now: datetime) -> bool:
             setting = _over(now).filter(pk=pk).first()
             if setting is None:
                 return False
-            enable_setting(setting, None, now, why=OVER)
+            enable_setting(setting, None, now, why=TIME_OVER())
     except Refused as refused:
         log.info("pause over, not enabled", setting=pk, reason=refused.reason)
         return False

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from agents import reasons
 from agents.models import Activation, ActivationState, Run, RunPhase, Server, Spread
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.choosing import Plan, Waiting, plan_any, plan_many
@@ -16,18 +17,16 @@ from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.looking import look_after_commit
 from agents.services.planning_facts import PlanningFacts, read_facts
+from console.reasons import NO_REASON
 
 WAITING_FOR = {
-    Waiting.NO_SERVER: "The pool “{pool}” has no server.",
-    Waiting.NONE_ALIVE: "No server of the pool “{pool}” is alive.",
-    Waiting.NONE_OFFERS: "No live server of the pool “{pool}” offers the agent “{agent}”.",
-    Waiting.CORDONED: (
-        "Every live server of the pool “{pool}” that offers the agent “{agent}” is cordoned or draining."
-    ),
-    Waiting.DISOBEYING: "Every live server of the pool “{pool}” is heard but does not take what it is sent.",
-    Waiting.STOPPING: "The run before is still stopping.",
+    Waiting.NO_SERVER: reasons.NO_SERVER,
+    Waiting.NONE_ALIVE: reasons.NONE_ALIVE,
+    Waiting.NONE_OFFERS: reasons.NONE_OFFERS,
+    Waiting.CORDONED: reasons.ALL_CORDONED,
+    Waiting.DISOBEYING: reasons.NONE_OBEYS,
+    Waiting.STOPPING: reasons.RUN_BEFORE_STOPS,
 }
-NOT_PLANNED = "It cannot be planned; the log of the site says why."
 
 
 def plan_runs(activation_id: UUID, now: datetime) -> bool:
@@ -78,8 +77,9 @@ def _left_to_itself(activation: Activation) -> Iterator[None]:
     with isolated("planning", activation=activation.pk):
         yield
         planned = True
-    if not planned and activation.reason != NOT_PLANNED:
-        Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS).update(reason=NOT_PLANNED)
+    if not planned and activation.reason != reasons.NOT_PLANNED():
+        going_on = Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS)
+        going_on.update(reason=reasons.NOT_PLANNED())
 
 
 def plan_what_follows(closed: UUID, now: datetime) -> None:
@@ -123,7 +123,7 @@ def _carry_out(activation: Activation, plan: Plan, now: datetime) -> bool:
     epoch = activation.last_epoch + max(1, len(plan.start))
     values: dict[str, Any] = {"last_epoch": epoch}
     if plan.start:
-        values |= {"state": ActivationState.RUNNING, "reason": ""}
+        values |= {"state": ActivationState.RUNNING, "reason": NO_REASON}
     if unchanged.update(**values) != 1:
         return False
     _withdraw(activation, plan, now)
@@ -138,12 +138,10 @@ def _withdraw(activation: Activation, plan: Plan, now: datetime) -> None:
     Run.objects.filter(pk__in=plan.withdraw, closed_at=None).update(wanted=False)
     lost = Run.objects.filter(pk__in=plan.lose, closed_at=None)
     lost.update(wanted=False, state=RunPhase.LOST, connected=False, closed_at=now)
-    reasons = dict.fromkeys(plan.lose, ("lost", "the server is silent"))
-    reasons |= dict.fromkeys(
-        plan.withdraw, ("withdrawn", "the server drains, left the pool, or no longer offers the agent")
-    )
-    for run in Run.objects.filter(pk__in=reasons).select_related("server"):
-        new, reason = reasons[run.pk]
+    ends = dict.fromkeys(plan.lose, ("lost", reasons.SERVER_SILENT()))
+    ends |= dict.fromkeys(plan.withdraw, ("withdrawn", reasons.WITHDRAWN()))
+    for run in Run.objects.filter(pk__in=ends).select_related("server"):
+        new, reason = ends[run.pk]
         note(
             activation.setting,
             "run",
@@ -167,7 +165,7 @@ def _start(activation: Activation, plan: Plan, now: datetime) -> None:
             "",
             "wanted",
             now=now,
-            reason=f"epoch {run.epoch}",
+            reason=reasons.EPOCH(n=run.epoch),
             activation=activation,
             server=run.server,
         )
@@ -175,6 +173,7 @@ def _start(activation: Activation, plan: Plan, now: datetime) -> None:
 
 def _say_what_it_waits_for(activation: Activation, waiting: Waiting) -> None:
     setting = activation.setting
-    reason = WAITING_FOR[waiting].format(pool=setting.pool.name, agent=setting.agent) if waiting.value else ""
+    facts = {"pool": setting.pool.name, "agent": setting.agent}
+    reason = WAITING_FOR[waiting](**facts) if waiting.value else NO_REASON
     if reason != activation.reason:
         Activation.objects.filter(pk=activation.pk, state__in=OPEN_ACTIVATIONS).update(reason=reason)

@@ -26,6 +26,7 @@ from agents.services.switching import Refused
 from agents.services.wishes import save_destination
 from broker.errors import BrokerError
 from broker.topology import apply, found_policy
+from console.reasons import Reason, said
 
 LEASE = timedelta(minutes=2)
 # By the names of the broker's JSON, what it means where nobody has ever set it. What is not here is ours
@@ -84,16 +85,16 @@ def apply_policy(destination: Destination, seen: str, by: Any, now: datetime) ->
     with _nobody_else_writes():
         destination.refresh_from_db()
         changes = _changes([line for line in _looked_at(destination, seen) if line.differs])
-        _note(destination, "applying", by, now, changes)
+        _note(destination, "applying", by, now, said(changes))
         try:
             apply(management(), [policy_of(destination)])
             look_at_policy(policy_of(destination), now)
         except BrokerError as error:
-            _note(destination, "apply_failed", by, now, str(error))
+            _note(destination, "apply_failed", by, now, said(str(error)))
             raise Refused(
                 "broker", _("The broker did not take it: %(why)s.") % {"why": error}, _look_again()
             ) from error
-        _note(destination, "applied", by, now, changes)
+        _note(destination, "applied", by, now, said(changes))
 
 
 def adopt_policy(destination: Destination, seen: str, by: Any, now: datetime) -> None:
@@ -138,7 +139,7 @@ def _adopt(destination: Destination, seen: str, by: Any, now: datetime) -> None:
                 _look_again(),
             ) from error
         save_destination(destination)
-        _note(destination, "adopted", by, now, _changes(adopted, back=True))
+        _note(destination, "adopted", by, now, said(_changes(adopted, back=True)))
 
 
 def policy_changes(destination: Destination, most: int) -> list[StateChange]:
@@ -204,7 +205,7 @@ def _changes(lines: list[PolicyLine], *, back: bool = False) -> str:
     return "; ".join(f"{name}: {old} → {new}" for name, old, new in pairs)
 
 
-def _note(destination: Destination, new: str, by: Any, now: datetime, reason: str) -> None:
+def _note(destination: Destination, new: str, by: Any, now: datetime, reason: Reason) -> None:
     """In the history of every setting that shares it."""
     with transaction.atomic():
         for setting in destination.settings.all():

@@ -19,6 +19,7 @@ from agents import auditing
 from agents.allowed_agents import allows, refused_by
 from agents.models import Activation, Ending, LaunchSetting, Pool, Server
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import NOT_ALLOWED_ANY_MORE
 from agents.services.endings import end_activations, set_ending
 from agents.services.final_states import runs_out
 from agents.services.history import note
@@ -28,8 +29,6 @@ CHANGE = "agents.change_pool"
 AUDITED = "pool_agents"
 # Names of agents in one entry of the audit.
 MOST_AUDITED = 50
-# Stored with an activation; agents.pages.reasons says it in the reader's language.
-NOT_ALLOWED_ANY_MORE = "its pool does not allow its agent any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def _end_what_would_end_itself(settings: Sequence[LaunchSetting], by: Any, now: 
         if not runs_out(setting.kind, setting.timing):
             continue
         for activation in Activation.objects.filter(setting=setting, state__in=OPEN_ACTIVATIONS, ending=""):
-            set_ending(activation, Ending.STOPPED, now, by=by, reason=NOT_ALLOWED_ANY_MORE)
+            set_ending(activation, Ending.STOPPED, now, by=by, reason=NOT_ALLOWED_ANY_MORE())
             _end_after_commit(activation, now)
 
 

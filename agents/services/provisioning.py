@@ -16,6 +16,7 @@ from agents.services.leases import lease, once_per
 from agents.services.wishes import REMOVING, wanted_hash
 from broker.errors import BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.topology import Difference, Step, apply, base_topology, differences, setting_topology
+from console.reasons import said
 
 log = structlog.get_logger(__name__)
 
@@ -129,5 +130,12 @@ def _failed(setting: LaunchSetting, problem: str) -> None:
         problem[:LONGEST_PROBLEM],
     ):
         now = timezone.now()
-        note(setting, "provision", setting.provision_state, ProvisionState.FAILED, now=now, reason=problem)
+        note(
+            setting,
+            "provision",
+            setting.provision_state,
+            ProvisionState.FAILED,
+            now=now,
+            reason=said(problem),
+        )
     log.error("provisioning failed", setting=setting.key, reason=problem)

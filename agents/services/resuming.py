@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import Activation, Duty, LaunchSetting, Run, RunPhase, Server
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import RESUMED
 from agents.services.history import note
 from agents.services.looking import look_after_commit
 from agents.services.switching import Refused, sending_refusal
@@ -38,7 +39,7 @@ def resume_on_server(setting: LaunchSetting, server: Server, by: Any, now: datet
         Activation.objects.filter(pk=activation.pk).update(last_epoch=epoch)
         run = Run.objects.create(activation=activation, server=server, epoch=epoch, created_at=now)
         note(
-            current, "run", "interrupted", "wanted", now=now, by=by, reason=f"resumed, epoch {epoch}",
+            current, "run", "interrupted", "wanted", now=now, by=by, reason=RESUMED(n=epoch),
             activation=activation, server=server,
         )  # fmt: skip
         look_after_commit([server.name])

@@ -20,6 +20,7 @@ from agents.services.looking import send
 from agents.services.starting import start_activation
 from agents.services.switching import Refused
 from agents.services.windows import Timetable, next_windows
+from console.reasons import Reason
 
 log = structlog.get_logger(__name__)
 
@@ -134,7 +135,7 @@ def _verdict(schedule: Schedule, now: datetime) -> Verdict:
     return decide(timetable_of(schedule), schedule.decided_up_to, now, schedule.missed)
 
 
-def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: str, now: datetime) -> None:
+def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: Reason, now: datetime) -> None:
     if Window.objects.filter(schedule=schedule, due_at=due_at).exists():
         return  # decided before the owner was switched off and on by a clock that is behind
     try:
@@ -148,7 +149,7 @@ def _start(schedule: Schedule, owner: Owner, due_at: datetime, remark: str, now:
                 window.activation = start_activation(owner, Trigger.SCHEDULE, None, now, window=window)
             window.save(update_fields=["activation", "group_activation"])
     except Refused as refused:
-        _skip(schedule, Skip(due_at, refused.reason), now)
+        _skip(schedule, Skip(due_at, refused.why), now)
 
 
 def _skip(schedule: Schedule, skip: Skip, now: datetime) -> None:

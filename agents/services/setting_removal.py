@@ -18,6 +18,14 @@ from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting, ProvisionState, Schedule
+from agents.reasons import (
+    BROKER_AWAY,
+    DEAD_LETTERS_HELD,
+    GROUPED_MEANWHILE,
+    HELD_BACK,
+    QUEUES_KEPT,
+    SUBSCRIPTION_HOLDS,
+)
 from agents.services.broker import management
 from agents.services.history import note
 from agents.services.isolating import isolated
@@ -162,19 +170,16 @@ def _remove_queues(setting: LaunchSetting) -> None:
 
 
 def _held(broker: Management, setting: LaunchSetting) -> Refused | None:
-    subscription = (setting.key, _("Its subscription %(queue)s holds messages on the broker: %(n)s."))
-    for queue, text in (
+    subscription = (setting.key, SUBSCRIPTION_HOLDS)
+    for queue, kind in (
         *([subscription] if _is_ours(broker, setting) else []),
-        (
-            dead_letter_queue(setting.key),
-            _("Its dead-letter queue %(queue)s holds messages on the broker: %(n)s."),
-        ),
-        (hold_queue(setting.key), _("Messages of it are held back in %(queue)s: %(n)s.")),
+        (dead_letter_queue(setting.key), DEAD_LETTERS_HELD),
+        (hold_queue(setting.key), HELD_BACK),
     ):
         found = find(broker, "listQueues", queue)
         if found is not None and found["messageCount"] != "0":
-            told = text % {"queue": queue, "n": found["messageCount"]}
-            return Refused("holds_messages", told, _("Let them be handled, or remove them on the broker."))
+            why = kind(queue=queue, n=found["messageCount"])
+            return Refused("holds_messages", why, _("Let them be handled, or remove them on the broker."))
     return None
 
 
@@ -209,8 +214,7 @@ def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
                 delete_schedule(schedule, None, now)
             current.delete()
     except ProtectedError as error:
-        text = _("It was put into a group at the same time.")
-        raise Refused("in_group", text, _("Take it out of the group first.")) from error
+        raise Refused("in_group", GROUPED_MEANWHILE(), _("Take it out of the group first.")) from error
     log.info("setting removed", setting=setting.key)
     return True
 
@@ -219,14 +223,11 @@ def _remove_row(setting: LaunchSetting, now: datetime) -> bool:
 def _take_back(setting: LaunchSetting, now: datetime, refused: Refused) -> None:
     store_wish(setting)
     provision_after_commit(setting)
-    note(setting, "setting", "removing", "disabled", now=now, reason=refused.reason)
+    note(setting, "setting", "removing", "disabled", now=now, reason=refused.why)
 
 
 def _broker_refusal(error: BrokerError) -> Refused:
     if isinstance(error, ManagementFailed):
-        text = _("The broker did not let its queues be removed: %(problem)s") % {"problem": error}
-        return Refused("broker_refused", text, _("Remove the cause, then try again."))
-    text = _("The broker does not answer, and what its queues hold is not known: %(problem)s") % {
-        "problem": error
-    }
-    return Refused("broker_away", text, _("Try again when the broker is back."))
+        why = QUEUES_KEPT(problem=str(error))
+        return Refused("broker_refused", why, _("Remove the cause, then try again."))
+    return Refused("broker_away", BROKER_AWAY(problem=str(error)), _("Try again when the broker is back."))

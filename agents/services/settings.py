@@ -8,16 +8,23 @@ from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting, ScheduledGroup
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import OF_MEMBER
 from agents.services.endings import end_activations
 from agents.services.groups import disable_group, group_of
 from agents.services.planning import plan_runs
 from agents.services.switching import Refused, refusal, switch_off, switch_on
+from console.reasons import NO_REASON, Reason
 
 __all__ = ["Refused", "disable_setting", "enable_setting", "refusal"]
 
 
 def enable_setting(
-    setting: LaunchSetting, by: Any, now: datetime, *, why: str = "", try_one_first: bool | None = None
+    setting: LaunchSetting,
+    by: Any,
+    now: datetime,
+    *,
+    why: Reason = NO_REASON,
+    try_one_first: bool | None = None,
 ) -> Activation | None:
     """Starts an activation, or answers the open one when it is enabled already. None where there is none:
     what is started by its schedule begins later, a standalone agent may have ended. Raises Refused.
@@ -49,7 +56,7 @@ def enable_setting(
 def disable_setting(
     setting: LaunchSetting,
     by: Any,
-    reason: str,
+    reason: Reason,
     now: datetime,
     *,
     ticket: str = "",
@@ -63,7 +70,7 @@ def disable_setting(
             "until_is_past", _("The end of the pause is in the past."), _("Choose a later instant.")
         )
     if (group := group_of(setting)) is not None and _disabled_with(
-        group, by, f"{setting.key}: {reason}", now
+        group, by, OF_MEMBER(key=setting.key, why=reason), now
     ):
         return True
     with transaction.atomic():
@@ -73,7 +80,7 @@ def disable_setting(
     return True
 
 
-def _disabled_with(group: ScheduledGroup, by: Any, reason: str, now: datetime) -> bool:
+def _disabled_with(group: ScheduledGroup, by: Any, reason: Reason, now: datetime) -> bool:
     """Whether the group was on. One that is deleted at this moment was off, and its members with it."""
     try:
         return disable_group(group, by, reason, now)

@@ -20,6 +20,7 @@ from agents.models import (
     Window,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_BY
 from agents.services.broker import management
 from agents.services.endings import end_activations, set_ending
 from agents.services.history import note
@@ -29,6 +30,7 @@ from agents.services.planning import plan_runs
 from agents.services.switching import Refused, sending_refusal
 from broker.errors import BrokerError
 from broker.letters import queue_figures
+from console.reasons import Reason
 
 log = structlog.get_logger(__name__)
 
@@ -36,16 +38,14 @@ log = structlog.get_logger(__name__)
 def start_refusal(setting: LaunchSetting, *, in_group: bool = False) -> Refused | None:
     """Why this setting cannot be started now, or None. `in_group`: its group starts it."""
     if not in_group and (group := _group_name(setting)):
-        text = _("It belongs to the group “%(name)s”, which starts its members in order.") % {"name": group}
-        return Refused("in_group", text, _("Run the group."))
+        return Refused("in_group", IN_GROUP(name=group), _("Run the group."))
     if not setting.enabled:
-        return Refused("disabled", _("The setting is disabled."), _("Enable it first."))
+        return Refused("disabled", DISABLED(), _("Enable it first."))
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        text = _("It runs from enabling to disabling, as messages come.")
-        return Refused("runs_always", text, _("Nothing is to be done."))
+        return Refused("runs_always", RUNS_ALWAYS(), _("Nothing is to be done."))
     if Activation.objects.filter(setting=setting, ended_at=None).exists():
-        text = _("The activation before has not ended yet.")
-        return Refused("still_running", text, _("Wait until its servers have reported the end, or stop it."))
+        what = _("Wait until its servers have reported the end, or stop it.")
+        return Refused("still_running", NOT_ENDED(), what)
     return sending_refusal(setting)
 
 
@@ -71,7 +71,7 @@ def start_activation(
         activation = open_activation(current, trigger, by, now, group_activation=group_activation)
         if window is not None:
             _link(window, activation)
-        state, why = activation.state, trigger.value
+        state, why = activation.state, STARTED_BY(trigger=trigger.value)
         note(current, "activation", "", state, now=now, by=by, reason=why, activation=activation)
         if current.takes_messages:
             transaction.on_commit(lambda: note_waiting_messages(activation.pk), robust=True)
@@ -91,12 +91,11 @@ def stop_refusal(activation: Activation) -> Refused | None:
         return Refused("over", _("It is ending already."), _("Wait until its servers have reported the end."))
     setting = activation.setting
     if setting.timing == Timing.ASAP and setting.takes_messages:
-        text = _("It runs from enabling to disabling, as messages come.")
-        return Refused("runs_always", text, _("Disable the setting."))
+        return Refused("runs_always", RUNS_ALWAYS(), _("Disable the setting."))
     return None
 
 
-def stop_activation(activation: Activation, by: Any, reason: str, now: datetime) -> bool:
+def stop_activation(activation: Activation, by: Any, reason: Reason, now: datetime) -> bool:
     """Whether it was going on. The setting stays enabled. Raises Refused where only disabling stops it.
 
     What runs now is stopped in order; killed after the commit, the KMAs stop it by their own poll."""

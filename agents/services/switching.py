@@ -21,26 +21,33 @@ from agents.models import (
     Withheld,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import AGENT_NOT_ALLOWED, NOT_SENT
 from agents.services.history import note
 from agents.services.looking import look_after_commit
 from agents.services.opening import open_activation
 from agents.services.reopening import end_trip
 from agents.services.window_history import pass_over_windows
 from agents.services.withholding import why_not_sent
+from console.reasons import NO_REASON, Reason, said
 
 # How an activation ends whose messages are handled, as far as it handles them.
 DONE_WITH_MESSAGES = (Ending.DRAINED, Ending.LIMIT, Ending.WAITED)
 
 
 class Refused(Exception):
-    """The setting cannot be switched on now. The text says why; `what_to_do` what helps; `code` is a stable
-    word."""
+    """The setting cannot be switched on now. `why` is the reason as a row keeps it; `what_to_do` says what
+    helps; `code` is a stable word."""
 
-    def __init__(self, code: str, reason: str, what_to_do: str) -> None:
-        super().__init__(reason)
+    def __init__(self, code: str, why: Reason | str, what_to_do: str) -> None:
+        super().__init__(why)
         self.code = code
-        self.reason = reason
+        self.why = why if isinstance(why, Reason) else said(why)
         self.what_to_do = what_to_do
+
+    @property
+    def reason(self) -> str:
+        """In the language of whoever asks."""
+        return str(self.why)
 
 
 def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
@@ -49,7 +56,12 @@ def refusal(setting: LaunchSetting, now: datetime) -> Refused | None:
 
 
 def switch_on(
-    setting: LaunchSetting, by: Any, now: datetime, *, why: str = "", try_one_first: bool | None = None
+    setting: LaunchSetting,
+    by: Any,
+    now: datetime,
+    *,
+    why: Reason = NO_REASON,
+    try_one_first: bool | None = None,
 ) -> None:
     """Does nothing where it is on already. What runs as soon as possible begins with it, what is started by a
     schedule does not. `try_one_first`: for this enabling; None as the setting says. Raises Refused."""
@@ -58,7 +70,12 @@ def switch_on(
     off_and_ready = LaunchSetting.objects.filter(
         pk=setting.pk, enabled=False, provision_state=ProvisionState.READY, wanted_hash=F("provisioned_hash")
     )
-    forgotten = {"disabled_reason": "", "disabled_by": None, "disabled_ticket": "", "disabled_until": None}
+    forgotten = {
+        "disabled_reason": NO_REASON,
+        "disabled_by": None,
+        "disabled_ticket": "",
+        "disabled_until": None,
+    }
     chosen = {"enablings": F("enablings") + 1, "first_tries_one": try_one_first}
     if off_and_ready.update(enabled=True, state_since=now, **chosen, **forgotten) != 1:
         return
@@ -73,7 +90,7 @@ def switch_on(
 def switch_off(
     setting: LaunchSetting,
     by: Any,
-    reason: str,
+    reason: Reason,
     now: datetime,
     *,
     ended_as: ActivationState = ActivationState.STOPPED,
@@ -104,9 +121,9 @@ def sending_refusal(setting: LaunchSetting) -> Refused | None:
     if because is None:
         return None
     if because is Withheld.AGENT_NOT_ALLOWED:
-        return Refused(because.value, setting.pool.refusal_of(setting.agent), setting.pool.what_it_allows())
-    text = _("It cannot be sent to its servers: %(why)s.") % {"why": because.label}
-    return Refused(because.value, text, _("Its page says what to correct."))
+        why = AGENT_NOT_ALLOWED(pool=setting.pool.name, agent=setting.agent)
+        return Refused(because.value, why, setting.pool.what_it_allows())
+    return Refused(because.value, NOT_SENT(why=because.value), _("Its page says what to correct."))
 
 
 def _provision_refusal(setting: LaunchSetting) -> Refused | None:

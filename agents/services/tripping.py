@@ -22,6 +22,7 @@ from agents.models import (
     Spread,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import FAILURES_IN_A_ROW, OF_MEMBER, SAME_TYPE_IN_A_ROW, TRIAL_FAILED
 from agents.services.endings import end_activations
 from agents.services.groups import disable_group
 from agents.services.hearing import heard_for
@@ -32,6 +33,7 @@ from agents.services.quorum import ALONE_AFTER, Facts, Quorum, decide, live
 from agents.services.quorum_facts import given_up_at, others_of
 from agents.services.reopening import reopen_trip
 from agents.services.switching import switch_off
+from console.reasons import Reason
 from contract.breaker import Counts, trips
 
 log = structlog.get_logger(__name__)
@@ -113,8 +115,8 @@ def _trip(seen: Activation, now: datetime) -> BreakerTrip | None:
         return None
     runs = interrupted_now(activation.pk)
     reason, exception_type = _cause(activation, runs)
-    text = _text(reason, exception_type, quorum)
-    effects = _switch_off(setting, group, text, now)
+    why = _why(reason, exception_type, quorum)
+    effects = _switch_off(setting, group, why, now)
     trip = reopen_trip(setting, activation) if activation.trial else None
     if trip is None:
         trip = BreakerTrip.objects.create(
@@ -146,16 +148,18 @@ def _locked_group(setting: LaunchSetting) -> ScheduledGroup | None:
 
 
 def _switch_off(
-    setting: LaunchSetting, group: ScheduledGroup | None, text: str, now: datetime
+    setting: LaunchSetting, group: ScheduledGroup | None, why: Reason, now: datetime
 ) -> list[Effect]:
     """What was done, in order. With a group all its members."""
     wanted = Run.objects.filter(activation__setting=setting, wanted=True).order_by("server__name")
     servers = list(wanted.values_list("server__name", flat=True))
     members = LaunchSetting.objects.filter(membership__group=group, enabled=True).exclude(pk=setting.pk)
     names = list(members.order_by("membership__position").values_list("key", flat=True)) if group else []
-    whole = group is not None and disable_group(group, None, f"{setting.key}: {text}", now, tripped=setting)
+    whole = group is not None and disable_group(
+        group, None, OF_MEMBER(key=setting.key, why=why), now, tripped=setting
+    )
     if not whole:
-        switch_off(setting, None, text, now, ended_as=ActivationState.INTERRUPTED)
+        switch_off(setting, None, why, now, ended_as=ActivationState.INTERRUPTED)
     effects = [{"what": "setting_disabled", "name": setting.key}]
     effects += [{"what": "run_stopped", "name": name} for name in servers]
     if group is not None and whole:
@@ -177,11 +181,11 @@ def _cause(activation: Activation, runs: list[Run]) -> tuple[str, str]:
     return tripped.value if tripped else BreakReason.ANY_TYPE, run.same_type
 
 
-def _text(reason: str, exception_type: str, quorum: Quorum) -> str:
-    """The reason as it is stored with setting, activation and history."""
-    what = {
-        BreakReason.SAME_TYPE: f"failures of one type in a row ({exception_type})",
-        BreakReason.ANY_TYPE: f"failures in a row, last {exception_type}",
-        BreakReason.TRIAL: f"the message tried first failed ({exception_type})",
+def _why(reason: str, exception_type: str, quorum: Quorum) -> Reason:
+    """As it is stored with setting, activation and history."""
+    kinds = {
+        BreakReason.SAME_TYPE: SAME_TYPE_IN_A_ROW,
+        BreakReason.ANY_TYPE: FAILURES_IN_A_ROW,
+        BreakReason.TRIAL: TRIAL_FAILED,
     }
-    return f"breaker: {what[BreakReason(reason)]} on {', '.join(quorum.interrupted)}"
+    return kinds[BreakReason(reason)](type=exception_type, servers=list(quorum.interrupted))

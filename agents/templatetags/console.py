@@ -13,9 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, StateChange
-from agents.pages import amounts, history, reasons
+from agents.pages import amounts, history
 from agents.pages.consoles import tabs_for
 from agents.pages.visible import visible as make_visible
+from console.reasons import Reason
 from contract.blocked import GIVEN_UP, blocked_in
 
 register = template.Library()
@@ -178,8 +179,8 @@ def change_text(change: StateChange) -> str:
 
 
 @register.filter
-def reason_text(reason: str) -> SafeString:
-    return make_visible(reasons.in_words(reason), limit=300)
+def reason_text(reason: Reason) -> SafeString:
+    return make_visible(str(reason), limit=300)
 
 
 @register.filter

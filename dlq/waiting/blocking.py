@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from agents.models import LaunchSetting, Run
 from agents.services.history import note
 from agents.services.looking import look_after_commit
+from console.reasons import said
 from contract.blocked import Blocked, blocked_in
 from dlq.auditing import attempt, record
 from dlq.waiting.asking import WaitingRefused
@@ -80,7 +81,7 @@ def give_up(
             LaunchSetting.objects.filter(pk=setting.pk).update(
                 give_ups_asked=F("give_ups_asked") + 1, give_up_digest=digest, give_up_attempt=attempts
             )
-            note(setting, "run", "", "given up", now=now, by=by, reason=reason)
+            note(setting, "run", "", "given up", now=now, by=by, reason=said(reason))
             record(
                 "waiting_give_up",
                 by=by,

@@ -39,7 +39,8 @@ def recovered() -> str:
 
 def activations() -> str:
     return f"""
-        SELECT {uuid("a.id")} AS id, s.key AS setting_key, a.state, a.trigger AS "trigger", a.well, a.reason,
+        SELECT {uuid("a.id")} AS id, s.key AS setting_key, a.state, a.trigger AS "trigger", a.well,
+               {json("a.reason")} AS reason,
                a.started_at, a.ended_at, {json_value("a.launched_with", "breaker_m", "integer")} AS breaker_m,
                lower({json_value("a.launched_with", "spread")}) AS mode, {json("a.launched_with")}
                AS launched_with

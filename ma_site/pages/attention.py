@@ -9,7 +9,6 @@ from django.utils.translation import ngettext
 from agents.models import Duty, ProvisionState, RunPhase, Server, ServerState
 from agents.pages.amounts import ago, coarse, duration, number
 from agents.pages.consoles import link
-from agents.pages.reasons import in_words
 from agents.pages.servers import ServerRow
 from agents.pages.shown import at_work
 from agents.services.interrupted import newest_by_server
@@ -99,7 +98,7 @@ def _off(request: HttpRequest, row: SettingRow, waiting: int, now: datetime) -> 
     text = ngettext("off for %(time)s, %(n)s message waits", "off for %(time)s, %(n)s messages wait", waiting)
     why = text % {"time": coarse(now - setting.state_since), "n": number(waiting)}
     if setting.disabled_reason:
-        why += f" · {in_words(setting.disabled_reason)}"
+        why += f" · {setting.disabled_reason}"
     acts = [(_("Look"), row.url)]
     if not row.facts.member and may(request.user, "enable", setting):
         acts.append((_("Switch on…"), link("setting_enable", setting.key)))

@@ -12,7 +12,6 @@ from agents.pages import trips
 from agents.pages.amounts import coarse
 from agents.pages.consoles import Text, link
 from agents.pages.group_pages import VIEW as SEE_GROUPS
-from agents.pages.reasons import in_words
 from agents.pages.trip_words import trip_cause
 from agents.services.rights import may
 from ma_site.pages.need import Need
@@ -64,5 +63,5 @@ def _failed(failed: GroupActivation, now: datetime) -> Need:
         "time": coarse(now - (failed.ended_at or failed.started_at))
     }
     if failed.reason:
-        why += f": {in_words(failed.reason)}"
+        why += f": {failed.reason}"
     return Need("warn", "warn", failed.group.name, why, url, [(_("Look"), url)])

@@ -8,7 +8,18 @@ import pytest
 from django.core.management import call_command
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("agents", "broker", "contract", "deploy", "dlq", "failures", "kma", "ma_site", "pipeline")
+PACKAGES = (
+    "agents",
+    "broker",
+    "console",
+    "contract",
+    "deploy",
+    "dlq",
+    "failures",
+    "kma",
+    "ma_site",
+    "pipeline",
+)
 NAMELESS = {"utils", "helpers", "common", "base", "misc", "manager2"}
 
 # Each program reads its environment in one place; these only pass it there, or name the settings for Django.

@@ -16,6 +16,7 @@ from agents.models import LaunchSetting, Pool, Server
 from agents.services.settings import disable_setting, enable_setting
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from broker.port import Delivery, Message, Outgoing, Settle
+from console.reasons import said
 from contract.redelivery import RedeliveryPolicy
 from contract.typed import Typed
 from dlq import tasks
@@ -129,7 +130,7 @@ def test_nothing_that_is_replayed_right_after_disabling_is_handled_by_the_old_ru
     old.consumer.grant(10)
     with scene.load():
         scene.until("it handles the load", lambda: len(old.taken) > 50)
-        assert disable_setting(scene.setting, None, "to be mended", timezone.now())
+        assert disable_setting(scene.setting, None, said("to be mended"), timezone.now())
         job = scene.replay()
         stopped = threading.Timer(LEARNS_LATER, old.consumer.stop)
         stopped.start()
@@ -147,7 +148,7 @@ def test_nothing_that_is_replayed_right_after_disabling_is_handled_by_the_old_ru
 def test_consumers_that_stay_pause_the_job_and_a_person_lets_it_go_on(scene: Scene, client: Any) -> None:
     old = OldRun(scene.stage, scene.key)
     scene.until("it consumes", lambda: scene.consumers() == 1)
-    disable_setting(scene.setting, None, "to be mended", timezone.now())
+    disable_setting(scene.setting, None, said("to be mended"), timezone.now())
     ask = {"setting": scene.key, "all": True}
     headers = {"HTTP_AUTHORIZATION": bearer_of(scene.anna)["Authorization"]}
     json: Any = {"content_type": "application/json"} | headers
@@ -198,7 +199,7 @@ def test_consumers_that_stay_pause_the_job_and_a_person_lets_it_go_on(scene: Sce
 def test_a_setting_that_is_enabled_again_meanwhile_is_waited_for_no_longer(scene: Scene) -> None:
     old = OldRun(scene.stage, scene.key)
     scene.until("it consumes", lambda: scene.consumers() == 1)
-    disable_setting(scene.setting, None, "by mistake", timezone.now())
+    disable_setting(scene.setting, None, said("by mistake"), timezone.now())
     job = scene.worker(scene.replay())
     assert job.wait_reason == "stopping"
     enable_setting(LaunchSetting.objects.get(pk=scene.setting.pk), None, timezone.now())

@@ -26,9 +26,11 @@ from agents.models import (
     Server,
     StateChange,
 )
+from agents.reasons import EPOCH
 from agents.services.roles import make_groups
 from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
+from console.reasons import said
 from contract.fingerprint import fingerprint, user_frame
 from contract.typed import Typed, to_json
 from dlq.models import (
@@ -163,7 +165,7 @@ def _settings(world: World) -> None:
             "stock.sync",
             "warehouse.stock",
             "ANY",
-            {"enabled": False, "disabled_reason": "supplier moves house"},
+            {"enabled": False, "disabled_reason": said("supplier moves house")},
         ),
         (
             "mail-send",
@@ -221,7 +223,7 @@ def _activations(world: World) -> None:
         StateChange.objects.create(
             setting=setting, activation=earlier, what="setting", old="enabled", new="disabled",
             by=world.people["operator"], at=world.now - timedelta(days=1, hours=3),
-            reason="new version of the agent",
+            reason=said("new version of the agent"),
         )  # fmt: skip
         StateChange.objects.create(
             setting=setting, activation=activation, what="setting", old="disabled", new="enabled",
@@ -235,7 +237,7 @@ def _run(world: World, activation: Activation, name: str, epoch: int) -> Run:
     StateChange.objects.create(
         setting=activation.setting, activation=activation, server=world.servers[name], what="run",
         new="wanted",
-        at=activation.started_at + timedelta(seconds=1), reason=f"epoch {epoch}",
+        at=activation.started_at + timedelta(seconds=1), reason=EPOCH(n=epoch),
     )  # fmt: skip
     silent = name == "srv-4"
     return Run.objects.create(

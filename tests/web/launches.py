@@ -30,6 +30,7 @@ from agents.models import (
     Trigger,
     Window,
 )
+from agents.reasons import MEMBER_ENDED, NOT_ENDED, SAME_TYPE_IN_A_ROW
 
 if TYPE_CHECKING:
     from tests.web.factories import World
@@ -102,7 +103,7 @@ def _trip(world: "World") -> BreakerTrip:
     destination = Destination.objects.create(name="shop.returns", max_attempts=5)
     setting = make_setting(
         world, TRIPPED, "demo.returns", destination=destination, spread="MANY", enabled=False, state_since=at,
-        disabled_reason="breaker: failures of one type in a row (IndexError) on srv-2, srv-3",
+        disabled_reason=SAME_TYPE_IN_A_ROW(type="IndexError", servers=["srv-2", "srv-3"]),
     )  # fmt: skip
     activation = Activation.objects.create(
         setting=setting, state=ActivationState.INTERRUPTED, started_at=at - timedelta(hours=2), ended_at=at,
@@ -191,7 +192,7 @@ def _group(world: "World") -> tuple[ScheduledGroup, list[GroupActivation]]:
     failed = GroupActivation.objects.create(
         group=group, state=GroupActivationState.FAILED, plan=keys, step=1,
         started_at=world.now - timedelta(days=1),
-        ended_at=world.now - timedelta(hours=23), reason="night-sum ended failed",
+        ended_at=world.now - timedelta(hours=23), reason=MEMBER_ENDED(key="night-sum", state="failed"),
     )  # fmt: skip
     running = GroupActivation.objects.create(
         group=group,
@@ -221,6 +222,6 @@ def _group(world: "World") -> tuple[ScheduledGroup, list[GroupActivation]]:
     )
     Window.objects.create(
         schedule=schedule, due_at=world.now - timedelta(days=2), result="skipped", decided_at=world.now,
-        reason="The activation before still runs.",
+        reason=NOT_ENDED(),
     )  # fmt: skip
     return group, [failed, running]

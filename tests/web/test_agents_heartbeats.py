@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from agents.models import LaunchSetting, OfferedAgent, Pool, Run, RunPhase, Server
 from agents.services.heartbeats import WrongServer, accept_heartbeat
 from agents.services.settings import disable_setting, enable_setting
+from console.reasons import NO_REASON, said
 from contract import wire
 from contract.messages import (
     OLDEST_VERSION,
@@ -63,7 +64,7 @@ def test_a_setting_enabled_before_any_server_is_alive_starts_when_one_appears(
 ) -> None:
     activation = activate(setting, None, NOW)
     assert (activation.state, activation.runs.count()) == ("pending", 0)
-    assert "No server of the pool" in activation.reason
+    assert "No server of the pool" in str(activation.reason)
 
     reply = accept_heartbeat(server, heartbeat("srv-1"), NOW)
 
@@ -72,7 +73,7 @@ def test_a_setting_enabled_before_any_server_is_alive_starts_when_one_appears(
         ("orders", "demo.orders", "orders", 1)
     ]
     activation.refresh_from_db()
-    assert (activation.state, activation.reason) == ("running", "")
+    assert (activation.state, activation.reason) == ("running", NO_REASON)
 
 
 def test_a_kma_that_has_the_desired_state_gets_no_copy_of_it(setting: LaunchSetting, server: Server) -> None:
@@ -160,7 +161,7 @@ def test_a_lost_run_is_not_revived_by_the_server_that_was_cut_off(
 def test_a_run_withdrawn_before_its_kma_began_it_is_closed(setting: LaunchSetting, server: Server) -> None:
     activation = activate(setting, None, NOW)
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     reply = accept_heartbeat(server, heartbeat("srv-1"), NOW)
     accept_heartbeat(server, heartbeat("srv-1", desired_version=reply.desired_version), NOW)
 
@@ -173,7 +174,7 @@ def test_a_run_withdrawn_while_it_was_to_start_is_no_loss(setting: LaunchSetting
     accept_heartbeat(server, heartbeat("srv-1"), NOW)
     starting = report(Run.objects.get(), RunState.STARTING)
     accept_heartbeat(server, heartbeat("srv-1", starting), NOW)
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     reply = accept_heartbeat(server, heartbeat("srv-1", starting), NOW)
     accept_heartbeat(server, heartbeat("srv-1", starting, desired_version=reply.desired_version), NOW)
     assert Run.objects.get().closed_at is None, "the KMA still speaks of it"

@@ -14,6 +14,7 @@ from agents.services.heartbeats import accept_heartbeat
 from agents.services.outcomes import record_outcomes
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.tending import tend
+from console.reasons import said
 from contract.messages import Closing, RecordRun, RunState
 from tests.web.rows import NOW, activate, heartbeat, make_alive, make_setting
 
@@ -92,12 +93,12 @@ def test_disabling_withdraws_every_run_and_says_why(
     make_alive(server, second_server, now=NOW)
     setting = make_setting(pool, spread="MANY")
     activation = activate(setting, operator, NOW)
-    assert disable_setting(setting, operator, "the shop is closed", NOW)
-    assert not disable_setting(setting, operator, "again", NOW)
+    assert disable_setting(setting, operator, said("the shop is closed"), NOW)
+    assert not disable_setting(setting, operator, said("again"), NOW)
 
     setting.refresh_from_db()
     activation.refresh_from_db()
-    assert (setting.enabled, setting.disabled_reason, setting.disabled_by) == (
+    assert (setting.enabled, str(setting.disabled_reason), setting.disabled_by) == (
         False,
         "the shop is closed",
         operator,
@@ -117,7 +118,7 @@ def test_an_activation_ends_with_the_closing_record_of_its_last_run(
     activation = activate(setting, None, NOW)
     run = activation.runs.get()
     Run.objects.update(reported_at=NOW)
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     record_run = RecordRun(setting.key, activation.pk, run.epoch, "srv-1", "demo.orders")
     closing = Closing(record_run, RunState.FINISHED, 5, 90, 4, 1, 0, NOW)
     activation.refresh_from_db()
@@ -137,7 +138,7 @@ def test_an_activation_ends_with_the_closing_record_of_its_last_run(
 def test_enabling_again_starts_a_new_activation(setting: LaunchSetting, server: Server) -> None:
     make_alive(server, now=NOW)
     first = enable_setting(setting, None, NOW)
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     second = enable_setting(setting, None, NOW)
 
     assert first != second
@@ -215,7 +216,7 @@ def test_a_stopped_run_on_a_silent_server_ends_as_lost(setting: LaunchSetting, s
     make_alive(server, now=NOW)
     activation = activate(setting, None, NOW)
     Run.objects.update(reported_at=NOW)
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     tend(NOW + timedelta(seconds=5))
     activation.refresh_from_db()
     assert activation.ended_at is None

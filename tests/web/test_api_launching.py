@@ -19,6 +19,7 @@ from agents.models import (
     Server,
     StateChange,
 )
+from console.reasons import said
 from tests.web.rows import api_client, make_alive, make_person, make_setting
 
 NIGHTLY = {"crontab": "30 2 * * *", "time_zone": "Europe/Berlin", "missed": "once"}
@@ -377,7 +378,8 @@ def test_windows_are_listed_by_key(operating: APIClient, delayed: LaunchSetting)
     operating.patch("/api/v1/settings/orders/", {"schedule": NIGHTLY})
     schedule = Schedule.objects.get()
     for hour in range(3):
-        schedule.windows.create(due_at=timezone.now() + timedelta(hours=hour), result="skipped", reason="off")
+        at = timezone.now() + timedelta(hours=hour)
+        schedule.windows.create(due_at=at, result="skipped", reason=said("off"))
 
     told = operating.get("/api/v1/settings/orders/windows/").json()
     assert [row["reason"] for row in told["results"]] == ["off"] * 3 and "count" not in told

@@ -97,7 +97,7 @@ def test_a_person_gives_it_up(setting: LaunchSetting, server: Server, keeper: Us
     assert wished(server) == GiveUp(1, digest_of(KEY), 3)
     assert desired_state(server).version != before
     change = StateChange.objects.get(setting=setting, new="given up")
-    assert (change.by, change.reason) == (keeper, ASKED["reason"])
+    assert (change.by, str(change.reason)) == (keeper, ASKED["reason"])
     entry = AuditEntry.objects.get(action="waiting_give_up")
     assert (entry.by, entry.reason, entry.result) == (keeper, ASKED["reason"], AuditResult.DONE)
     assert KEY not in str(entry.detail)

@@ -30,6 +30,7 @@ from agents.services.starting import start_activation
 from agents.services.switching import Refused
 from agents.services.tending import tend
 from agents.services.tripping import evaluate
+from console.reasons import said
 from contract.messages import BreakerCounts, RunReport, RunState
 from failures.intake import accept_batch
 from tests.web import reports
@@ -111,7 +112,7 @@ def test_resuming_is_refused_with_the_reason(many: LaunchSetting, pool: Pool, ca
     run = started(many)["srv-1"]
     give_up(run)
     if case == "off":
-        disable_setting(many, None, "", LATER)
+        disable_setting(many, None, said(""), LATER)
     elif case == "pool":
         pool.servers.remove(run.server)
     else:
@@ -229,7 +230,7 @@ def test_whoever_enables_chooses_for_this_enabling_alone(
 
     assert activation is not None
     assert (activation.trial, begun.trial) == (tries, tries)
-    disable_setting(asap, None, "", LATER)
+    disable_setting(asap, None, said(""), LATER)
     Activation.objects.filter(pk=activation.pk).update(ended_at=LATER)
     again = enable_setting(asap, None, LATER + timedelta(seconds=1))
     assert again is not None and again.trial == field
@@ -276,7 +277,7 @@ def test_the_trip_of_a_member_switches_the_whole_group_off(pool: Pool) -> None:
     assert [(effect["what"], effect["name"]) for effect in trip.effects] == [
         ("setting_disabled", "first"), ("group_disabled", "night"), ("member_disabled", "second"),
     ]  # fmt: skip
-    assert "first" in group.disabled_reason
+    assert "first" in str(group.disabled_reason)
     enable_group(group, None, LATER)
     trip.refresh_from_db()
     assert trip.ended_at == LATER
@@ -340,7 +341,7 @@ def test_enabling_forgives_what_was_counted(pool: Pool) -> None:
     setting = make_setting(pool, timing="DELAYED")
     enable_setting(setting, None, NOW)
     close_with(start_activation(setting, Trigger.PERSON, None, NOW), LATER, COUNTS)
-    disable_setting(setting, None, "", LATER)
+    disable_setting(setting, None, said(""), LATER)
     enable_setting(setting, None, LATER)
 
     assert carried(start_activation(setting, Trigger.PERSON, None, LATER)) == {"srv-1": None}

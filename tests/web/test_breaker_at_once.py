@@ -10,6 +10,7 @@ from agents.services.resuming import resume_on_server
 from agents.services.settings import disable_setting
 from agents.services.switching import Refused
 from agents.services.tripping import evaluate
+from console.reasons import said
 from failures.intake import accept_batch
 from tests.web import reports
 from tests.web.reports import Spool
@@ -70,7 +71,7 @@ def test_a_person_and_a_trip_that_switch_off_at_once_leave_it_off(
     make_alive(*Server.objects.all(), now=NOW)
     (run,) = started(setting).values()
 
-    at_once(reporting(run), lambda: disable_setting(setting, None, "by hand", NOW))
+    at_once(reporting(run), lambda: disable_setting(setting, None, said("by hand"), NOW))
 
     assert not is_on(setting)
     assert StateChange.objects.filter(what="setting", new="disabled").count() == 1

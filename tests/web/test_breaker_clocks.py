@@ -10,6 +10,7 @@ from agents.models import Activation, BreakerTrip, LaunchSetting, Pool, Run, Ser
 from agents.services.desired import desired_state
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import start_activation
+from console.reasons import said
 from contract.messages import BreakerCounts
 from failures.intake import accept_batch
 from tests.web import reports
@@ -74,7 +75,7 @@ def test_what_ran_before_the_enabling_is_forgiven_though_its_clock_was_ahead(
     setting = make_setting(pool, timing="DELAYED")
     enable_setting(setting, None, NOW)
     drained(setting, Trigger.PERSON, 60, BreakerCounts("builtins.KeyError", 2, 2))
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     enable_setting(setting, None, NOW)
 
     begin(setting, Trigger.PERSON, 61)

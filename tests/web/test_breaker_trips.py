@@ -71,7 +71,7 @@ def test_one_interrupted_run_of_any_switches_the_setting_off(setting: LaunchSett
     run.refresh_from_db()
     assert (run.state, run.wanted, run.stored_records) == (RunPhase.INTERRUPTED, False, 1)
     off = StateChange.objects.get(what="setting", new="disabled")
-    assert "builtins.KeyError" in off.reason and "srv-1" in off.reason
+    assert "builtins.KeyError" in str(off.reason) and "srv-1" in str(off.reason)
 
 
 def test_many_goes_on_when_one_server_gave_it_up_and_is_not_started_there_again(many: LaunchSetting) -> None:

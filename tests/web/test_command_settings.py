@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, StateChange
+from console.reasons import NO_REASON, said
 from tests.web.rows import make_alive, make_setting
 
 
@@ -44,10 +45,10 @@ def test_a_setting_is_enabled_run_stopped_and_disabled(delayed: LaunchSetting) -
     assert (started["done"], started["enabled"]) == ("started", True)
     assert Activation.objects.get().pk.hex == started["activation"].replace("-", "")
     assert told("stop", "orders", "--reason", "enough") == "orders: stopped\n"
-    assert Activation.objects.get().reason == "enough (from the command line)"
+    assert str(Activation.objects.get().reason) == "enough (from the command line)"
     assert told("disable", "orders", "--ticket", "OPS-7") == "orders: disabled\n"
     delayed.refresh_from_db()
-    assert (delayed.disabled_reason, delayed.disabled_ticket) == ("from the command line", "OPS-7")
+    assert (str(delayed.disabled_reason), delayed.disabled_ticket) == ("from the command line", "OPS-7")
     assert told("disable", "orders") == "orders: was disabled already\n"
 
 
@@ -63,7 +64,7 @@ def test_as_a_person_it_has_the_rights_and_the_name_of_the_person(
     told("enable", "orders", "--as", "operator")
     told("disable", "orders", "--as", "operator", "--reason", "mending")
     assert set(StateChange.objects.filter(what="setting").values_list("by__username", "reason")) == {
-        ("operator", ""), ("operator", "mending"),
+        ("operator", NO_REASON), ("operator", said("mending")),
     }  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def said(client: Client, destination: Destination, action: str, confirmed: dict[
 
 def stories() -> list[tuple[str, str, str]]:
     rows = StateChange.objects.filter(what="policy").order_by("pk")
-    return [(row.setting.key if row.setting else "", row.new, row.reason) for row in rows]
+    return [(row.setting.key if row.setting else "", row.new, str(row.reason)) for row in rows]
 
 
 def test_what_the_broker_has_stands_beside_what_is_wanted(destination: Destination, viewer: User) -> None:

@@ -5,10 +5,12 @@ from datetime import timedelta
 import pytest
 
 from agents.models import BreakerTrip, LaunchSetting, Pool, Run, Server, StateChange
+from agents.reasons import TIME_OVER
 from agents.services.duty import back, cordon, drain, expire_duties
 from agents.services.pauses import end_pauses
 from agents.services.planning import plan_open_activations
 from agents.services.settings import Refused, disable_setting, enable_setting
+from console.reasons import said
 from tests.web.rows import NOW, make_alive, make_setting
 
 pytestmark = pytest.mark.both_databases
@@ -100,11 +102,11 @@ def test_a_standalone_run_of_any_waits_for_the_one_of_the_activation_before(
 ) -> None:
     setting = standalone(pool, server)
     enable_setting(setting, None, NOW)
-    disable_setting(setting, None, "", NOW)
+    disable_setting(setting, None, said(""), NOW)
     activation = enable_setting(setting, None, NOW)
 
     assert activation is not None
-    assert (homes(), activation.reason) == ([], "The run before is still stopping.")
+    assert (homes(), str(activation.reason)) == ([], "The run before is still stopping.")
 
 
 def standalone(pool: Pool, *servers: Server) -> LaunchSetting:
@@ -136,12 +138,12 @@ def test_an_end_in_the_past_is_refused(setting: LaunchSetting, server: Server) -
     with pytest.raises(Refused, match="in the past"):
         cordon(server, None, "", NOW, NOW)
     with pytest.raises(Refused, match="in the past"):
-        disable_setting(setting, None, "", NOW, until=NOW)
+        disable_setting(setting, None, said(""), NOW, until=NOW)
 
 
 def test_a_setting_that_is_off_for_a_time_is_enabled_by_itself(setting: LaunchSetting) -> None:
     enable_setting(setting, None, NOW)
-    disable_setting(setting, None, "supplier moves", NOW, ticket="OPS-12", until=NOW + HOUR)
+    disable_setting(setting, None, said("supplier moves"), NOW, ticket="OPS-12", until=NOW + HOUR)
     setting.refresh_from_db()
     assert (setting.disabled_ticket, setting.disabled_until) == ("OPS-12", NOW + HOUR)
     assert end_pauses(NOW + HOUR - timedelta(seconds=1)) == 0
@@ -149,7 +151,7 @@ def test_a_setting_that_is_off_for_a_time_is_enabled_by_itself(setting: LaunchSe
     assert end_pauses(NOW + HOUR) == 1
     setting.refresh_from_db()
     assert (setting.enabled, setting.disabled_ticket, setting.disabled_until) == (True, "", None)
-    assert StateChange.objects.filter(new="enabled").first().reason == "its time was over"  # type: ignore[union-attr]
+    assert StateChange.objects.get(new="enabled").reason == TIME_OVER()
 
 
 def test_after_a_trip_it_stays_off(setting: LaunchSetting) -> None:

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import Activation, Ending, LaunchSetting, Pool, Run, Server, StateChange, Trigger
+from agents.reasons import LATE_RECORDS, MESSAGES_FAILED
 from agents.services import followers
 from agents.services.endings import end_activations, set_ending
 from agents.services.starting import start_activation
@@ -83,7 +84,7 @@ def test_a_message_that_failed_and_was_not_handled_later_is_an_error(run: Run, r
     activation = report(protocol(run_of(run)), closing(run_of(run), 1))
 
     assert activation.state == "failed"
-    assert "1 messages failed" in StateChange.objects.latest("id").reason
+    assert StateChange.objects.latest("id").reason == MESSAGES_FAILED(n=1)
 
 
 def test_a_temporary_failure_is_none(run: Run, report: Any) -> None:
@@ -142,7 +143,7 @@ def test_late_records_turn_well_into_error_and_never_back(run: Run, report: Any)
     activation = report(protocol(run_of(run)))
     assert (activation.state, activation.late_records, activation.ended_at) == ("failed", 2, LATER)
     assert report(recovered(run_of(run))).state == "failed"
-    assert StateChange.objects.filter(reason="late records").count() == 1
+    assert StateChange.objects.filter(reason=LATE_RECORDS()).count() == 1
 
 
 def test_a_late_closing_record_of_a_failed_run_is_an_error(run: Run, report: Any) -> None:

@@ -12,6 +12,7 @@ from agents.models import Activation, Ending, LaunchSetting, OfferedAgent, Pool,
 from agents.services.endings import end_activations, set_ending
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import start_activation
+from console.reasons import said
 from contract.messages import Content, RunState
 from failures.intake import accept_batch
 from failures.models import FailureProtocol, RecoveredMessage
@@ -42,7 +43,7 @@ def asap(pool: Pool, report: Any) -> Run:
     setting = make_setting(pool)
     activation = enable_setting(setting, None, NOW)
     assert activation is not None
-    disable_setting(setting, None, "enough", NOW)
+    disable_setting(setting, None, said("enough"), NOW)
     return activation.runs.get()
 
 

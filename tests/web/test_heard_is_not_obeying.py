@@ -17,6 +17,7 @@ from agents.services.heartbeats import accept_heartbeat
 from agents.services.planning import plan_open_activations
 from agents.services.quorum_facts import others_of
 from agents.services.settings import disable_setting, enable_setting
+from console.reasons import said
 from ma_site.checks.finding import Finding, run_checks
 from tests.web.rows import heartbeat, make_setting
 
@@ -145,7 +146,7 @@ def stuck(server: Server, second_server: Server, pool: Pool) -> tuple[Kma, Kma, 
     enable_setting(first, None, now)
     now = poll(now, 6, one, two)
     one.takes = False
-    disable_setting(first, None, "a test", now)
+    disable_setting(first, None, said("a test"), now)
     return one, two, poll(now, 60, one, two)
 
 

@@ -22,6 +22,7 @@ from agents.services.resuming import resume_on_server
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.switching import Refused
 from agents.services.tending import keep_up
+from console.reasons import said
 from tests.web.launch_world import Kma, key_of
 from tests.web.rows import NOW, make_setting
 
@@ -142,7 +143,7 @@ class Launching(RuleBasedStateMachine):
 
     @rule(key=keys)
     def disable(self, key: str) -> None:
-        disable_setting(_setting(key), None, "a person", self.now)
+        disable_setting(_setting(key), None, said("a person"), self.now)
 
     @rule(key=keys, name=servers)
     def resume(self, key: str, name: str) -> None:

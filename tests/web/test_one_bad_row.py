@@ -71,7 +71,7 @@ def test_a_setting_that_cannot_be_planned_stops_no_other(
     monkeypatch.undo()
     assert beat(live) == 200
     bad.refresh_from_db()
-    assert bad.runs.filter(wanted=True).exists() and bad.reason == ""
+    assert bad.runs.filter(wanted=True).exists() and not bad.reason
 
 
 @pytest.mark.django_db

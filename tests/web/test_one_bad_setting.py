@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from agents.alerts.evaluating import evaluate
 from agents.models import Alert, LaunchSetting, Pool, ProcessBeat, Run, Server
 from agents.services.settings import Refused, disable_setting, enable_setting
+from console.reasons import said
 from failures.api.parsing import DEEPEST_BATCH
 from tests.web.rows import api_client, heartbeat_json, make_alive, make_setting
 
@@ -80,7 +81,7 @@ def test_a_setting_whose_parameters_nest_too_deep_stops_nobody_else(
     assert [kma.settings for kma in kmas] == [["good"]] * 2
     answer = admin_client.get("/settings/bad/")
     assert answer.status_code == 200 and "nest too deep" in answer.content.decode()
-    assert disable_setting(good, None, "a test", timezone.now())
+    assert disable_setting(good, None, said("a test"), timezone.now())
     assert [kma.beat() for kma in kmas] == [200, 200]
     assert [kma.settings for kma in kmas] == [[], []], "the off switch works"
 

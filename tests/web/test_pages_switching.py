@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from agents.models import Activation, LaunchSetting, OfferedAgent, ProvisionState, Server
+from console.reasons import said
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 
@@ -23,7 +24,7 @@ def test_switching_off_keeps_who_and_why(world: World) -> None:
     answer = client.post("/settings/orders-export/disable/", {"reason": "wrong <b>currency</b>"}, follow=True)
 
     setting = LaunchSetting.objects.get(key="orders-export")
-    assert (setting.enabled, setting.disabled_by, setting.disabled_reason) == (
+    assert (setting.enabled, setting.disabled_by, str(setting.disabled_reason)) == (
         False, world.people["operator"], "wrong <b>currency</b>",
     )  # fmt: skip
     html = answer.content.decode()
@@ -49,7 +50,7 @@ def ticked(client: Client, address: str) -> bool:
 def test_the_question_offers_to_try_one_message_first(world: World) -> None:
     client = signed_in(world, "operator")
     Server.objects.filter(name__in=["srv-1", "srv-2"]).update(last_seen_at=world.now)
-    LaunchSetting.objects.filter(key="stock-sync").update(disabled_reason="stock is counted")
+    LaunchSetting.objects.filter(key="stock-sync").update(disabled_reason=said("stock is counted"))
 
     page = looked_at(client, "/settings/stock-sync/enable/")
     assert "stock is counted" in page.text and "Try one message first" in page.text

@@ -14,6 +14,7 @@ from celery import current_app
 from agents.models import LaunchSetting, Server
 from agents.services import looking
 from agents.services.settings import disable_setting, enable_setting
+from console.reasons import said
 from tests.services import RedisService
 from tests.web.rows import NOW, make_alive
 
@@ -58,7 +59,7 @@ def test_switching_waits_about_a_second_for_it_and_then_not_at_all(
     make_alive(server, now=NOW)
 
     first = took(lambda: enable_setting(setting, None, NOW))
-    second = took(lambda: disable_setting(setting, None, "", NOW))
+    second = took(lambda: disable_setting(setting, None, said(""), NOW))
 
     assert first < 2
     assert second < 0.7

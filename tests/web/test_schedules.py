@@ -24,9 +24,8 @@ DAY = timedelta(days=1)
 
 
 def windows(schedule: Schedule) -> list[tuple[datetime, str, str]]:
-    return list(
-        Window.objects.filter(schedule=schedule).order_by("due_at").values_list("due_at", "result", "reason")
-    )
+    found = Window.objects.filter(schedule=schedule).order_by("due_at")
+    return [(window.due_at, window.result, str(window.reason)) for window in found]
 
 
 @pytest.mark.both_databases

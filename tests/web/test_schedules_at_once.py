@@ -10,6 +10,7 @@ from agents.services.endings import end_activations, set_ending
 from agents.services.group_steps import advance
 from agents.services.groups import advance_groups, disable_group, run_group_now
 from agents.services.schedules import tend_schedules, tick
+from console.reasons import said
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_alive
 from tests.web.test_failures_intake_at_once import at_once
@@ -61,7 +62,10 @@ def test_a_group_disabled_while_its_next_member_starts_leaves_nothing_running(po
     group.save()
     group_activation = run_group_now(group, None, NOW)
     end(Activation.objects.get(), NOW, tell=False)
-    at_once(lambda: advance(group_activation.pk, NOW), lambda: disable_group(group, None, "night shift", NOW))
+    at_once(
+        lambda: advance(group_activation.pk, NOW),
+        lambda: disable_group(group, None, said("night shift"), NOW),
+    )
     advance_groups(NOW)
     assert not Activation.objects.filter(state__in=["pending", "running"]).exists()
     group_activation.refresh_from_db()

@@ -22,6 +22,7 @@ from agents.services import tokens
 from agents.services.settings import disable_setting
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Outgoing
+from console.reasons import said
 from failures.models import SpoolMark
 from ma_site.checks import database
 from ma_site.checks.finding import CHECKS, Finding, bad, good, run_checks
@@ -134,7 +135,7 @@ def test_the_demo_is_made_once_and_leaves_alone_what_people_changed(
     assert ScheduledGroup.objects.get().enabled
     assert set(Group.objects.values_list("name", flat=True)) == {"operator", "viewer"}
 
-    disable_setting(LaunchSetting.objects.get(key="orders"), None, "by hand", NOW)
+    disable_setting(LaunchSetting.objects.get(key="orders"), None, said("by hand"), NOW)
     assert "password" not in run("create_demo", "--servers", "srv-1,srv-2")
     assert not LaunchSetting.objects.get(key="orders").enabled
     assert Activation.objects.count() == 3

@@ -28,6 +28,7 @@ from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.starting import run_now, start_activation, stop_activation
 from agents.services.wishes import save_setting
 from broker.port import Account
+from console.reasons import said
 from contract.messages import AgentKind, RunState
 from tests.web.reports import closing, run_of
 from tests.web.rows import NOW, make_alive, make_setting
@@ -79,7 +80,7 @@ def test_a_person_starts_it_now(delayed: LaunchSetting, operator: Any) -> None:
 
 def test_one_activation_at_a_time(delayed: LaunchSetting) -> None:
     activation = run_now(delayed, None, NOW)
-    assert stop_activation(activation, None, "", NOW)
+    assert stop_activation(activation, None, said(""), NOW)
     with pytest.raises(Refused) as refused:
         run_now(delayed, None, NOW)
     assert refused.value.code == "still_running"
@@ -90,7 +91,7 @@ def test_one_activation_at_a_time(delayed: LaunchSetting) -> None:
 
 
 def test_what_is_disabled_is_not_started(delayed: LaunchSetting) -> None:
-    disable_setting(delayed, None, "", NOW)
+    disable_setting(delayed, None, said(""), NOW)
     with pytest.raises(Refused) as refused:
         run_now(delayed, None, NOW)
     assert refused.value.code == "disabled"
@@ -102,7 +103,10 @@ def test_what_runs_as_soon_as_possible_is_neither_started_nor_stopped_alone(
     make_alive(server, now=NOW)
     activation = enable_setting(setting, None, NOW)
     assert activation is not None
-    for act in (lambda: run_now(setting, None, NOW), lambda: stop_activation(activation, None, "", NOW)):
+    for act in (
+        lambda: run_now(setting, None, NOW),
+        lambda: stop_activation(activation, None, said(""), NOW),
+    ):
         with pytest.raises(Refused) as refused:
             act()
         assert refused.value.code == "runs_always"
@@ -127,20 +131,20 @@ def test_a_stop_takes_the_runs_back_and_keeps_the_setting_enabled(
     delayed: LaunchSetting, operator: Any
 ) -> None:
     activation = run_now(delayed, operator, NOW)
-    assert stop_activation(activation, operator, "wrong day", NOW)
+    assert stop_activation(activation, operator, said("wrong day"), NOW)
     assert desired_state(Server.objects.get(name="srv-1")).runs == ()
-    assert not stop_activation(Activation.objects.get(), operator, "again", NOW)
+    assert not stop_activation(Activation.objects.get(), operator, said("again"), NOW)
 
     Run.objects.update(state="finished", closed_at=NOW)
     end_activations(NOW)
-    assert (Activation.objects.get().state, Activation.objects.get().reason) == ("stopped", "wrong day")
+    assert (Activation.objects.get().state, str(Activation.objects.get().reason)) == ("stopped", "wrong day")
     assert StateChange.objects.get(what="ending").by == operator
 
 
 def test_disabling_leaves_a_drained_activation_its_own_end(delayed: LaunchSetting) -> None:
     activation = run_now(delayed, None, NOW)
     Activation.objects.update(ending="drained")
-    disable_setting(delayed, None, "", NOW)
+    disable_setting(delayed, None, said(""), NOW)
     Run.objects.update(state="finished", closed_at=NOW)
     end_activations(NOW)
 
@@ -175,7 +179,7 @@ def test_one_that_returned_ends_its_activation_and_can_be_run_again(
         run_now(standalone, None, NOW)
     activation = end_run(RunState.FINISHED, django_capture_on_commit_callbacks)
     assert (activation.state, activation.ending) == ("succeeded", "finished")
-    assert activation.reason == "every run ended by itself"
+    assert str(activation.reason) == "every run ended by itself"
     assert plan_open_activations(NOW) == 0
     assert enable_setting(standalone, None, NOW) is None
 
@@ -190,7 +194,7 @@ def test_one_that_raised_by_schedule_failed(
     run_now(LaunchSetting.objects.get(), None, NOW)
 
     activation = end_run(RunState.FAILED, django_capture_on_commit_callbacks)
-    assert (activation.state, activation.reason) == ("failed", "the agent failed")
+    assert (activation.state, str(activation.reason)) == ("failed", "the agent failed")
 
 
 def test_many_end_when_every_server_has_ended(
@@ -238,7 +242,7 @@ def test_spread_and_timing_change_only_when_every_activation_has_ended(
         with pytest.raises(ValidationError, match=reason) as refused:
             save_setting(changed())
         assert set(refused.value.error_dict) == set(change)
-        disable_setting(setting, None, "", NOW)
+        disable_setting(setting, None, said(""), NOW)
 
     Run.objects.update(state="finished", closed_at=NOW)
     end_activations(NOW)
@@ -260,7 +264,7 @@ def test_the_next_standalone_run_begins_when_the_one_before_is_closed(
 ) -> None:
     enable_setting(standalone, None, NOW)
     Run.objects.update(reported_at=NOW)
-    disable_setting(standalone, None, "", NOW)
+    disable_setting(standalone, None, said(""), NOW)
     again = enable_setting(standalone, None, NOW)
     assert again is not None and again.runs.count() == 0
 

@@ -12,13 +12,14 @@ from django.utils.dateparse import parse_datetime
 
 from agents.models import Activation, LaunchSetting
 from agents.models.activation import OPEN_ACTIVATIONS
+from agents.reasons import BY_COMMAND, BY_COMMAND_BECAUSE
 from agents.services.rights import why_not
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import run_now, stop_activation
 from agents.services.switching import Refused
+from console.reasons import Reason, said
 
 # What the history says where no person is named.
-COMMAND_LINE = "from the command line"
 
 
 class Command(BaseCommand):
@@ -110,7 +111,7 @@ def _as_json(setting: LaunchSetting) -> dict[str, Any]:
         "key": setting.key,
         "enabled": setting.enabled,
         "state_since": setting.state_since.isoformat(),
-        "disabled_reason": setting.disabled_reason,
+        "disabled_reason": str(setting.disabled_reason),
         "kind": setting.kind,
         "timing": setting.timing,
         "spread": setting.spread,
@@ -159,10 +160,10 @@ def _stop(setting: LaunchSetting, person: User | None, options: dict[str, Any]) 
     return ("stopped" if stopped else "was ending already"), activation
 
 
-def _reason(person: User | None, reason: str) -> str:
+def _reason(person: User | None, reason: str) -> Reason:
     if person is not None:
-        return reason
-    return f"{reason} ({COMMAND_LINE})" if reason else COMMAND_LINE
+        return said(reason)
+    return BY_COMMAND_BECAUSE(why=reason) if reason else BY_COMMAND()
 
 
 ACTIONS: dict[str, Callable[[LaunchSetting, User | None, dict[str, Any]], Done]] = {

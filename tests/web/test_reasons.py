@@ -1,0 +1,151 @@
+"""Reasons that rows keep as codes: what is stored, what is said, and what became of sentences of before."""
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import translation
+
+from agents import reasons
+from agents.models import Activation, Pool, StateChange
+from console.reasons import NO_REASON, Reason, ReasonKind, legacy, said
+from tests.web.launching import delayed
+
+SENTENCES, CODES = ("agents", "0033_celerys_own_beat"), ("agents", "0035_reason_columns")
+coded = import_module("agents.migrations.0034_reasons_as_codes").coded
+
+
+# -- values
+
+
+def test_it_is_said_in_the_language_of_the_reader() -> None:
+    why = reasons.MEMBER_REFUSED(key="orders", why=reasons.GROUP_RUNS(step=1, count=3))
+    assert str(why) == (
+        "orders could not be started: The activation of the group before still runs, with member 1 of 3."
+    )
+    with translation.override("ru"):
+        assert str(why).endswith("Предыдущий запуск группы ещё идёт: участник 1 из 3.")
+
+
+def test_a_value_of_choices_is_said_by_its_label() -> None:
+    with translation.override("ru"):
+        assert str(reasons.MEMBER_ENDED(key="one", state="interrupted")) == (
+            "one: завершение с ошибкой (прервано)"
+        )
+    assert str(reasons.MEMBER_ENDED(key="one", state="of tomorrow")) == "one did not finish well: of tomorrow"
+
+
+def test_what_a_later_version_stored_is_shown_with_all_that_it_holds() -> None:
+    assert str(Reason("of.tomorrow", {"n": 3})) == "of.tomorrow (n: 3)"
+    assert str(Reason("of.tomorrow")) == "of.tomorrow"
+    assert str(Reason("run.epoch")) == "epoch …", "a parameter that is missing spoils no page"
+
+
+def test_words_of_people_are_no_format() -> None:
+    assert str(said("100 % (n)s %(pool)s")) == "100 % (n)s %(pool)s"
+    assert said("") == NO_REASON and not NO_REASON and str(NO_REASON) == ""
+
+
+def test_a_code_is_declared_once() -> None:
+    with pytest.raises(ValueError, match="two kinds"):
+        ReasonKind("run.epoch", "again")
+
+
+@pytest.mark.parametrize("kind", list(ReasonKind.known.values()), ids=lambda kind: kind.code)
+def test_every_kind_is_said_in_both_languages(kind: ReasonKind) -> None:
+    names = ("pool", "agent", "n", "key", "state", "why", "type", "servers", "queue", "problem", "text")
+    why = kind(**dict.fromkeys((*names, "name", "step", "count", "same", "any"), "x"))
+    for language in ("en", "ru"):
+        with translation.override(language):
+            text = str(why)
+        assert text and "%(" not in text
+
+
+@pytest.mark.parametrize("stored", [None, "", [], 3, {}, {"code": 7}, {"params": {}}], ids=str)
+def test_what_is_no_reason_counts_as_none(stored: Any) -> None:
+    assert Reason.from_json(stored) == NO_REASON
+
+
+# -- rows
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db
+def test_a_row_keeps_a_reason_in_a_reason(pool: Pool) -> None:
+    setting = delayed(pool)
+    why = reasons.OF_MEMBER(
+        key="orders", why=reasons.SAME_TYPE_IN_A_ROW(type="E\0\ud800", servers=["a", "b"])
+    )
+    StateChange.objects.create(setting=setting, what="setting", new="disabled", reason=why)
+    kept = StateChange.objects.get(reason=why)
+    shown = "E\N{SYMBOL FOR NULL}\N{REPLACEMENT CHARACTER}"
+    assert str(kept.reason) == f"orders: by the breaker: failures of one type in a row ({shown}) on a, b"
+    assert StateChange.objects.filter(reason__code="group.of_member").count() == 1
+    assert list(StateChange.objects.values_list("reason__code", flat=True)) == ["group.of_member"]
+    assert StateChange.objects.create(what="setting").reason == NO_REASON
+    with pytest.raises(TypeError, match="takes a Reason"):
+        StateChange.objects.filter(reason=why).update(reason="a text")
+
+
+# -- sentences of before
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "again"),
+    [
+        ("", "", ""),
+        ("drained", "activation.ended", "drained"),
+        ("schedule", "activation.started_by", "schedule"),
+        ("epoch 12", "run.epoch", "epoch 12"),
+        ("The pool “p” has no server.", "activation.no_server", "The pool “p” has no server."),
+        (
+            "breaker: failures of one type in a row (a.B) on srv-1, srv-2",
+            "breaker.same_type",
+            "by the breaker: failures of one type in a row (a.B) on srv-1, srv-2",
+        ),
+        (
+            "orders: breaker: failures in a row, last a.B on srv-1",
+            "group.of_member",
+            "orders: by the breaker: failures in a row, last a.B, on srv-1",
+        ),
+        ("one did not finish well: failed", "group.member_ended", "one did not finish well: failed"),
+        (
+            "one could not be started: The setting is disabled.",
+            "group.member_refused",
+            "one could not be started: The setting is disabled.",
+        ),
+        ("wrong day (from the command line)", "command_line.because", "wrong day (from the command line)"),
+        ("the disk is full", "legacy.text", "the disk is full"),
+    ],
+)
+def test_a_sentence_becomes_the_code_that_says_it(text: str, code: str, again: str) -> None:
+    why = Reason.from_json(coded(text))
+    assert (why.code, str(why)) == (code, again)
+
+
+def test_every_code_of_the_step_is_one_that_is_known() -> None:
+    step = import_module("agents.migrations.0034_reasons_as_codes")
+    assert {code for _, code in step.SENTENCES} <= set(ReasonKind.known)
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_rows_of_before_keep_what_they_said(pool: Pool) -> None:
+    setting = delayed(pool)
+    executor = MigrationExecutor(connection)
+    executor.migrate([SENTENCES])
+    with connection.cursor() as cursor:
+        for what, reason in (("a", "epoch 3"), ("b", "night {shift} 100 %"), ("c", "")):
+            cursor.execute(
+                "INSERT INTO agents_statechange (setting_id, what, old, new, reason, at) "
+                "VALUES (%s, %s, '', '', %s, '2026-03-01 00:00:00+00:00')",
+                [setting.pk, what, reason],
+            )
+    MigrationExecutor(connection).migrate([CODES])
+    found = dict(StateChange.objects.filter(setting=setting).values_list("what", "reason"))
+    assert found == {"a": reasons.EPOCH(n=3), "b": legacy("night {shift} 100 %"), "c": NO_REASON}
+    assert Activation.objects.filter(reason=NO_REASON).count() == Activation.objects.count()
+    json.dumps({name: each.as_json() for name, each in found.items()})
