@@ -12,17 +12,15 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 
-from agents.services.rights import may_anywhere
-
 Text = str | Promise
 View = Callable[..., HttpResponseBase]
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end. `action`:
-    instead of a permission, one of `agents.services.rights` that a grant in any pool allows as well.
-    `badge(request)`: a short text beside the label, empty for none; it is asked for on every page."""
+    """One entry of the navigation; `page(section=…)` marks the current one. `apart`: at the end. `allowed`:
+    asked about the person where a permission is not all that lets them in. `badge(request)`: a short text
+    beside the label, empty for none; it is asked for on every page."""
 
     section: str
     label: Text
@@ -30,12 +28,12 @@ class Tab:
     order: int
     permission: str = ""
     apart: bool = False
-    action: str = ""
+    allowed: Callable[[Any], bool] | None = None
     badge: Callable[[HttpRequest], str] | None = None
 
     def is_for(self, user: Any) -> bool:
-        if self.action:
-            return may_anywhere(user, self.action)
+        if self.allowed is not None:
+            return self.allowed(user)
         return not self.permission or bool(user.has_perm(self.permission))
 
     @property

@@ -1,9 +1,12 @@
 """Registers the pages and panels of this app."""
 
+from typing import Any
+
 from django.utils.translation import gettext_lazy as _
 
 from agents import panels
 from agents.pages.consoles import Tab, add_tab
+from agents.services.rights import may_anywhere
 from dlq import rights
 from dlq.pages import (
     audit,
@@ -28,7 +31,7 @@ from dlq.pages.trip_panel import takers_of_trips, trip_panel
 
 
 def register() -> None:
-    add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, action=rights.SEE))
+    add_tab(Tab("dead_letters", _("Dead letters"), "admin:dead_letters", 50, allowed=_may_see))
     add_tab(Tab("replays", _("Replays"), "admin:replays", 70, replay_rights.VIEW))
     add_tab(Tab("audit", _("Audit"), "admin:audit", 75, audit.VIEW))
     add_page("dead-letters/", overview.overview, "dead_letters")
@@ -65,3 +68,7 @@ def register() -> None:
     panels.register("setting", 20, setting_panel)
     panels.register("trip", 20, trip_panel)
     panels.register_takers(takers_of_trips)
+
+
+def _may_see(user: Any) -> bool:
+    return may_anywhere(user, rights.SEE)
