@@ -7,9 +7,10 @@ class AgentsConfig(AppConfig):
     verbose_name = _("Agents")
 
     def ready(self) -> None:
-        from agents import among, reasons  # noqa: F401 - kinds must be known before a row is shown
+        from agents import reasons  # noqa: F401 - kinds must be known before a row is shown
         from agents.alerts import sources, subscription_sources
+        from console import database
 
-        among.register()
+        database.register()
         sources.register_kinds()
         subscription_sources.register_kinds()

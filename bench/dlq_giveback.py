@@ -20,7 +20,7 @@ WARM = 2_000
 
 
 def measure(here: Here) -> Sequence[Line]:
-    from agents.services.broker import management
+    from console.broker import management
 
     broker = management()
     _give_back(_setting(here, broker, "warm", WARM), None)

@@ -31,7 +31,7 @@ def measure(here: Here) -> Sequence[Line]:
     if not here.broker_pid:
         raise SystemExit("the heap is only measured of a throw-away broker: leave BENCH_AMQP_URL unset")
     from agents.models import Destination, LaunchSetting, Pool
-    from agents.services.broker import management
+    from console.broker import management
 
     key, pid, broker = "bench-heap", here.broker_pid, management()
     destination, pool = (

@@ -25,7 +25,7 @@ EMPTIED = {
 
 def measure(here: Here) -> Sequence[Line]:
     from agents.models import Destination, LaunchSetting, Pool
-    from agents.services.broker import management
+    from console.broker import management
 
     key = f"bench-index-{here.database}"
     broker, feed_queue = management(), dead_letter_queue(FEED)
@@ -62,8 +62,8 @@ def measure(here: Here) -> Sequence[Line]:
 
 def _feed(here: Here, letters: int) -> float:
     """As `manage.py follow_dead_letters` does it, from the first letter stored to the last one accepted."""
-    from agents.services.broker import management
     from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
+    from console.broker import management
     from dlq.feed import Feed, Inbox
     from dlq.models import DeadLetter
 

@@ -247,8 +247,8 @@ def times(step: Callable[[], object], rounds: int) -> list[float]:
 
 def give_it_a_broker() -> None:
     from agents.models import LaunchSetting
-    from agents.services import broker as service
     from broker.memory_adapter import MemoryBroker
+    from console import broker as service
     from contract.properties import dead_letter_queue
 
     in_memory = MemoryBroker().management()

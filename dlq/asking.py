@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
 from agents.services.rights import may, missing
+from console.ui.amounts import number
 from dlq import preflight, rights
 from dlq.auditing import Person, attempt
 from dlq.models import Action, DeadLetter, ReplayJob, Scope

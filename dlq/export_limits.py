@@ -8,9 +8,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.pages.amounts import number
-from agents.pages.quick import quick
-from agents.pages.streams import AllPlacesTaken, Stream
+from console.database import quick
+from console.exports.stream import AllPlacesTaken, Stream
+from console.ui.amounts import number
 from dlq.auditing import Person, record
 from dlq.finding.told import query_for_all
 from dlq.models import AuditResult, DeadLetter

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from agents.sheets import Row
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
+from console.exports.rows import Row
 from contract.typed import to_json
 from dlq.export import EXPORTED, HEAD, with_head
 from dlq.finding.filters import LetterFilter

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import AddressUnknown, ManagementFailed
 from broker.letters import NAMED, move_letters, move_range
 from broker.port import Browser, Management
 from broker.rows import find
+from console.broker import management
 from contract.properties import FEED, dead_letter_queue
 from dlq.replay.planning import Figures
 from dlq.walking import WalkIncomplete, number_of, numbers_in_delivery

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agents.pages.visible import INVISIBLE
-from agents.sheets import instant
+from console.exports.rows import instant
+from console.ui.text import INVISIBLE
 
 KEY_SHOWN = 40
 HEAD_SHOWN = 2000

@@ -14,12 +14,12 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import AddressUnknown, BrokerUnavailable, ManagementFailed
 from broker.port import Browser, Management
 from broker.rows import find
 from broker.waiting import in_delivery
+from console.broker import management
 from contract.properties import DEAD_LETTER_PREFIX, ORIG_MESSAGE_ID
 from dlq import crash, index, letter_ages
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem

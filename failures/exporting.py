@@ -8,9 +8,9 @@ from typing import Any
 import structlog
 from django.utils.translation import gettext as _
 
-from agents.pages.amounts import number
-from agents.pages.streams import AllPlacesTaken, Stream, begin_of
-from agents.sheets import Row, cell, csv_line, json_line
+from console.exports.rows import Row, cell, csv_line, json_line
+from console.exports.stream import AllPlacesTaken, Stream, begin_of
+from console.ui.amounts import number
 from failures.finding.asked import Asked
 from failures.finding.cursors import Place
 from failures.finding.filters import ProtocolFilter, filter_part

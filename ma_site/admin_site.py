@@ -8,7 +8,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils.translation import gettext_lazy as _
 
-from agents.pages import consoles
+from console.ui.page import urls
 
 
 class OperationsSite(AdminSite):
@@ -22,7 +22,7 @@ class OperationsSite(AdminSite):
     def get_urls(self) -> list[URLResolver | URLPattern]:
         """Consoles first: the admin's own last address takes everything."""
         records = path("records/", self.admin_view(self.records), name="records")
-        return [*consoles.urls(self.admin_view), records, *super().get_urls()]
+        return [*urls(self.admin_view), records, *super().get_urls()]
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         from ma_site.pages.overview import overview  # needs the apps, which need this site

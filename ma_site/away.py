@@ -9,7 +9,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.csrf import requires_csrf_token
 from django.views.defaults import server_error as something_went_wrong
 
-from agents.api.errors import body
+from console.rest.errors import body
 from ma_site.plain_page import plain_page
 
 RETRY_AFTER_SECONDS = 10

@@ -14,11 +14,11 @@ from django.urls import Resolver404, resolve
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from agents.api.errors import body
-from agents.body_limits import SMALL, limit_of
 from agents.client_address import client_address
-from agents.pages.amounts import size
 from agents.services import tokens
+from console.rest.body_limits import SMALL, limit_of
+from console.rest.errors import body
+from console.ui.amounts import size
 from ma_site.away import database_away
 from ma_site.plain_page import plain_page
 

@@ -8,10 +8,9 @@ import structlog
 from django.conf import settings
 
 from agents.models import ComponentCondition
-from agents.services.broker import management
 from agents.services.components import note_state
-from agents.services.patience import bounded
 from broker.errors import BrokerError
+from console.broker import bounded, management
 from ma_site.redis_check import ping
 
 log = structlog.get_logger(__name__)

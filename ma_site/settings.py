@@ -7,8 +7,8 @@ from typing import Any
 from celery.schedules import schedule
 from django.utils.translation import gettext_lazy as _
 
-from agents import body_limits
 from broker.port import Account
+from console.rest import body_limits
 from contract import redis_url
 from ma_site import env, logs
 
@@ -182,11 +182,11 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = DEBUG
-# A file that is sent stays in memory: `agents.body_limits` bounds it before it is read, and strangers fill no
-# disk.
+# A file that is sent stays in memory: `console.rest.body_limits` bounds it before it is read, and strangers
+# fill no disk.
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 FILE_UPLOAD_MAX_MEMORY_SIZE = body_limits.FILE
-# Forms of the admin; the API's parsers have their own bounds (agents.api.parsing).
+# Forms of the admin; the API's parsers have their own bounds (console.rest.parsing).
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 5000
 
@@ -204,14 +204,14 @@ X_FRAME_OPTIONS = "DENY"
 # -- REST ----------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["agents.api.authentication.PersonTokenAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["agents.api.permissions.PersonPermissions"],
+    "DEFAULT_PERMISSION_CLASSES": ["console.permissions.PersonPermissions"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["agents.api.parsing.BoundedJsonParser"],
+    "DEFAULT_PARSER_CLASSES": ["console.rest.parsing.BoundedJsonParser"],
     "DEFAULT_THROTTLE_CLASSES": ["rest_framework.throttling.UserRateThrottle"],
     "DEFAULT_THROTTLE_RATES": {"user": "1200/min"},
-    "DEFAULT_PAGINATION_CLASS": "agents.api.pagination.Pages",
+    "DEFAULT_PAGINATION_CLASS": "console.rest.pagination.Pages",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "agents.api.errors.answer",
+    "EXCEPTION_HANDLER": "console.rest.errors.answer",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "PAGE_SIZE": 100,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",

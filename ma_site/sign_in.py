@@ -15,9 +15,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.client_address import client_address
-from agents.pages.amounts import duration
 from agents.services.proxies import note_unknown_proxy
 from agents.services.sign_ins import TooManyFailures, begin_attempt, end_well
+from console.ui.amounts import duration
 from contract.text import storable
 from dlq.auditing import record
 from dlq.models import AuditResult

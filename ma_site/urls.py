@@ -6,7 +6,7 @@ from django.templatetags.static import static
 from django.urls import URLPattern, URLResolver, include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
-from agents.api.errors import unknown_address
+from console.rest.errors import unknown_address
 from ma_site.health import health
 from ma_site.pages import registry
 

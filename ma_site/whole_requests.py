@@ -26,7 +26,7 @@ from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from agents.body_limits import SMALL
+from console.rest.body_limits import SMALL
 from ma_site import connection_bounds as bounds
 from ma_site.connection import READ, Connection, Stage, pieces
 

@@ -7,10 +7,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from agents.admin.readonly import ReadOnlyAdmin
-from agents.admin.uncounted import BoundedPaginator, SinceFilter, StartedFilter
 from agents.models import Activation, Run, StateChange
 from agents.pages.history import state_word, subject_word
+from console.lists.admin import BoundedPaginator, ReadOnlyAdmin, SinceFilter, StartedFilter
 
 
 class RunInline(admin.TabularInline):

@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy as _
 from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
 from agents.models import LaunchSetting, PoolGrant, ScheduledGroup
-from agents.pages.consoles import link
 from agents.services.group_members import check_members, save_members
 from agents.services.groups import delete_group
 from agents.services.rights import may_anywhere, may_group, why_not_group
 from agents.services.switching import Refused
+from console.ui.page import link
 
 FACTS = ("enabled", "state_since", "disabled_reason", "switched_off_by")
 

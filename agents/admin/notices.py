@@ -7,9 +7,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.addresses import masked
 from agents.models import NoticeTarget
 from agents.services.notice_targets import save_target
+from console.ui.text import masked
 
 
 @admin.register(NoticeTarget)

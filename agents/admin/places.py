@@ -11,12 +11,12 @@ from django.utils.translation import gettext_lazy as _
 from agents.admin.pool_form import PoolForm
 from agents.allowed_agents import join_names
 from agents.models import OfferedAgent, Pool, Run, Server
-from agents.pages.consoles import link
 from agents.pages.pool_agents import VIEW as VIEW_LIST
 from agents.pages.pool_agents import meaning_of, withheld_text
 from agents.services.looking import look_after_commit
 from agents.services.pools import save_pool
 from agents.services.removal import RemovalRefused, removal_refusal, remove_server
+from console.ui.page import link
 
 
 class OfferedAgentInline(admin.TabularInline):

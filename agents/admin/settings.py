@@ -12,8 +12,6 @@ from agents.admin.schedule_form import FIELDS as SCHEDULE_FIELDS
 from agents.admin.schedule_form import ScheduleForm
 from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.parameters import JsonFormField
-from agents.pages.consoles import link
-from agents.pages.lists import counted
 from agents.pages.offers import offers
 from agents.services.discarding import check_discarding
 from agents.services.rights import destinations_for, may, may_anywhere, pools_for
@@ -21,6 +19,8 @@ from agents.services.setting_removal import removal_refusal, remove_after_commit
 from agents.services.switching import Refused
 from agents.services.unmasking import check_unmasking
 from agents.services.wishes import save_setting
+from console.lists.keyset import counted
+from console.ui.page import link
 
 FACTS = (
     "enabled",

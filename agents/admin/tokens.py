@@ -7,8 +7,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from agents.admin.readonly import ReadOnlyAdmin
 from agents.models import ApiToken, ServerToken
+from console.lists.admin import ReadOnlyAdmin
 
 
 class TokenAdmin(ReadOnlyAdmin):

@@ -15,7 +15,7 @@ from django.utils.translation import ngettext, pgettext, pgettext_lazy
 from agents.alerts.deciding import Step
 from agents.alerts.kinds import MORE, Kind, Text, kind_of
 from agents.models import Alert, AlertTransition, Severity
-from agents.pages.amounts import instant, number
+from console.ui.amounts import instant, number
 from contract.text import storable
 
 VERSION = 1

@@ -18,14 +18,14 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.viewsets import GenericViewSet
 
 from agents.api.authentication import AnyTokenAuthentication, AuthenticatedServer
-from agents.api.errors import ApiProblem, Forbidden
-from agents.api.pagination import KeysetPages
-from agents.api.permissions import PersonPermissions
 from agents.api.rights import check_right
-from agents.api.validation import QuerySerializer
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, ApiToken, LaunchSetting
 from agents.services import answering
 from agents.services.answering import Answerer
+from console.permissions import PersonPermissions
+from console.rest.errors import ApiProblem, Forbidden
+from console.rest.pagination import KeysetPages
+from console.rest.serializers import QuerySerializer
 from contract.acknowledging import LONGEST_ID, parse_action
 
 MOST_OF_JMS_ID = 255

@@ -13,16 +13,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.pagination import KeysetPages
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_right
-from agents.api.validation import BodySerializer, QuerySerializer
 from agents.models import Activation, ActivationState, Run
 from agents.services.listing import Listed, activations
 from agents.services.starting import stop_activation
 from agents.services.switching import Refused
 from console.reasons import said
-from console.rest import ReasonCode, ReasonParams, ReasonText
+from console.rest.pagination import KeysetPages
+from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
+from console.rest.serializers import BodySerializer, QuerySerializer
 
 
 class RunSerializer(serializers.ModelSerializer[Run]):

@@ -15,10 +15,10 @@ from agents.alerts import handling, words
 from agents.alerts.kinds import every_kind
 from agents.alerts.listing import narrowed
 from agents.api.activations import ReasonSerializer
-from agents.api.pagination import KeysetPages
 from agents.api.refusals import or_conflict
-from agents.api.validation import QuerySerializer
 from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Severity
+from console.rest.pagination import KeysetPages
+from console.rest.serializers import QuerySerializer
 
 MOST_ROWS = 200
 

@@ -3,8 +3,8 @@
 from django.contrib.auth.models import Group
 from rest_framework import serializers, viewsets
 
-from agents.api.validation import CheckedModelSerializer
 from agents.models import Pool, PoolGrant
+from console.rest.serializers import CheckedModelSerializer
 
 
 class GrantSerializer(CheckedModelSerializer[PoolGrant]):

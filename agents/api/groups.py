@@ -18,7 +18,6 @@ from agents.api.activations import ReasonSerializer
 from agents.api.refusals import or_conflict
 from agents.api.rights import check_group
 from agents.api.schedules import ScheduleSerializer, WindowSerializer, store_schedule, windows_answer
-from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import (
     Activation,
     GroupActivation,
@@ -33,7 +32,8 @@ from agents.services.groups import delete_group, disable_group, enable_group, ru
 from agents.services.starting import stop_activation
 from agents.services.switching import Refused
 from console.reasons import said
-from console.rest import ReasonCode, ReasonParams, ReasonText
+from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
+from console.rest.serializers import CheckedModelSerializer, check_no_body
 
 FACTS = (
     "enabled",

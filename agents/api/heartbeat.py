@@ -8,9 +8,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, server_of
-from agents.api.errors import Forbidden
 from agents.services.heartbeats import WrongServer, accept_heartbeat, refuse_version
 from agents.services.standing_in import stand_in_for_alerts
+from console.rest.errors import Forbidden
 from contract import wire
 from contract.messages import Heartbeat
 

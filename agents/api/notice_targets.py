@@ -13,14 +13,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.errors import ApiProblem
 from agents.api.rights import check_edit_in, check_right
 from agents.api.trips import NoticeSerializer
-from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import Channel, LaunchSetting, NoticeTarget, Pool
 from agents.services.notice_targets import renew_secret, save_target
 from agents.services.notices import send_test
 from agents.services.seen_addresses import address_of_target
+from console.rest.errors import ApiProblem
+from console.rest.serializers import CheckedModelSerializer, check_no_body
 
 
 class TargetSerializer(CheckedModelSerializer[NoticeTarget]):

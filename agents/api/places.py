@@ -14,13 +14,13 @@ from rest_framework.viewsets import GenericViewSet
 
 from agents.api.activations import ReasonSerializer
 from agents.api.refusals import or_conflict
-from agents.api.validation import CheckedModelSerializer, check_no_body
 from agents.models import Destination, FoundPolicy, LaunchSetting, OfferedAgent, Pool, Server
 from agents.models.pool import LONGEST_AGENT_NAME, MOST_ALLOWED_AGENTS
 from agents.services.duty import back, cordon, drain
 from agents.services.policies import policy_lines
 from agents.services.pools import save_pool
 from agents.services.wishes import save_destination
+from console.rest.serializers import CheckedModelSerializer, check_no_body
 
 
 class OfferedAgentSerializer(serializers.ModelSerializer[OfferedAgent]):

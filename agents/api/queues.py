@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem
 from agents.models import LaunchSetting
 from agents.services.figures import queue_figures
 from broker.errors import BrokerError
+from console.rest.errors import ApiProblem
 
 
 class FiguresSerializer(serializers.Serializer[Any]):

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 from rest_framework import exceptions
 
-from agents.api.errors import Conflict
 from agents.models import LaunchSetting, ScheduledGroup
 from agents.services.switching import Refused
+from console.rest.errors import Conflict
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
-from agents.api.errors import Forbidden
 from agents.models import Destination, LaunchSetting, Pool, ScheduledGroup
 from agents.services.rights import may_create_in, may_in_pool, may_subscribe, missing, why_not, why_not_group
+from console.rest.errors import Forbidden
 
 
 def check_right(request: Request, action: str, setting: LaunchSetting) -> None:

@@ -4,9 +4,9 @@ from typing import NoReturn
 
 from rest_framework import serializers
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
-from agents.api.validation import BodySerializer
 from agents.services.saved import LONGEST_NAME, LONGEST_QUERY, FilterRefused
+from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.rest.serializers import BodySerializer
 
 NOT_NOW = ("exists", "too_many")
 

@@ -11,10 +11,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.pagination import KeysetPages
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window
 from agents.services.schedules import delete_schedule, save_schedule, upcoming
-from console.rest import ReasonCode, ReasonParams, ReasonText
+from console.rest.pagination import KeysetPages
+from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
 
 CHOSEN = ("crontab", "time_zone", "every_seconds", "missed")
 

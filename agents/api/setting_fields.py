@@ -8,12 +8,12 @@ from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from agents.api.schedules import ScheduleSerializer
-from agents.api.validation import CheckedModelSerializer
 from agents.models import Activation, Destination, LaunchSetting, Pool
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.discarding import check_discarding
 from agents.services.unmasking import check_unmasking
-from console.rest import ReasonCode, ReasonParams, ReasonText
+from console.rest.reasons import ReasonCode, ReasonParams, ReasonText
+from console.rest.serializers import CheckedModelSerializer
 
 DERIVED = ("n", "N", "breaker_n")
 # The schedule is a row of its own, stored in the same transaction.

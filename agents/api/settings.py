@@ -18,8 +18,6 @@ from agents.api.refusals import or_conflict
 from agents.api.rights import check_destination, check_pool, check_right
 from agents.api.schedules import WindowSerializer, store_schedule, windows_answer
 from agents.api.setting_fields import SettingSerializer, settings_to_tell
-from agents.api.switch_filter import SwitchFilter
-from agents.api.validation import BodySerializer, check_no_body
 from agents.models import Activation, LaunchSetting, Server, Window
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.services.resuming import resume_on_server
@@ -29,7 +27,9 @@ from agents.services.setting_removal import remove_setting
 from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.starting import run_now, stop_activation
 from agents.services.wishes import save_setting
+from console.filters.fields import SwitchFilter
 from console.reasons import said
+from console.rest.serializers import BodySerializer, check_no_body
 
 
 class SettingFilter(filters.FilterSet):

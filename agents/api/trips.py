@@ -7,10 +7,10 @@ from drf_spectacular.utils import extend_schema, extend_schema_field, extend_sch
 from rest_framework import mixins, serializers
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.pagination import KeysetPages
-from agents.api.validation import QuerySerializer
 from agents.models import BreakerTrip, Interruption, Notice
 from agents.services.seen_addresses import address_of_notice, effects_for
+from console.rest.pagination import KeysetPages
+from console.rest.serializers import QuerySerializer
 
 MOST_ROWS = 200
 

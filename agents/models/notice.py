@@ -7,11 +7,11 @@ from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from agents.addresses import masked
 from agents.models.alert import AlertTransition
 from agents.models.pool import Pool
 from agents.models.setting import LaunchSetting
 from agents.models.trip import BreakerTrip
+from console.ui.text import masked
 
 # Of one setting, and of one pool: each is told in turn, and one that hangs costs the others seconds.
 MOST_TARGETS = 10

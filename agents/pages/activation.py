@@ -9,12 +9,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents import panels
 from agents.models import Activation, Run
-from agents.pages.consoles import link, needs, page
 from agents.pages.runs import run_rows
 from agents.pages.shown import ACTIVATIONS
 from agents.services.partial import is_partial
+from console.ui import panels
+from console.ui.page import link, needs, page
 
 VIEW = "agents.view_activation"
 

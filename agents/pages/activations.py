@@ -9,12 +9,12 @@ from django.views.decorators.http import require_safe
 
 from agents.models import Activation, ActivationState, Trigger
 from agents.pages.activation import VIEW
-from agents.pages.consoles import needs, page
 from agents.pages.failures_by_server import failures_by_server
-from agents.pages.keyset import keyset_page
-from agents.pages.lists import SpanFilter
 from agents.pages.shown import ACTIVATIONS
 from agents.pages.trips import setting_choices, setting_id
+from console.filters.fields import SpanFilter
+from console.lists.keyset import keyset_page
+from console.ui.page import needs, page
 
 
 class ActivationFilter(django_filters.FilterSet):

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods
 from agents.alerts import handling, words
 from agents.models import LIVE_ALERTS, Alert
 from agents.pages.asking import Question, ReasonForm, ask
-from agents.pages.buttons import Button
-from agents.pages.consoles import Text, link, needs
+from console.ui.labels import Button
+from console.ui.page import Text, link, needs
 
 VIEW = "agents.view_alert"
 HANDLE = "agents.can_handle_alerts"

@@ -16,11 +16,11 @@ from agents.alerts.kinds import every_kind
 from agents.alerts.listing import MOST_COUNTED, closed_alerts, narrowed, open_alerts, open_count
 from agents.models import LIVE_ALERTS, Alert, AlertState, AlertTransition, Notice, NoticeState, Pool, Severity
 from agents.pages.alert_actions import alert_buttons
-from agents.pages.consoles import link, needs, page
-from agents.pages.keyset import keyset_page
-from agents.pages.shown import Shown
 from agents.pages.trips import NOTICES
 from agents.services.seen_addresses import address_of_notice
+from console.lists.keyset import keyset_page
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
 
 VIEW = "agents.view_alert"
 MOST_OPEN = 200

@@ -17,18 +17,18 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from agents.models import WAITING_STATES, Acknowledgement, AcknowledgementState, LaunchSetting, ServerState
 from agents.models.setting import AckMode
-from agents.pages import amounts
 from agents.pages.answer_words import in_words
 from agents.pages.asking import Question, ask
-from agents.pages.consoles import Text, link, needs, page
-from agents.pages.keyset import keyset_page
-from agents.pages.shown import Shown
 from agents.pages.trips import setting_id
-from agents.panels import Panel
 from agents.services import answering
 from agents.services.answering import Answerer
 from agents.services.rights import may, why_not
 from agents.services.switching import Refused
+from console.lists.keyset import keyset_page
+from console.ui import amounts
+from console.ui.labels import Shown
+from console.ui.page import Text, link, needs, page
+from console.ui.panels import Panel
 from contract.acknowledging import Action
 
 VIEW = "agents.view_acknowledgement"

@@ -13,8 +13,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import Destination, LaunchSetting, ScheduledGroup
-from agents.pages.consoles import Text, page
 from agents.services.switching import Refused
+from console.ui.page import Text, page
 from contract.text import storable
 
 # What a person acts on and somebody else deletes at the same moment.

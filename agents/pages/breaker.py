@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import Activation, BreakerTrip, Interruption, LaunchSetting, Run, RunPhase, Spread
-from agents.pages.amounts import number
 from agents.pages.runs import RunRow, run_rows
 from agents.pages.trip_words import cause, trip_cause
 from agents.services.quorum import ALONE_AFTER, NEEDED_OF_MANY
+from console.ui.amounts import number
 from contract.breaker import same_limit
 
 MOST_RUNS = 400

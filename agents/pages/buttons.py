@@ -1,7 +1,5 @@
 """Buttons that lead to a question, and why some of them cannot be pressed."""
 
-from dataclasses import dataclass
-
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -15,23 +13,12 @@ from agents.models import (
     Timing,
 )
 from agents.models.activation import OPEN_ACTIVATIONS
-from agents.pages.consoles import Text, link
 from agents.services.groups import group_of, group_refusal
 from agents.services.rights import why_not, why_not_group
 from agents.services.starting import start_refusal, stop_refusal
 from agents.services.switching import Refused, refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Button:
-    """`name` is its id on the page; `refusal` says why it is disabled, empty where it is not."""
-
-    name: str
-    text: Text
-    url: str
-    icon: str
-    tone: str = ""
-    refusal: str = ""
+from console.ui.labels import Button
+from console.ui.page import link
 
 
 def told(refused: Refused | None) -> str:

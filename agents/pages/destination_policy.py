@@ -15,11 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import Destination
-from agents.pages import amounts
 from agents.pages.asking import Question, StorableField, ask
-from agents.pages.buttons import Button
-from agents.pages.consoles import Text, link, needs
-from agents.services.patience import bounded
 from agents.services.policies import (
     PolicyLine,
     adopt_policy,
@@ -30,6 +26,10 @@ from agents.services.policies import (
     read_policy,
 )
 from broker.errors import BrokerError
+from console.broker import bounded
+from console.ui import amounts
+from console.ui.labels import Button
+from console.ui.page import Text, link, needs
 
 VIEW = "agents.view_destination"
 CHANGE = "agents.change_destination"

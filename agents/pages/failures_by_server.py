@@ -9,8 +9,8 @@ from django.db.models import Sum
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, Run
-from agents.pages.amounts import number
-from agents.pages.spark import Spark, spark
+from console.ui.amounts import number
+from console.ui.sparkline import Spark, spark
 
 # More bars than people can tell apart: of a larger pool those with the most failures.
 MOST_BARS = 30

@@ -11,10 +11,9 @@ import structlog
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.services.broker import management
 from agents.services.figures import QueueFigures, figures_of_all, queue_figures
-from agents.services.patience import bounded
 from broker.errors import BrokerError, BrokerUnavailable
+from console.broker import bounded, management
 
 log = structlog.get_logger(__name__)
 

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from agents.models import ScheduledGroup
 from agents.pages.asking import Question, ReasonForm, ask
 from agents.pages.buttons import told
-from agents.pages.consoles import Text, link, needs
 from agents.pages.group_pages import VIEW
 from agents.services.group_members import reorder
 from agents.services.groups import disable_group, enable_group, group_refusal, run_group_now
 from agents.services.rights import may_group
 from console.reasons import said
+from console.ui.page import Text, link, needs
 
 ASKED = ["GET", "HEAD", "POST"]
 

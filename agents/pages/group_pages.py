@@ -21,13 +21,14 @@ from agents.models import (
     ScheduledGroup,
 )
 from agents.pages.buttons import group_buttons
-from agents.pages.consoles import Text, link, needs, page
 from agents.pages.rows import facts_of
 from agents.pages.scheduled import scheduled
-from agents.pages.shown import ACTIVATIONS, Shown, setting_shown
+from agents.pages.shown import ACTIVATIONS, setting_shown
 from agents.services.open_runs import open_runs
 from agents.services.rights import may_group
 from agents.services.schedule_words import describe
+from console.ui.labels import Shown
+from console.ui.page import Text, link, needs, page
 
 VIEW = "agents.view_scheduledgroup"
 PASSES = 15

@@ -6,10 +6,10 @@ from django.utils.translation import ngettext
 from agents.models import LaunchSetting, OfferedAgent, PoisonPolicy, Server, Spread, Timing
 from agents.models.parameters import text_of
 from agents.models.setting import AckMode
-from agents.pages import amounts
-from agents.pages.fact import Fact, Group
 from agents.pages.redelivery import policy_facts
 from agents.pages.timing import when
+from console.ui import amounts
+from console.ui.labels import Fact, Group
 from contract.breaker import same_limit
 
 FEW_FAILURES = 6

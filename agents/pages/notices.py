@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from agents.models import LaunchSetting, Notice, NoticeState, NoticeTarget
-from agents.pages.consoles import link, needs
-from agents.pages.shown import Shown
 from agents.pages.trips import NOTICES
 from agents.services.notices import send_test
 from agents.services.rights import may, why_not
 from agents.services.seen_addresses import address_of_target
+from console.ui.labels import Shown
+from console.ui.page import link, needs
 
 VIEW = "agents.view_noticetarget"
 MOST = 20

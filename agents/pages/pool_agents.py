@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 
 from agents.allowed_agents import allows, join_names
 from agents.models import OfferedAgent, Pool
-from agents.pages.consoles import needs
 from agents.services.pools import affected_by
+from console.ui.page import needs
 
 VIEW = ("agents.view_pool", "agents.view_launchsetting")
 EVERY, LISTED = "every", "listed"

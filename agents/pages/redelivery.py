@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import Destination, LaunchSetting, PoisonPolicy
-from agents.pages import amounts
-from agents.pages.fact import Fact
+from console.ui import amounts
+from console.ui.labels import Fact
 from contract.properties import dead_letter_queue
 from contract.redelivery import PlannedDelivery, first_too_late, schedule
 

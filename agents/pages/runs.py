@@ -8,7 +8,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting, Run, ServerState
-from agents.pages.shown import RUNS, Shown, server_shown
+from agents.pages.shown import RUNS, server_shown
+from console.ui.labels import Shown
 from contract.breaker import same_limit
 
 

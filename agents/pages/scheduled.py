@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.utils.dateformat import format as date_format
 
 from agents.models import LaunchSetting, Schedule, ScheduledGroup, Window, WindowResult
-from agents.pages.shown import Shown
 from agents.services.schedule_words import describe
 from agents.services.schedules import upcoming
+from console.ui.labels import Shown
 
 NEXT = 5
 LAST = 8

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_http_methods
 
 from agents.models import Duty, Server
 from agents.pages.asking import ExpiryForm, Question, ask
-from agents.pages.buttons import Button
-from agents.pages.consoles import Text, link, needs
 from agents.services.duty import back, cordon, drain
+from console.ui.labels import Button
+from console.ui.page import Text, link, needs
 
 VIEW = "agents.view_server"
 CHANGE_DUTY = "agents.can_change_duty"

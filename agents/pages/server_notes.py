@@ -8,8 +8,8 @@ from django.utils.translation import ngettext
 
 from agents.kma_versions import version_advice, version_problem
 from agents.models import Server, ServerState
-from agents.pages.amounts import coarse, duration, number
 from agents.services.broker_links import servers_without_broker
+from console.ui.amounts import coarse, duration, number
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents import panels
 from agents.models import Duty, OfferedAgent, Run, Server, ServerState
-from agents.pages.consoles import link, needs, page
 from agents.pages.runs import run_shown
 from agents.pages.server_actions import duty_buttons
 from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
-from agents.pages.shown import DUTIES, RUNS, Shown, server_shown
+from agents.pages.shown import DUTIES, RUNS, server_shown
 from agents.services.expected import expected_servers, is_expected
+from console.ui import panels
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
 
 VIEW = "agents.view_server"
 SKEW_TOLERATED_SECONDS = 5.0

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_http_methods
 from agents.models import Activation, BreakerTrip, LaunchSetting, Server, Spread
 from agents.pages.asking import Question, ReasonForm, SwitchOffForm, SwitchOnForm, ask
 from agents.pages.buttons import enable_refusal, open_activation, told
-from agents.pages.consoles import Text, link, needs
 from agents.pages.figures import figures_of
 from agents.pages.trip_words import trip_cause
 from agents.services import retrying
@@ -25,6 +24,7 @@ from agents.services.rights import may
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.starting import run_now, start_refusal, stop_activation, stop_refusal
 from console.reasons import said
+from console.ui.page import Text, link, needs
 
 VIEW = "agents.view_launchsetting"
 ASKED = ["GET", "HEAD", "POST"]

@@ -8,11 +8,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents import panels
 from agents.models import Activation, ActivationState, LaunchSetting, OfferedAgent, Run
 from agents.pages import groups, redelivery
 from agents.pages.buttons import setting_buttons
-from agents.pages.consoles import link, needs, page
 from agents.pages.failures_by_server import failures_by_server
 from agents.pages.figures import figures_of
 from agents.pages.notices import told_of
@@ -27,6 +25,8 @@ from agents.services.open_runs import open_runs
 from agents.services.partial import is_partial
 from agents.services.rights import may
 from console.reasons import NO_REASON, Reason
+from console.ui import panels
+from console.ui.page import link, needs, page
 
 VIEW = "agents.view_launchsetting"
 SHOWN_CHANGES = 15

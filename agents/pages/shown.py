@@ -16,18 +16,9 @@ from agents.models import (
     ServerState,
     Timing,
 )
-from agents.pages.amounts import number
-from agents.pages.consoles import Text
 from agents.services.open_runs import OpenRun
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """`tone`: ok · bad · warn · info · off. `icon` is a symbol of templates/ma/icons.html."""
-
-    word: Text
-    tone: str
-    icon: str
+from console.ui.amounts import number
+from console.ui.labels import Shown
 
 
 @dataclass(frozen=True, slots=True)

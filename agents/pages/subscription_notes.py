@@ -5,7 +5,7 @@ from django.utils.translation import ngettext
 from agents.alerts.subscription_sources import STALLED, UNFED
 from agents.models import LIVE_ALERTS, Alert, LaunchSetting
 from agents.pages.alerts import AlertRow, row_of
-from agents.pages.amounts import number
+from console.ui.amounts import number
 
 
 def subscription_alerts(setting: LaunchSetting) -> list[AlertRow]:

@@ -3,8 +3,8 @@
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting, Timing
-from agents.pages import amounts
-from agents.pages.fact import Fact
+from console.ui import amounts
+from console.ui.labels import Fact
 
 
 def when(setting: LaunchSetting) -> list[Fact]:

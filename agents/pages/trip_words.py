@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import BreakerTrip, Interruption
-from agents.pages.amounts import number
-from agents.pages.consoles import link
 from agents.services.seen_addresses import effects_for
+from console.ui.amounts import number
+from console.ui.page import link
 from contract.breaker import TripReason
 
 

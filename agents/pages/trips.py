@@ -8,18 +8,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents import panels
 from agents.models import BreakerTrip, LaunchSetting, NoticeState
 from agents.pages.breaker import interruption_cause
-from agents.pages.consoles import link, needs, page
-from agents.pages.keyset import keyset_page
-from agents.pages.lists import SpanFilter
-from agents.pages.shown import Shown
 from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import quorum_text, trip_cause
 from agents.services.notices import untold
 from agents.services.rights import why_not
 from agents.services.seen_addresses import address_of_notice
+from console.filters.fields import SpanFilter
+from console.lists.keyset import keyset_page
+from console.ui import panels
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
 
 VIEW = "agents.view_breakertrip"
 MOST_ROWS = 100

@@ -2,7 +2,6 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from agents import panels
 from agents.pages import (
     activation,
     activations,
@@ -21,7 +20,8 @@ from agents.pages import (
     settings,
     trips,
 )
-from agents.pages.consoles import Tab, add_page, add_tab
+from console.ui import panels
+from console.ui.page import Tab, add_page, add_tab
 
 
 def register() -> None:

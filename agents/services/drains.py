@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 import structlog
 
 from agents.models import Activation, ActivationState, Ending, Kind, LaunchSetting, Timing
-from agents.services.broker import management
 from agents.services.draining import Look, Patience, Progress, follow, time_is_up, verdict
 from agents.services.endings import end_activations, set_ending
 from agents.services.isolating import isolated
 from agents.services.leases import lease
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.letters import queue_figures
+from console.broker import management
 
 log = structlog.get_logger(__name__)
 

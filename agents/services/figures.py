@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agents.models import LaunchSetting
-from agents.services.broker import management
 from broker import letters
+from console.broker import management
 from contract.properties import dead_letter_queue
 
 

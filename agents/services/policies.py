@@ -18,7 +18,6 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from agents.models import Destination, StateChange
-from agents.services.broker import management
 from agents.services.history import note
 from agents.services.leases import lease
 from agents.services.policy_drift import look_at_policy, policy_of
@@ -26,6 +25,7 @@ from agents.services.switching import Refused
 from agents.services.wishes import save_destination
 from broker.errors import BrokerError
 from broker.topology import apply, found_policy
+from console.broker import management
 from console.reasons import Reason, said
 
 LEASE = timedelta(minutes=2)

@@ -11,11 +11,11 @@ import structlog
 from django.conf import settings
 
 from agents.models import Destination, FoundPolicy
-from agents.services.broker import management
 from agents.services.leases import lease
 from broker.errors import BrokerError
 from broker.topology import Policy, destination_policy, found_policy
 from broker.wanted import DEAD_LETTER_SETTINGS
+from console.broker import management
 
 log = structlog.get_logger(__name__)
 

@@ -9,13 +9,13 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from agents.models import LaunchSetting, ProvisionState
-from agents.services.broker import management
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.leases import lease, once_per
 from agents.services.wishes import REMOVING, wanted_hash
 from broker.errors import BrokerError, BrokerTimeout, BrokerUnavailable
 from broker.topology import Difference, Step, apply, base_topology, differences, setting_topology
+from console.broker import management
 from console.reasons import said
 
 log = structlog.get_logger(__name__)

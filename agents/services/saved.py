@@ -14,7 +14,7 @@ from django.db import IntegrityError, models, transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
-from agents.pages.visible import INVISIBLE
+from console.ui.text import INVISIBLE
 from contract.text import storable
 
 MOST = 200  # of one person

@@ -3,9 +3,9 @@ host."""
 
 from typing import Any
 
-from agents.addresses import masked
 from agents.models import BreakerTrip, LaunchSetting, Notice, NoticeTarget
 from agents.services.rights import may, may_in_pool
+from console.ui.text import masked
 
 
 def address_of_target(user: Any, target: NoticeTarget) -> str:

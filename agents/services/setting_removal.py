@@ -26,7 +26,6 @@ from agents.reasons import (
     QUEUES_KEPT,
     SUBSCRIPTION_HOLDS,
 )
-from agents.services.broker import management
 from agents.services.history import note
 from agents.services.isolating import isolated
 from agents.services.leases import lease
@@ -39,6 +38,7 @@ from broker.errors import BrokerError, BrokerUnavailable, ManagementFailed
 from broker.port import Management
 from broker.rows import find
 from broker.topology import remove_setting as remove_queues
+from console.broker import management
 from contract.properties import dead_letter_queue, hold_queue
 
 log = structlog.get_logger(__name__)

@@ -21,15 +21,14 @@ from agents.models import (
 )
 from agents.models.activation import OPEN_ACTIVATIONS
 from agents.reasons import DISABLED, IN_GROUP, NOT_ENDED, RUNS_ALWAYS, STARTED_BY
-from agents.services.broker import management
 from agents.services.endings import end_activations, set_ending
 from agents.services.history import note
 from agents.services.opening import open_activation
-from agents.services.patience import bounded
 from agents.services.planning import plan_runs
 from agents.services.switching import Refused, sending_refusal
 from broker.errors import BrokerError
 from broker.letters import queue_figures
+from console.broker import bounded, management
 from console.reasons import Reason
 
 log = structlog.get_logger(__name__)

@@ -10,11 +10,11 @@ import structlog
 from django.db.models import F, Q
 
 from agents.models import LaunchSetting, SubscriptionState, Timing
-from agents.services.broker import management
 from agents.services.leases import lease
 from agents.services.subscription_progress import Progress, Seen, follow
 from broker.errors import BrokerError
 from broker.letters import QueueFigures, figures_of_all
+from console.broker import management
 
 log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any
 import requests
 from requests.utils import requote_uri
 
-from agents.addresses import masked
+from console.ui.text import masked
 
 # The time of who waits for it belongs to all other addresses as well.
 CONNECT_SECONDS = 3.0

@@ -13,10 +13,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, StateChange
-from agents.pages import amounts, history
-from agents.pages.consoles import tabs_for
-from agents.pages.visible import visible as make_visible
+from agents.pages import history
 from console.reasons import Reason
+from console.ui import amounts
+from console.ui.page import tabs_for
+from console.ui.text import visible as make_visible
 from contract.blocked import GIVEN_UP, blocked_in
 
 register = template.Library()

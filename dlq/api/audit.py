@@ -5,7 +5,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import generics, serializers
 
-from agents.api.pagination import KeysetPages
+from console.rest.pagination import KeysetPages
 from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry
 from dlq.pages.audit_words import ACTIONS

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import Forbidden
+from console.rest.errors import Forbidden
 from contract.blocked import digest_of
 from dlq.api.audited import Audited
 from dlq.api.waiting import ANYBODY, problem_of, setting_for

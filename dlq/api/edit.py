@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
+from console.rest.errors import ApiProblem, Conflict, Forbidden
 from dlq import asking
 from dlq.api.audited import Audited
 from dlq.api.replays import ReplaySerializer

@@ -10,10 +10,10 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from agents.api.errors import Conflict
-from agents.api.validation import check_clear
 from agents.services.rights import may_anywhere
-from agents.sheets import FORMATS
+from console.exports.rows import FORMATS
+from console.rest.errors import Conflict
+from console.rest.serializers import check_clear
 from dlq.export_limits import NotExported
 from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.pages.export import export_response, filter_in

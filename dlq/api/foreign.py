@@ -11,9 +11,9 @@ from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.errors import ApiProblem, Conflict
-from agents.services.broker import management
 from broker.errors import BrokerError
+from console.broker import management
+from console.rest.errors import ApiProblem, Conflict
 from dlq.api.audited import Audited
 from dlq.auditing import attempt
 from dlq.foreign.naming import LONGEST_NAME, LONGEST_NOTE, MANAGE, foreign_queues, forget_queue, name_queue

@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
 from agents.models import LaunchSetting
+from console.rest.errors import ApiProblem, Conflict, Forbidden
 from dlq.api.audited import Audited
 from dlq.import_sending import ImportRefused, plan, send, why_may_not
 from dlq.importing import LARGEST, NotImported, parcel_of

@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from agents.api.validation import check_clear
-from agents.pages.instants import InstantFilter
-from agents.pages.lists import COUNTED
-from agents.services.broker import management
 from broker.amqp_codec import decode
 from broker.errors import BrokerError, MessageUndecodable
+from console.broker import management
+from console.filters.fields import InstantFilter
+from console.lists.keyset import COUNTED
+from console.rest.serializers import check_clear
 from contract.properties import dead_letter_queue
 from contract.text import storable
 from contract.typed import to_json

@@ -16,10 +16,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
-from agents.api.pagination import KeysetPages
 from agents.models import BreakerTrip, LaunchSetting
 from agents.services.rights import settings_for
+from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.rest.pagination import KeysetPages
 from contract.properties import dead_letter_queue
 from dlq import remarks, rights
 from dlq.api.audited import Audited

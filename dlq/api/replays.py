@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.pagination import KeysetPages
 from agents.services.rights import may_anywhere, settings_for
+from console.rest.pagination import KeysetPages
 from dlq import rights
 from dlq.api.audited import Audited
 from dlq.api.wishes import AskSerializer, refuse, wish_of

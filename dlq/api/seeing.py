@@ -7,8 +7,8 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from agents.api.errors import Forbidden
 from agents.services.rights import may_anywhere
+from console.rest.errors import Forbidden
 from dlq import rights
 
 if TYPE_CHECKING:

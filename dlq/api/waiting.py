@@ -14,13 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
-from agents.api.pagination import KeysetPages
 from agents.api.queues import BrokerAway
 from agents.models import LaunchSetting
-from agents.services.broker import management
 from agents.services.rights import may_anywhere, settings_for
 from broker.errors import BrokerError
+from console.broker import management
+from console.rest.errors import ApiProblem, Conflict, Forbidden
+from console.rest.pagination import KeysetPages
 from dlq import rights
 from dlq.api.audited import Audited
 from dlq.api.waiting_bodies import (

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.errors import ApiProblem, Conflict
 from agents.pages.figures import message_count
+from console.rest.errors import ApiProblem, Conflict
 from dlq.api.audited import Audited
 from dlq.api.seeing import SeesLetters
 from dlq.auditing import attempt

@@ -6,9 +6,9 @@ from django.http import QueryDict
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 
-from agents.api.errors import ApiProblem, Conflict, Forbidden
 from agents.models import LaunchSetting
-from agents.unclear import unclear
+from console.filters.filter import unclear
+from console.rest.errors import ApiProblem, Conflict, Forbidden
 from dlq.asking import NotAllowed, Wish, listed_scope
 from dlq.finding.filters import SEVERAL, LetterFilter
 from dlq.models import Action, Scope

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
-from agents.pages import lists
-from agents.pages.amounts import number
-from agents.pages.quick import quick
+from console.database import quick
+from console.lists import keyset
+from console.ui.amounts import number
 from dlq.finding.asked import Asked, Condition
 from dlq.models import DeadLetter, LetterState
 from dlq.search import matching
@@ -47,7 +47,7 @@ class Newest:
             return number(self.count)
         if self.about is not None:
             return _("about %(n)s") % {"n": number(_rounded(self.about))}
-        return f"{number(min(self.count, lists.COUNTED))}+"
+        return f"{number(min(self.count, keyset.COUNTED))}+"
 
 
 def newest(rows: QuerySet[DeadLetter], asked: Asked, *, before: int | None, size: int) -> Newest:
@@ -84,8 +84,8 @@ class _Search:
     def _unfiltered(self) -> Newest:
         rows = self._places if self._before is None else self._places.filter(pk__lt=self._before)
         self._found.numbers = list(rows.order_by("-pk").values_list("pk", flat=True)[: self._size])
-        self._found.count = self._places[: lists.COUNTED + 1].count()
-        self._found.more = self._found.count > lists.COUNTED
+        self._found.count = self._places[: keyset.COUNTED + 1].count()
+        self._found.more = self._found.count > keyset.COUNTED
         return self._found
 
     # -- a condition that matches few ------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class _Search:
             )
             looked_at, hi = lo, lo
             full = self._before is not None and len(self._found.numbers) >= self._size
-            if full or self._found.count > lists.COUNTED or time.monotonic() > self._end:
+            if full or self._found.count > keyset.COUNTED or time.monotonic() > self._end:
                 break
         if looked_at > bottom:
             self._stopped(top, looked_at, bottom)

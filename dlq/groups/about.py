@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from agents.pages.amounts import number
+from console.ui.amounts import number
 from dlq.given_rows import QUEUE, WHOLE, given_rows, type_of
 from dlq.loose import IS_DEAD, TABLE
 

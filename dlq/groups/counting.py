@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from agents.pages import lists
-from agents.pages.amounts import number
-from agents.pages.quick import quick
+from console.database import quick
+from console.lists import keyset
+from console.ui.amounts import number
 from dlq import loose
 from dlq.groups import days
 from dlq.groups.about import Range, about, rounded
@@ -25,7 +25,7 @@ from dlq.loose import Counted
 MOST = 5_000
 COARSE = 400
 EXACT = 100_000
-# An estimate that is larger by less may be of no more than COUNTED.
+# An estimate that is larger by less may be of no more than keyset.COUNTED.
 DOUBT = 1.2
 # Where there are too many groups: so many of the latest letters say which ones are shown.
 LATEST = 2_000
@@ -135,11 +135,11 @@ def _sized(kind: Kind, counted: Sequence[Counted]) -> list[tuple[Any, Part]]:
 
 def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> dict[int, int]:
     """By place, of those whose estimate `sizes` has: the smallest, as far as EXACT goes. Raises the estimate
-    of one that turns out to be larger than COUNTED."""
+    of one that turns out to be larger than keyset.COUNTED."""
     chosen, room = [], EXACT
     for place in sorted(sizes, key=lambda place: sizes[place]):
         room -= sizes[place]
-        if room < 0 or sizes[place] > lists.COUNTED * DOUBT:
+        if room < 0 or sizes[place] > keyset.COUNTED * DOUBT:
             break
         chosen.append(place)
     some = [counted[place] for place in chosen]
@@ -147,14 +147,14 @@ def _exactly(kind: Kind, counted: Sequence[Counted], sizes: dict[int, int]) -> d
         return {}
     if kind.column:
         wanted = [(each.queue, each.value) for each in some]
-        counts = loose.count_each(wanted, kind.column, up_to=lists.COUNTED + 1)
+        counts = loose.count_each(wanted, kind.column, up_to=keyset.COUNTED + 1)
     else:
-        counts = days.count_each([(each.queue, each.value) for each in some], up_to=lists.COUNTED + 1)
+        counts = days.count_each([(each.queue, each.value) for each in some], up_to=keyset.COUNTED + 1)
     found = dict(zip(chosen, counts, strict=True))
     sizes |= {
-        place: max(sizes[place], lists.COUNTED) for place, count in found.items() if count > lists.COUNTED
+        place: max(sizes[place], keyset.COUNTED) for place, count in found.items() if count > keyset.COUNTED
     }
-    return {place: count for place, count in found.items() if 0 < count <= lists.COUNTED}
+    return {place: count for place, count in found.items() if 0 < count <= keyset.COUNTED}
 
 
 def _merged(kind: Kind, parts: Iterable[tuple[Any | date, Part]], key: Any) -> list[Group]:

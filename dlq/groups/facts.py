@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from agents.pages.quick import quick
+from console.database import quick
 from contract.properties import DEAD_LETTER_PREFIX
 from dlq import remarks
 from dlq.groups.counting import Group

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 from django.utils import timezone
 
-from agents.pages.amounts import number
+from console.ui.amounts import number
 from dlq.groups.counting import Group
 from dlq.groups.days import begin_of, instant
 from dlq.loose import IS_DEAD, TABLE

@@ -8,8 +8,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from agents.pages.consoles import View
 from agents.services.rights import may_anywhere
+from console.ui.page import View
 from dlq.letters_for import letters_for, queues_for
 from dlq.models import DeadLetter
 from dlq.rights import SEE

@@ -4,10 +4,10 @@ no failure and has no protocol, yet the broker may have counted it."""
 from django.utils.translation import gettext as _
 
 from agents.models import Acknowledgement, AcknowledgementState
-from agents.pages import amounts
 from agents.pages.answer_words import in_words
 from agents.pages.answers import STATES
-from agents.pages.consoles import link
+from console.ui import amounts
+from console.ui.page import link
 from dlq.pages.events import Event
 
 BOUND = 200

@@ -9,10 +9,9 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.pages.consoles import link, needs, page
-from agents.pages.keyset import BIGGEST_KEY
-from agents.pages.lists import BEFORE, PAGE, counted, page_of
-from agents.pages.shown import Shown
+from console.lists.keyset import BEFORE, BIGGEST_KEY, PAGE, counted, page_of
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
 from dlq.audit_filter import AuditFilter
 from dlq.models import AuditEntry, AuditResult
 from dlq.pages.audit_words import action_words, count_words, detail_words, first_code, scope_words

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponseBase
 
-from agents.pages import consoles
-from agents.pages.consoles import View
+from console.ui import page
+from console.ui.page import View
 from dlq.auditing import HIDDEN, REFUSALS, attempt, is_kept, letter_in, mark_kept, record_refused
 
 # A look is no attempt: only what would change something is.
@@ -50,7 +50,7 @@ def audited(action: str) -> Callable[[View], View]:
 
 def add_page(route: str, view: View, name: str) -> None:
     """Every page of dlq is registered with this: whatever is checked where, a refused POST is kept once."""
-    consoles.add_page(route, audited(name)(view), name)
+    page.add_page(route, audited(name)(view), name)
 
 
 def _named(request: HttpRequest, kwargs: dict[str, Any]) -> dict[str, Any]:

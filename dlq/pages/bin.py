@@ -15,13 +15,13 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pages.consoles import link, page
 from agents.pages.figures import message_count
-from agents.pages.lists import BEFORE, PAGE, Page, page_of
-from agents.pages.marks import kept_tag
-from agents.pages.visible import visible
 from agents.services.rights import why_not
 from agents.templatetags.console import ago
+from console.lists.keyset import BEFORE, PAGE, Page, page_of
+from console.ui.labels import kept_tag
+from console.ui.page import link, page
+from console.ui.text import visible
 from dlq import rights
 from dlq.binned import expires_at
 from dlq.binned.stories import told

@@ -12,8 +12,8 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pages import amounts
-from agents.pages.consoles import link, needs, page
+from console.ui import amounts
+from console.ui.page import link, needs, page
 from contract.outcomes import Outcome
 from contract.properties import dead_letter_queue
 from contract.text import head_and_tail

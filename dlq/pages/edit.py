@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from agents.body_limits import FILE, takes_up_to
-from agents.pages.consoles import link, page
 from broker.port import Message
+from console.rest.body_limits import FILE, takes_up_to
+from console.ui.page import link, page
 from dlq import asking
 from dlq.editing.applying import message_of
 from dlq.editing.changes import Changes, changes_of

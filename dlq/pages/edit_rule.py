@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from agents.body_limits import FILE, takes_up_to
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
-from agents.pages.consoles import link, page
+from console.rest.body_limits import FILE, takes_up_to
+from console.ui.amounts import number
+from console.ui.page import link, page
 from contract.properties import dead_letter_queue
 from dlq import asking
 from dlq.asking import Wish

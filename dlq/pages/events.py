@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from agents.pages import amounts
-from agents.pages.consoles import link
+from console.ui import amounts
+from console.ui.page import link
 from contract.blocked import GIVEN_UP, was_given_up
 from contract.outcomes import Outcome as Ending
 from dlq.models import (

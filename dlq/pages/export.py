@@ -14,9 +14,9 @@ from django.http import (
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from agents.pages.consoles import link
-from agents.pages.streams import begin_of, file_response
-from agents.sheets import FORMATS
+from console.exports.rows import FORMATS
+from console.exports.stream import begin_of, file_response
+from console.ui.page import link
 from contract.properties import dead_letter_queue
 from dlq import export, exporting
 from dlq.export_limits import NotExported, checked_count, stream_of

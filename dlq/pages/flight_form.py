@@ -7,9 +7,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
 from agents.pages.asking import StorableField
 from agents.services.rights import settings_for
+from console.ui.amounts import number
 from dlq import rights
 from dlq.models import Action
 from dlq.replay.options import MOST_PER_SECOND, Options

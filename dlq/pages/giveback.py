@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
-from agents.pages.consoles import Text, link, page
 from agents.pages.figures import figures_of
+from console.ui.amounts import number
+from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
 from dlq import asking
 from dlq.letters_for import found

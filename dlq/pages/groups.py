@@ -11,8 +11,8 @@ from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
 from agents.pages.asking import EXPIRY_LABELS
-from agents.pages.consoles import Text, link, page
 from agents.services.rights import settings_for
+from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
 from dlq import rights
 from dlq.groups import KINDS, Facts, Group, Groups, Kind, facts_of, groups_of, kind_named

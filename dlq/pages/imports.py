@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
-from agents.body_limits import FILE, takes_up_to
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
-from agents.pages.consoles import link, page
 from agents.pages.figures import asked_now
 from broker.port import Message
+from console.rest.body_limits import FILE, takes_up_to
+from console.ui.amounts import number
+from console.ui.page import link, page
 from contract.properties import dead_letter_queue
 from dlq.editing.bodies import text_of_body
 from dlq.import_sending import ImportRefused, plan, send, why_may_not

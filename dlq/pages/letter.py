@@ -8,10 +8,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.pages.consoles import link, page
 from broker.amqp_codec import decode
 from broker.errors import MessageUndecodable
 from broker.port import Message
+from console.ui.page import link, page
 from contract.properties import BROKERS_OWN, BYTES_IN_STREAM, NOT_CONVERTIBLE, dead_letter_queue
 from contract.typed import from_json, text_of
 from dlq.binned.returns import put_back_of

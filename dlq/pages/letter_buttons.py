@@ -4,9 +4,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from agents.pages.buttons import Button
-from agents.pages.consoles import link
 from agents.services.rights import why_not
+from console.ui.labels import Button
+from console.ui.page import link
 from contract.properties import BIN, dead_letter_queue
 from dlq import rights
 from dlq.binned.returns import PutBack

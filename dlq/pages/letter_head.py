@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.pages.figures import figures_of, message_count
-from agents.pages.lists import counted
 from agents.services.rights import may
+from console.lists.keyset import counted
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq.letters_for import letters_for
 from dlq.models import LetterState

@@ -14,12 +14,12 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pages import amounts
-from agents.pages.consoles import link, page
-from agents.pages.lists import BEFORE, PAGE, Page, page_of
-from agents.pages.marks import kept_tag
-from agents.pages.visible import visible
 from agents.templatetags.console import ago, state
+from console.lists.keyset import BEFORE, PAGE, Page, page_of
+from console.ui import amounts
+from console.ui.labels import kept_tag
+from console.ui.page import link, page
+from console.ui.text import visible
 from contract.properties import dead_letter_queue
 from dlq.finding.filters import LetterFilter
 from dlq.finding.newest import Newest

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
-from agents.pages.consoles import Text, link
 from agents.services.rights import may
+from console.ui.page import Text, link
 from dlq import rights
 
 

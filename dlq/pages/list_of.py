@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from agents.pages.consoles import link
+from console.ui.page import link
 from contract.properties import DEAD_LETTER_PREFIX
 
 

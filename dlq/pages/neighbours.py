@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from agents.pages.consoles import link
+from console.ui.page import link
 from dlq.models import DeadLetter
 
 # The query of the list, carried by every link from it to a letter.

@@ -8,9 +8,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting
-from agents.pages.consoles import page
-from agents.pages.lists import COUNTED
 from agents.services.rights import may_anywhere, settings_for
+from console.lists.keyset import COUNTED
+from console.ui.page import page
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq import rights
 from dlq.letters_for import sees_all

@@ -5,7 +5,7 @@ from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting
 from agents.pages.figures import figures_of
-from agents.panels import Panel
+from console.ui.panels import Panel
 from dlq.models import ReplayJob
 from dlq.pages.letters import VIEW
 from dlq.pages.queue_rows import setting_row

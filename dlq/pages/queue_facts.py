@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agents.pages.lists import COUNTED
+from console.lists.keyset import COUNTED
 from dlq.models import DeadLetter
 from dlq.pages.tallies import Tally, ends, kinds, tallies
 

@@ -10,12 +10,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from agents.models import BreakerTrip, LaunchSetting
-from agents.pages.amounts import number
-from agents.pages.consoles import link
 from agents.pages.figures import Figures, broker_away_since, figures_for, message_count
-from agents.pages.lists import COUNTED
-from agents.pages.shown import Shown
-from agents.pages.spark import Spark, spark
+from console.lists.keyset import COUNTED
+from console.ui.amounts import number
+from console.ui.labels import Shown
+from console.ui.page import link
+from console.ui.sparkline import Spark, spark
 from contract.properties import BIN, UNKNOWN, dead_letter_queue
 from dlq import remarks
 from dlq.models import ReplayJob, Taking

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponseRedirect
 
-from agents.pages.consoles import link
+from console.ui.page import link
 from dlq.asking import NotAllowed
 from dlq.replay.refusal import ReplayRefused
 

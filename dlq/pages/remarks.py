@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST
 
 from agents.models import BreakerTrip
 from agents.pages.asking import EXPIRIES, EXPIRY_LABELS, StorableField
-from agents.pages.consoles import Text, link
+from console.ui.page import Text, link
 from dlq import remarks
 from dlq.models import DeadLetter, KnownFault, Note, Taking
 from dlq.models.remark import Remark

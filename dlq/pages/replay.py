@@ -10,11 +10,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.pages.amounts import number
-from agents.pages.buttons import Button
-from agents.pages.consoles import link, page
-from agents.pages.lists import BEFORE, PAGE, page_of
-from agents.pages.shown import Shown
+from console.lists.keyset import BEFORE, PAGE, page_of
+from console.ui.amounts import number
+from console.ui.labels import Button, Shown
+from console.ui.page import link, page
 from dlq.finding.told import query_told
 from dlq.masks import masks_for
 from dlq.models import (

@@ -10,11 +10,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from agents.pages.amounts import number
 from agents.pages.asking import Question, ReasonForm, ask
-from agents.pages.buttons import Button
-from agents.pages.consoles import Text, link
 from agents.services.switching import Refused
+from console.ui.amounts import number
+from console.ui.labels import Button
+from console.ui.page import Text, link
 from dlq.job_actions import WITH_REASON, act, why_may_not
 from dlq.models import OPEN_JOBS, UNFINISHED_JOBS, JobState, ReplayJob
 from dlq.pages import replay_words as words

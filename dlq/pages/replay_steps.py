@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.db.models import Count
 from django.utils.translation import gettext_lazy as _
 
-from agents.pages.shown import Shown
+from console.ui.labels import Shown
 from dlq.models import ItemState, JobState, Outcome, ReplayItem, ReplayJob, ReplaySlice
 from dlq.models.replay import OPEN_JOBS
 from dlq.replay.counting import LEFT

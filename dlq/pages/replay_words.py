@@ -10,11 +10,10 @@ from django.utils.formats import time_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from agents.pages.amounts import number
-from agents.pages.consoles import Text
-from agents.pages.fact import Fact
-from agents.pages.shown import Shown
-from agents.pages.visible import visible
+from console.ui.amounts import number
+from console.ui.labels import Fact, Shown
+from console.ui.page import Text
+from console.ui.text import visible
 from dlq.editing.rules import rule_of, told
 from dlq.masking import Masks
 from dlq.models import OPEN_JOBS, Action, ItemState, JobState, LetterState, Outcome, ReplayItem, ReplayJob

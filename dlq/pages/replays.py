@@ -11,10 +11,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.pages.consoles import page
-from agents.pages.keyset import keyset_page
-from agents.pages.lists import SpanFilter
 from agents.services.rights import may_anywhere, settings_for
+from console.filters.fields import SpanFilter
+from console.lists.keyset import keyset_page
+from console.ui.page import page
 from dlq import rights
 from dlq.models import UNFINISHED_JOBS, Action, JobState, ReplayJob
 from dlq.pages import replay_words as words

@@ -8,9 +8,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.pages.consoles import link, page
 from agents.pages.saved import IN_BAR, Named, acted
 from agents.pages.saved import bar_of as saved_bar
+from console.ui.page import link, page
 from dlq.finding import saved as filters
 from dlq.letters_for import found
 from dlq.models import LetterState, SavedFilter

@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from agents.pages.shown import Shown
+from console.ui.labels import Shown
 from dlq.models import ItemState, JobState, LetterState, Outcome
 
 BODY_DELETED = _(

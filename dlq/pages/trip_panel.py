@@ -6,8 +6,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import BreakerTrip
-from agents.panels import Panel
 from agents.services.rights import settings_for
+from console.ui.panels import Panel
 from dlq import remarks, rights
 from dlq.pages.remarks import WHOLE, Choice, RemarkPanel
 from dlq.remarks.about import may_read, why_not_remark

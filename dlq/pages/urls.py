@@ -4,9 +4,9 @@ from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 
-from agents import panels
-from agents.pages.consoles import Tab, add_tab
 from agents.services.rights import may_anywhere
+from console.ui import panels
+from console.ui.page import Tab, add_tab
 from dlq import rights
 from dlq.pages import (
     audit,

@@ -12,13 +12,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from agents.models import LaunchSetting, Server
-from agents.pages.consoles import Text, link, page
 from agents.pages.figures import figures_of
-from agents.services.broker import management
-from agents.services.patience import bounded
 from agents.services.rights import may, may_anywhere
 from broker import waiting
 from broker.errors import AddressUnknown, BrokerError
+from console.broker import bounded, management
+from console.ui.page import Text, link, page
 from dlq import rights
 from dlq.masking import Masks
 from dlq.masks import masks_for

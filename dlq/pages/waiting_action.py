@@ -10,9 +10,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.pages.consoles import Text, link, page
-from agents.pages.lists import BEFORE, PAGE, page_of
 from agents.services.rights import may_anywhere
+from console.lists.keyset import BEFORE, PAGE, page_of
+from console.ui.page import Text, link, page
 from contract.properties import dead_letter_queue
 from dlq import rights
 from dlq.letters_for import letters_for

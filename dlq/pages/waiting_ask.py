@@ -14,13 +14,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
 from agents.pages.asking import StorableField
-from agents.pages.consoles import link, page
-from agents.services.broker import management
-from agents.services.patience import bounded
 from broker import waiting
 from broker.errors import BrokerError
+from console.broker import bounded, management
+from console.ui.amounts import number
+from console.ui.page import link, page
 from dlq.auditing import LONGEST_REASON
 from dlq.models.waiting import WaitingKind, WaitingPart
 from dlq.pages.refusals import say

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from agents.pages.consoles import link
+from console.ui.page import link
 from dlq.models import DeadLetter
 from dlq.models.waiting import Fate, WaitingItem, WaitingKind
 from dlq.pages.events import Event

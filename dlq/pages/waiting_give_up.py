@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods
 
 from agents.pages.asking import Question, StorableField, ask
-from agents.pages.consoles import Text, link
 from agents.services.switching import Refused
+from console.ui.page import Text, link
 from dlq.auditing import LONGEST_REASON, mark_kept
 from dlq.pages.waiting import denied, setting_for, waiting_url
 from dlq.waiting.asking import WaitingRefused

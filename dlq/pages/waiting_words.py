@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.pages.consoles import Text
-from agents.pages.shown import Shown
+from console.ui.labels import Shown
+from console.ui.page import Text
 from dlq.models.waiting import OPEN_ACTIONS, Fate, WaitingAction, WaitingKind, WaitingPart, WaitingState
 from dlq.pages.replay_words import Bar
 from dlq.waiting.looking import IN_DELIVERY

@@ -9,10 +9,9 @@ from django.db.models import QuerySet
 from agents.models import LaunchSetting, OfferedAgent
 from agents.models.server import lost_before
 from agents.pages.figures import Figures, asked_now, figures_of, message_count
-from agents.services.broker import management
-from agents.services.patience import bounded
 from broker.errors import BrokerError
 from broker.rows import find
+from console.broker import bounded, management
 from contract.properties import BIN, dead_letter_queue
 from dlq.models import Action, DeadLetter
 from dlq.preflight.judgement import Place

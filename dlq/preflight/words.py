@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.pages.amounts import number
+from console.ui.amounts import number
 from dlq.editing.words import reason as reason_of_edit
 from dlq.preflight import judgement, skipping
 from dlq.preflight.judgement import Warning

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
 from agents.models import Severity
-from agents.pages.amounts import number
+from console.ui.amounts import number
 from dlq.waiting.blocking import blocked_settings
 
 MOST = 2000

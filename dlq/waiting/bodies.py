@@ -10,11 +10,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.services.broker import management
 from broker import waiting
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import BrokerError
 from broker.port import Browser, Management
+from console.broker import management
 from contract.properties import HOLD, dead_letter_queue
 from dlq.masking import Masks
 from dlq.models.waiting import WaitingPart

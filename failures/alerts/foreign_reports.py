@@ -9,8 +9,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
 from agents.models import Severity
-from agents.pages.amounts import number
-from agents.pages.consoles import link
+from console.ui.amounts import number
+from console.ui.page import link
 from failures.models import SpoolMark
 
 QUIET = timedelta(hours=24)

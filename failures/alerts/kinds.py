@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from agents.alerts.deciding import Step, Thresholds
 from agents.alerts.kinds import Kind, Text, register
 from agents.models import Severity
-from agents.pages.amounts import number
-from agents.pages.consoles import link
+from console.ui.amounts import number
+from console.ui.page import link
 from failures.alerts import observing
 from failures.pages.urls_of import fingerprint_url
 

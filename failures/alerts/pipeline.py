@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from agents.alerts.deciding import Thresholds
 from agents.alerts.kinds import Kind, Observation, register
 from agents.models import Severity
-from agents.pages.amounts import duration, number
-from agents.pages.consoles import link
+from console.ui.amounts import duration, number
+from console.ui.page import link
 from failures.archive.damage import damage
 from failures.insights.reading import standing
 

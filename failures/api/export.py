@@ -10,10 +10,10 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from agents.api.errors import Conflict
-from agents.api.validation import check_clear
-from agents.pages.streams import file_response
-from agents.sheets import FORMATS
+from console.exports.rows import FORMATS
+from console.exports.stream import file_response
+from console.rest.errors import Conflict
+from console.rest.serializers import check_clear
 from failures.exporting import NotExported, stream_of
 from failures.finding.filters import ProtocolFilter
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from rest_framework.exceptions import Throttled
 
-from agents.api.errors import ApiProblem, Forbidden
 from agents.models import ServerToken
+from console.rest.errors import ApiProblem, Forbidden
 from contract.messages import MAX_BATCH_BYTES, MAX_RECORDS, RecordBatch
 from contract.wire import JSON, dump, load, unknown
 from failures import allowance

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import IO, Any
 
-from agents.api.parsing import BoundedJsonParser, NotJson, bounded
+from console.rest.parsing import BoundedJsonParser, NotJson, bounded
 from failures.hygiene import DIGITS
 
 # One record that nests too deep is refused by itself, and its spool goes on: so a batch may nest deeper than

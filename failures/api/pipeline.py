@@ -12,9 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
-from agents.api.errors import Conflict
-from agents.api.pagination import KeysetPages
-from agents.api.validation import BodySerializer, QuerySerializer, check_no_body
+from console.rest.errors import Conflict
+from console.rest.pagination import KeysetPages
+from console.rest.serializers import BodySerializer, QuerySerializer, check_no_body
 from failures.insights.asking import RunRefused, ask, cancel
 from failures.insights.jobs import JOBS, TABLES
 from failures.insights.reaping import reap

@@ -14,8 +14,8 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.utils.urls import remove_query_param, replace_query_param
 
 from agents.api.authentication import IsServer, ServerTokenAuthentication, token_of
-from agents.api.validation import check_clear
-from agents.pages.instants import InstantFilter
+from console.filters.fields import InstantFilter
+from console.rest.serializers import check_clear
 from contract.messages import MAX_BATCH_BYTES
 from failures.api.intake import check, take
 from failures.api.parsing import RecordParser

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from agents.pages.amounts import number
+from console.ui.amounts import number
 from failures.archive import is_on
 from failures.models.archive import ArchiveBlock, BlockState
 

@@ -5,7 +5,7 @@ import json
 from django.db import connection
 from django.utils.translation import gettext as _
 
-from agents.pages.amounts import number
+from console.ui.amounts import number
 from failures.finding.asked import Asked
 from failures.finding.search import Count
 from failures.models import FailureProtocol

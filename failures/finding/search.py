@@ -16,8 +16,8 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from agents.pages.lists import COUNTED
-from agents.pages.quick import quick
+from console.database import quick
+from console.lists.keyset import COUNTED
 from failures.finding.asked import BY_TIME, Asked, Way
 from failures.finding.cursors import HIGHEST, LOWEST, Place
 from failures.models import FailureProtocol

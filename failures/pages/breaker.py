@@ -12,15 +12,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import LaunchSetting, RunPhase, Timing
-from agents.pages.amounts import number
 from agents.pages.breaker import Standing, interruption_cause, standing
-from agents.pages.consoles import link
 from agents.pages.runs import RunRow
 from agents.pages.trip_story import trip_story
 from agents.pages.trip_words import quorum_text, trip_cause
-from agents.pages.visible import visible_words
-from agents.panels import Panel
 from agents.services.rights import may, why_not
+from console.ui.amounts import number
+from console.ui.page import link
+from console.ui.panels import Panel
+from console.ui.text import visible_words
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW
 from failures.tally import Failure, Step, Tally, Verdict, story

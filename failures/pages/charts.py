@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from agents.pages.amounts import number
+from console.ui.amounts import number
 
 WIDTH, HEIGHT, FOOT, HEAD, LEFT = 640, 160, 18, 16, 4
 

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 
 from agents.models import Activation
 from agents.models.parameters import text_of
-from agents.pages.consoles import link
-from agents.panels import Panel
 from agents.services import launched
+from console.ui.page import link
+from console.ui.panels import Panel
 from failures.comparing import Change, Difference, compare
 from failures.fingerprints.book import known_of
 from failures.fingerprints.merging import heads_of

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import BreakerTrip, Interruption
-from agents.panels import Panel
+from console.ui.panels import Panel
 from contract.messages import MAX_EVIDENCE
 from failures.models import FailureProtocol
 from failures.pages.protocols import VIEW

@@ -4,9 +4,9 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.views.decorators.http import require_GET
 
-from agents.pages.consoles import link, needs
-from agents.pages.streams import file_response
-from agents.sheets import FORMATS
+from console.exports.rows import FORMATS
+from console.exports.stream import file_response
+from console.ui.page import link, needs
 from failures.exporting import NotExported, stream_of
 from failures.finding.filters import ProtocolFilter, filter_part
 from failures.pages.protocols import EXPORT, VIEW

@@ -11,10 +11,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents import panels
 from agents.models import Activation, Server
-from agents.pages.consoles import link, needs, page
-from agents.pages.spark import spark
+from console.ui import panels
+from console.ui.page import link, needs, page
+from console.ui.sparkline import spark
 from failures.fingerprints.merging import members_of
 from failures.models import (
     Advice,

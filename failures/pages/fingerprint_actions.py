@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from agents.pages.consoles import link, needs
+from console.ui.page import link, needs
 from failures.fingerprints import book, merging, parts
 from failures.fingerprints.refusing import FingerprintRefused
 from failures.pages.fingerprint import MERGE, WRITE

@@ -14,12 +14,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from agents.pages.amounts import number
-from agents.pages.consoles import needs, page
-from agents.pages.keyset import keyset_page
-from agents.pages.lists import SpanFilter
-from agents.pages.spark import Spark, spark
 from agents.pages.trips import setting_choices
+from console.filters.fields import SpanFilter
+from console.lists.keyset import keyset_page
+from console.ui.amounts import number
+from console.ui.page import needs, page
+from console.ui.sparkline import Spark, spark
 from failures.fingerprints.occurring import in_setting
 from failures.models import Fingerprint, FoldMark, KnownError
 from failures.pages.urls_of import fingerprint_url

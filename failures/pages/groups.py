@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting, Server
-from agents.pages.consoles import link
-from agents.pages.lists import counted
-from agents.panels import Panel
+from console.lists.keyset import counted
+from console.ui.page import link
+from console.ui.panels import Panel
 from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol, KnownError
 from failures.odd_server import alone, oddity

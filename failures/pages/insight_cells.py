@@ -10,9 +10,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from agents.pages.amounts import duration, number, size
-from agents.pages.consoles import link
-from agents.pages.visible import visible
+from console.ui.amounts import duration, number, size
+from console.ui.page import link
+from console.ui.text import visible
 from contract.made_up import HISTORY_KEY
 from failures.pages.protocols import protocols_url
 from failures.pages.urls_of import fingerprint_url

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import LaunchSetting
-from agents.pages.amounts import number
-from agents.pages.consoles import link
-from agents.panels import Panel
+from console.ui.amounts import number
+from console.ui.page import link
+from console.ui.panels import Panel
 from failures.insights.reading import computed
 from failures.models import ActivationHealth, BreakerSuggestion
 from failures.pages.charts import Bar, bar_chart

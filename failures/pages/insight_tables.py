@@ -13,11 +13,11 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from agents.pages.amounts import number
-from agents.pages.consoles import Text, link
-from agents.pages.instants import InstantFilter
-from agents.pages.visible import visible
 from agents.templatetags.console import at
+from console.filters.fields import InstantFilter
+from console.ui.amounts import number
+from console.ui.page import Text, link
+from console.ui.text import visible
 from failures.finding.filters import NamesFilter, server_names, setting_keys
 from failures.insights.jobs import TABLES
 from failures.models import Fingerprint, Standing

@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from agents.pages.amounts import number, size
-from agents.pages.consoles import link, needs, page
-from agents.pages.streams import AllPlacesTaken, Stream, begin_of, file_response
-from agents.sheets import cell, csv_line
+from console.exports.rows import cell, csv_line
+from console.exports.stream import AllPlacesTaken, Stream, begin_of, file_response
+from console.ui.amounts import number, size
+from console.ui.page import link, needs, page
 from contract.made_up import HISTORY_KEY
 from failures.insights.reading import computed, consistent, standing
 from failures.models import FailureDay, InsightTable, PipelineRun, RetentionPlan

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.models import LaunchSetting, Server
-from agents.pages.consoles import link
-from agents.panels import Panel
+from console.ui.page import link
+from console.ui.panels import Panel
 from failures.fingerprints.parts import known_in
 from failures.models import FailureProtocol, KnownError
 from failures.on_server import Here, failures_on

@@ -13,8 +13,8 @@ from django.utils.cache import get_conditional_response
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.pages.consoles import link, needs, page
-from agents.pages.shown import Shown
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
 from failures.insights.asking import RunRefused, ask, cancel
 from failures.insights.jobs import LABELS
 from failures.insights.places import tail_of_log

@@ -7,7 +7,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from agents.pages.consoles import link, needs, page
+from console.ui.page import link, needs, page
 from contract.properties import BROKERS_OWN
 from contract.records import REFUSED, derived_id
 from failures.conflicts import conflicts_of

@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, LaunchSetting, Server
-from agents.pages.consoles import Text, link
-from agents.pages.visible import visible
+from console.ui.page import Text, link
+from console.ui.text import visible
 from failures.models import FailureProtocol
 
 

@@ -8,9 +8,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from agents.pages.consoles import link
-from agents.pages.visible import visible
 from agents.templatetags.console import ago, failure_text
+from console.ui.page import link
+from console.ui.text import visible
 from contract.outcomes import Disposition, Outcome
 from failures.models import FailureProtocol
 from failures.pages.skew import is_ahead, skew_of

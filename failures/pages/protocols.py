@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from agents.pages.amounts import number
-from agents.pages.consoles import Text, link, needs, page
-from agents.pages.lists import BEFORE, PAGE, Page
+from console.lists.keyset import BEFORE, PAGE, Page
+from console.ui.amounts import number
+from console.ui.page import Text, link, needs, page
 from failures.finding.about import words_of
 from failures.finding.asked import Asked
 from failures.finding.cursors import HIGHEST, LOWEST, Place, place_in

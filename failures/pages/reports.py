@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from agents.models import Activation, Server
-from agents.pages.amounts import number
-from agents.pages.consoles import link
-from agents.panels import Panel
+from console.ui.amounts import number
+from console.ui.page import link
+from console.ui.panels import Panel
 from failures.models import FailureProtocol, RecordConflict, RefusedRecord, SpoolMark
 from failures.pages.protocols import VIEW
 

@@ -14,10 +14,10 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from agents.models import Activation, LaunchSetting
-from agents.pages.amounts import instant, number
-from agents.pages.consoles import link, needs, page
-from agents.pages.lists import PAGE
-from agents.pages.shown import Shown
+from console.lists.keyset import PAGE
+from console.ui.amounts import instant, number
+from console.ui.labels import Shown
+from console.ui.page import link, needs, page
 from contract.made_up import HISTORY_KEY
 from failures.models import FailureProtocol, RetentionFigure, RetentionRun, RetentionState
 from failures.retention.aged import Going, foresee_of_settings

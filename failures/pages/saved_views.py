@@ -8,9 +8,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.pages.consoles import link, needs, page
 from agents.pages.saved import IN_BAR, Named, acted, bar_of
 from agents.services.saved import MOST
+from console.ui.page import link, needs, page
 from failures.finding.filters import ProtocolFilter
 from failures.models import SavedView
 from failures.saved import views

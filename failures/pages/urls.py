@@ -2,8 +2,8 @@
 
 from django.utils.translation import gettext_lazy as _
 
-from agents import panels
-from agents.pages.consoles import Tab, add_page, add_tab
+from console.ui import panels
+from console.ui.page import Tab, add_page, add_tab
 from failures.pages import fingerprint_actions
 from failures.pages.breaker import breaker_panel
 from failures.pages.difference import difference_panel

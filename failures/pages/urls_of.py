@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from agents.pages.consoles import link
+from console.ui.page import link
 
 
 def fingerprint_url(fingerprint: str) -> str:

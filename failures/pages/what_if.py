@@ -16,10 +16,10 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_safe
 
 from agents.models import Activation, LaunchSetting, Spread
-from agents.pages.amounts import number
-from agents.pages.consoles import link, needs, page
-from agents.panels import Panel
 from agents.services.quorum import NEEDED_OF_MANY
+from console.ui.amounts import number
+from console.ui.page import link, needs, page
+from console.ui.panels import Panel
 from contract.breaker import same_limit
 from failures.models import FailureProtocol
 from failures.pages.breaker import READ

@@ -6,10 +6,10 @@ from datetime import datetime
 from django.conf import settings
 from django.utils import timezone
 
-from agents.services.broker import management
 from agents.services.broker_owner import ForeignBroker, note_owner
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import AccessRefused, BrokerError
+from console.broker import management
 from contract.properties import UNKNOWN, dead_letter_queue
 from ma_site.checks.finding import Finding, bad, good, register
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from agents.services.broker import management
 from broker.errors import BrokerError
 from broker.wanted import UNREADABLE
+from console.broker import management
 from ma_site.checks.finding import Finding, bad, good, register
 
 

@@ -7,13 +7,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from agents.models import Duty, ProvisionState, RunPhase, Server, ServerState
-from agents.pages.amounts import ago, coarse, duration, number
-from agents.pages.consoles import link
 from agents.pages.servers import ServerRow
 from agents.pages.shown import at_work
 from agents.services.interrupted import newest_by_server
 from agents.services.rights import may
 from agents.templatetags.console import run_problem
+from console.ui.amounts import ago, coarse, duration, number
+from console.ui.page import link
 from dlq.pages.letters import GIVE_BACK
 from dlq.pages.queue_rows import QueueRow
 from ma_site.pages.launching import of_groups, of_trips

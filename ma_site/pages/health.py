@@ -15,16 +15,15 @@ from django.views.decorators.http import require_safe
 
 from agents.alerts.evaluating import late_kinds
 from agents.models import LaunchSetting, ProcessBeat, ProvisionState, Server, ServerState
-from agents.pages.amounts import coarse, number
-from agents.pages.consoles import link, needs, page
 from agents.pages.figures import broker_away_since, message_count, note_away
 from agents.pages.server_notes import ServerNote, note_of, runs_without_broker
-from agents.services.broker import management
 from agents.services.expected import expected_servers
-from agents.services.patience import bounded
 from agents.services.policy_drift import drifting
 from broker.errors import BrokerError, BrokerUnavailable
 from broker.wanted import UNREADABLE
+from console.broker import bounded, management
+from console.ui.amounts import coarse, number
+from console.ui.page import link, needs, page
 from contract.properties import FEED, UNKNOWN, dead_letter_queue
 from dlq.undelivered import by_queue
 from failures.models import RefusedRecord, RetentionRun, RetentionState

@@ -9,11 +9,11 @@ from django.utils.translation import gettext as _
 
 from agents.models import BreakerTrip, GroupActivation, GroupActivationState
 from agents.pages import trips
-from agents.pages.amounts import coarse
-from agents.pages.consoles import Text, link
 from agents.pages.group_pages import VIEW as SEE_GROUPS
 from agents.pages.trip_words import trip_cause
 from agents.services.rights import may
+from console.ui.amounts import coarse
+from console.ui.page import Text, link
 from ma_site.pages.need import Need
 
 MOST = 50

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.pages.consoles import Text
+from console.ui.page import Text
 
 
 @dataclass(frozen=True, slots=True)

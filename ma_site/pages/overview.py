@@ -14,10 +14,10 @@ from django.views.decorators.http import require_safe
 
 from agents.models import ServerState
 from agents.pages.answers import number_waiting
-from agents.pages.consoles import needs, page
-from agents.pages.lists import counted
 from agents.pages.servers import server_rows
 from agents.services.rights import may_anywhere
+from console.lists.keyset import counted
+from console.ui.page import needs, page
 from dlq.models import DeadLetter, LetterState
 from dlq.pages.letters import VIEW as SEE_LETTERS
 from dlq.pages.queue_rows import QueueRow, queue_rows, unknown_row

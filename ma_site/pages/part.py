@@ -5,8 +5,8 @@ from datetime import datetime
 
 from django.utils.translation import gettext_lazy
 
-from agents.pages.consoles import Text
-from agents.pages.shown import Shown
+from console.ui.labels import Shown
+from console.ui.page import Text
 
 OK, DEGRADED, DOWN, UNUSED = "ok", "degraded", "down", "unused"
 

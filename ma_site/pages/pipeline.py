@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.utils.translation import gettext as _
 
-from agents.pages.consoles import link
+from console.ui.page import link
 from failures.archive.damage import damage
 from failures.insights.reading import standing
 from ma_site.pages.part import DEGRADED, OK, UNUSED, Part

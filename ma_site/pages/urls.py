@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from agents.pages.consoles import Tab, add_page, add_tab
+from console.ui.page import Tab, add_page, add_tab
 from ma_site.pages import health, overview
 
 

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from agents.models import Destination, LaunchSetting, Pool
-from agents.services.broker import management
+from console.broker import management
 from broker.amqp_adapter import AmqpConsumer, AmqpPublisher
 from dlq.asking import Wish
 from dlq.editing.bulk import edit_by_rule, rule_for

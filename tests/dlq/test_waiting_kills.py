@@ -32,7 +32,7 @@ import os, time
 from django.db import connections
 from django.utils import timezone
 from agents.models import ProcessBeat
-from agents.services.broker import management
+from console.broker import management
 from broker import waiting
 from broker.errors import ManagementFailed
 from dlq.models import WaitingAction

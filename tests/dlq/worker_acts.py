@@ -15,10 +15,10 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, RunPhase, Server
-from agents.services.broker import management
 from broker import letters as moves
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.port import Settle
+from console.broker import management
 from dlq import sweep, tasks
 from dlq.asking import Wish, begin
 from dlq.erasing import erasing

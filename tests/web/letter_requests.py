@@ -9,10 +9,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from agents.models import Activation, Run
-from agents.services import broker
 from broker.port import Outgoing
 from broker.topology import apply, setting_topology
 from broker.wanted import Queue
+from console import broker
 from contract.blocked import Blocked, digest_of
 from contract.typed import Typed
 from dlq.models import DeadLetter, KnownFault, LetterQueue, ReplayJob, SavedFilter, Taking, WholeFetch

@@ -12,7 +12,6 @@ from agents.alerts import words
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
-from agents.services import broker as broker_service
 from agents.services import subscriptions
 from agents.services.figures import queue_figures
 from agents.services.provisioning import provision_setting
@@ -23,6 +22,7 @@ from broker.amqp_adapter import AmqpConsumer
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Message, Outgoing, Settle
 from broker.stomp_adapter import StompPublisher
+from console import broker as broker_service
 from contract.messages import RunReport, RunState
 from contract.typed import Typed
 from tests.broker.houses import Owner

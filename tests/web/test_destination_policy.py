@@ -16,7 +16,6 @@ from agents.alerts import words
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import kind_of
 from agents.models import Alert, Destination, LaunchSetting, Pool, StateChange
-from agents.services import broker as broker_service
 from agents.services import policies
 from agents.services.leases import lease
 from agents.services.policy_drift import watch_policies
@@ -25,6 +24,7 @@ from broker.errors import BrokerError, BrokerTimeout
 from broker.memory_adapter import MemoryBroker
 from broker.port import Account
 from broker.topology import apply
+from console import broker as broker_service
 from tests.services import ArtemisService
 from tests.web.pages import looked_at
 from tests.web.rows import NOW, api_client, make_setting

@@ -12,7 +12,7 @@ from django.urls import URLPattern, reverse
 from rest_framework.test import APIClient
 
 from agents.models import LaunchSetting
-from agents.pages import consoles
+from console.ui import page as consoles
 from dlq.api.urls import urlpatterns
 from dlq.models import AuditEntry, DeadLetter, KnownFault, LetterQueue, ReplayJob, Taking
 from dlq.models.waiting import WaitingAction

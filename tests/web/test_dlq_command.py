@@ -13,8 +13,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import LaunchSetting
-from agents.sheets import cell
 from broker.port import BodyKind
+from console.exports.rows import cell
 from contract.typed import Typed
 from dlq import index
 from dlq.export import EXPORTED, lines

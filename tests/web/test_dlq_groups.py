@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.models import LaunchSetting, Pool
-from agents.pages import lists
+from console.lists import keyset
 from contract.typed import Typed
 from dlq import groups
 from dlq.groups import KINDS, counting, stories
@@ -93,7 +93,7 @@ def test_what_is_too_many_to_count_is_told_about(
     for number in range(150):
         died(number)
     died(151, OTHER, server_name="srv-2")
-    monkeypatch.setattr(lists, "COUNTED", 100)
+    monkeypatch.setattr(keyset, "COUNTED", 100)
     monkeypatch.setattr(counting, "COARSE", 20)
     monkeypatch.setattr(counting, "EXACT", 10_000 if patient else 0)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, Run, Server, Trigger
-from agents.services import broker as broker_service
 from agents.services.drains import watch_drains
 from agents.services.endings import end_activations
 from agents.services.figures import queue_figures
@@ -19,6 +18,7 @@ from agents.services.wishes import save_destination, save_setting
 from broker.amqp_adapter import AmqpConsumer
 from broker.port import Account, Message, Outgoing, Settle
 from broker.stomp_adapter import StompPublisher
+from console import broker as broker_service
 from contract.typed import Typed
 from tests.broker.houses import Owner
 from tests.services import ArtemisService

@@ -44,7 +44,7 @@ def test_the_activation_says_that_every_server_is_cordoned(
     activation = enable_setting(setting, None, NOW)
 
     assert activation is not None
-    assert activation.reason.endswith("is cordoned or draining.")
+    assert str(activation.reason).endswith("is cordoned or draining.")
     assert back(server, None, NOW)
     assert homes() == ["srv-1"]
 
@@ -151,7 +151,7 @@ def test_a_setting_that_is_off_for_a_time_is_enabled_by_itself(setting: LaunchSe
     assert end_pauses(NOW + HOUR) == 1
     setting.refresh_from_db()
     assert (setting.enabled, setting.disabled_ticket, setting.disabled_until) == (True, "", None)
-    assert StateChange.objects.get(new="enabled").reason == TIME_OVER()
+    assert StateChange.objects.filter(new="enabled", reason=TIME_OVER()).exists()
 
 
 def test_after_a_trip_it_stays_off(setting: LaunchSetting) -> None:

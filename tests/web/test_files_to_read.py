@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from agents.pages import figures
-from agents.services import broker
+from console import broker
 from contract.wire import dump
 from dlq import tasks
 from dlq.models import ReplayJob

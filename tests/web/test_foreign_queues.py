@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import LaunchSetting
-from agents.services import broker as broker_service
 from broker.memory_adapter import MemoryBroker
 from broker.topology import apply, base_topology
 from broker.wanted import Queue
+from console import broker as broker_service
 from dlq.models import AuditEntry, LetterQueue
 from tests.web import letters
 from tests.web.rows import api_client

@@ -11,11 +11,11 @@ from django.test import Client
 from django.utils import timezone
 
 from agents.models import Activation, LaunchSetting, Pool, Run, Server, StateChange
-from agents.pages.amounts import duration
 from agents.services.desired import desired_state
 from agents.services.provisioning import steps_of
 from agents.services.wishes import wish_of
 from broker.wanted import Queue
+from console.ui.amounts import duration
 from contract.messages import DesiredRun
 from contract.outcomes import AfterLast
 from failures.models import FailureProtocol, RecoveredMessage

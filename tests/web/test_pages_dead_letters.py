@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from agents.pages import lists
 from broker.amqp_codec import encode
 from broker.port import BodyKind, Message
+from console.lists import keyset
 from contract.properties import BYTES_IN_STREAM, NOT_CONVERTIBLE
 from contract.typed import Typed
 from dlq.models import DeadLetter, ItemState, LetterState, ReplayItem, ReplayJob, Scope
@@ -44,7 +44,7 @@ def test_the_list_goes_on_by_key_and_never_counts_a_whole_table(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlq.pages.letters.PAGE", 8)
-    monkeypatch.setattr(lists, "COUNTED", 10)
+    monkeypatch.setattr(keyset, "COUNTED", 10)
     monkeypatch.setattr("dlq.pages.letters.page_of.__defaults__", (8,))
     client, path, seen = signed_in(world, "viewer"), f"/dead-letters/{KEY}/?state=every", []
     while path:

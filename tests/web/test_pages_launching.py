@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from agents.models import Activation, Duty, LaunchSetting, Run, ScheduledGroup, Server
-from agents.pages import keyset, lists
 from agents.services.history import note
+from console.lists import keyset
 from tests.web.factories import World
 from tests.web.launches import GROUP
 from tests.web.pages import broker_answers, broker_figures, looked_at, signed_in
@@ -154,8 +154,7 @@ def test_what_launch_control_needs_a_person_for_is_on_the_overview(world: World)
 
 
 def test_activations_are_paged_by_key(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (keyset, lists):
-        monkeypatch.setattr(module, "PAGE", 2)
+    monkeypatch.setattr(keyset, "PAGE", 2)
     monkeypatch.setattr(keyset.keyset_page, "__defaults__", (2,))
     client, seen, path = signed_in(world, "viewer"), [], "/activations/"
     for _page in range(20):

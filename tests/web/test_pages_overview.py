@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ProvisionState, Run, Server
 from agents.pages import figures
-from agents.services import patience
 from broker.errors import BrokerTimeout, ManagementFailed
+from console import broker
 from dlq.models import UndeliveredMessage
 from failures.models import RefusedRecord
 from ma_site.checks import undelivered
@@ -246,7 +246,7 @@ def test_a_broker_that_hangs_holds_a_page_for_a_moment_only(
         woken.wait(30)
         raise BrokerTimeout("no answer")
 
-    monkeypatch.setattr(patience, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(broker, "WAIT_SECONDS", 0.2)
     broker_answers(monkeypatch, hangs)
     monkeypatch.setattr(figures, "PAUSE_SECONDS", 0.0)
     client, started = signed_in(world, "viewer"), time.monotonic()

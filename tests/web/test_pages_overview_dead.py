@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from agents.models import LaunchSetting
 from agents.pages import figures
-from agents.pages.spark import HEIGHT, spark
 from agents.services.figures import QueueFigures
 from broker.errors import ManagementFailed
+from console.ui.sparkline import HEIGHT, spark
 from dlq import remarks
 from dlq.models import DeadLetter, LetterQueue, LetterState
 from dlq.pages import hours, queue_facts

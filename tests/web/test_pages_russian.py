@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import ngettext
 
-from agents.pages import amounts
+from console.ui import amounts
 from tests.web.factories import World
 from tests.web.pages import looked_at, signed_in
 from tests.web.rendered import Pages

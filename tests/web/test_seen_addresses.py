@@ -10,9 +10,9 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from agents.addresses import masked
 from agents.models import BreakerTrip, LaunchSetting, NoticeTarget, Pool, Server
 from agents.services import webhook
+from console.ui.text import masked
 from tests.web.rows import NOW, api_client, make_alive
 from tests.web.teams import teammate
 from tests.web.test_breaker_trips import give_up, started

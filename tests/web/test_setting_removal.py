@@ -18,7 +18,6 @@ from agents.models import (
     Server,
     Timing,
 )
-from agents.services import broker as broker_service
 from agents.services import setting_removal
 from agents.services.provisioning import provision_due
 from agents.services.setting_removal import finish_removals, remove_setting
@@ -30,6 +29,7 @@ from broker.port import Message, Outgoing
 from broker.rows import find
 from broker.topology import apply
 from broker.wanted import Queue
+from console import broker as broker_service
 from contract.typed import Typed
 from failures.models import FailureProtocol
 from tests.web.rows import NOW, api_client, make_person, make_setting

@@ -14,10 +14,10 @@ from django.db import connection
 from django.test import Client
 
 from agents.models import Activation, Alert, LaunchSetting, Pool, Run, Schedule, StateChange, Timing, Window
-from agents.services import broker as broker_service
 from agents.services import setting_removal, setting_rows
 from agents.services.setting_removal import finish_removals, remove_setting
 from broker.memory_adapter import MemoryBroker
+from console import broker as broker_service
 from failures import detaching
 from failures.intake import accept_batch
 from failures.models import FailureProtocol

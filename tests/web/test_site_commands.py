@@ -17,11 +17,11 @@ from django.db import connection
 from django.utils import timezone
 
 from agents.models import Activation, Destination, LaunchSetting, Pool, ScheduledGroup, Server
-from agents.services import broker as broker_service
 from agents.services import tokens
 from agents.services.settings import disable_setting
 from broker.errors import BrokerUnavailable
 from broker.port import Account, Outgoing
+from console import broker as broker_service
 from console.reasons import said
 from failures.models import SpoolMark
 from ma_site.checks import database

@@ -9,9 +9,9 @@ from django.db import transaction
 from django.test import Client
 
 from agents.models import LaunchSetting, Pool
-from agents.services import broker as broker_service
 from agents.services.provisioning import provision_due
 from broker.memory_adapter import MemoryBroker
+from console import broker as broker_service
 from tests import slow_calls
 from tests.web.rows import NOW, make_setting
 

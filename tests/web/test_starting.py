@@ -19,7 +19,6 @@ from agents.models import (
     Trigger,
     Window,
 )
-from agents.services import broker as broker_service
 from agents.services.desired import desired_state
 from agents.services.endings import end_activations
 from agents.services.outcomes import record_outcomes
@@ -28,6 +27,7 @@ from agents.services.settings import Refused, disable_setting, enable_setting
 from agents.services.starting import run_now, start_activation, stop_activation
 from agents.services.wishes import save_setting
 from broker.port import Account
+from console import broker as broker_service
 from console.reasons import said
 from contract.messages import AgentKind, RunState
 from tests.web.reports import closing, run_of

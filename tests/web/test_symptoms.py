@@ -17,11 +17,11 @@ from django.utils import timezone
 from agents.alerts.evaluating import evaluate_kind
 from agents.alerts.kinds import every_kind
 from agents.models import Activation, Alert, Destination, LaunchSetting, Pool, Run, Server
-from agents.services import broker as broker_service
 from agents.services import policies
 from agents.services.provisioning import provision_due
 from agents.services.settings import enable_setting
 from broker.memory_adapter import MemoryBroker
+from console import broker as broker_service
 from contract.messages import RunReport, RunState
 from dlq.models import DeadLetter
 from dlq.search import forgetting

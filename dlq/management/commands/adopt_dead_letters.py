@@ -9,9 +9,9 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from agents.services.broker import management
 from broker.amqp_adapter import AmqpBrowser
 from broker.errors import BrokerError
+from console.broker import management
 from contract.properties import dead_letter_queue
 from dlq.auditing import record_refused
 from dlq.foreign.adopting import Plan, Share, adopt, look

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 
-from agents import sheets
+from console.exports.rows import FORMATS, Row, plain
 from dlq import export, exporting, terminal
 from dlq.commands import anything, choosing, imports, replays
 from dlq.commands.rest import Refused
@@ -81,7 +81,7 @@ class Command(BaseCommand):
         found = choosing.chosen(options).numbers(None if before is None else _id(before), limit + 1)
         rows = list(DeadLetter.objects.filter(pk__in=found[:limit]).order_by("-pk").values(*export.LISTED))
         if options["json"]:
-            self._print([sheets.plain(row) for row in rows])
+            self._print([plain(row) for row in rows])
         else:
             self.stdout.write("".join(f"{terminal.listed(row)}\n" for row in rows), ending="")
         if len(found) > limit:
@@ -94,9 +94,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no dead letter {pk}; ./ma manage dlq list shows them.")
         shown = {**letter, "protocols": _protocols(letter)}
         if options["json"]:
-            self._print(
-                sheets.plain(shown) | {"protocols": [sheets.plain(row) for row in shown["protocols"]]}
-            )
+            self._print(plain(shown) | {"protocols": [plain(row) for row in shown["protocols"]]})
         else:
             self.stdout.write("\n".join(terminal.whole(shown)))
 
@@ -123,7 +121,7 @@ class Command(BaseCommand):
         tell(some.person, key=some.key, file=options["format"], bodies=bodies, query=some.query)
         count = 0
 
-        def counted() -> Generator[sheets.Row, None, None]:
+        def counted() -> Generator[Row, None, None]:
             nonlocal count
             for row in exporting.rows(some.step, some.masks, bodies=bodies):
                 count += 1
@@ -168,7 +166,7 @@ def _list_arguments(parser: CommandParser) -> None:
 
 def _export_arguments(parser: CommandParser) -> None:
     choosing.add(parser)
-    parser.add_argument("--format", choices=sheets.FORMATS, default="csv")
+    parser.add_argument("--format", choices=FORMATS, default="csv")
     parser.add_argument("-o", "--output", metavar="FILE", help="written anew; else to the standard output")
     parser.add_argument(
         "--bodies",
@@ -180,7 +178,7 @@ def _export_arguments(parser: CommandParser) -> None:
 # -- letters -------------------------------------------------------------------------------------------------
 
 
-def _protocols(letter: sheets.Row) -> list[dict[str, Any]]:
+def _protocols(letter: Row) -> list[dict[str, Any]]:
     """The newest ones of its case; a letter without a key has none."""
     if not letter["message_key"]:
         return []

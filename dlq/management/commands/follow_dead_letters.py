@@ -10,11 +10,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError, close_old_connections
 from django.utils import timezone
 
-from agents.services.broker import management
 from agents.services.broker_owner import ForeignBroker, OwnerWatch, note_owner, require_own_broker
 from agents.services.standing_in import stand_in_at_broker, stand_in_for_alerts
 from broker.amqp_adapter import AmqpBrowser, AmqpConsumer, AmqpPublisher
 from broker.errors import BrokerError
+from console.broker import management
 from contract.properties import FEED, dead_letter_queue
 from dlq.feed import Feed, Inbox
 from dlq.sweep import Sweep

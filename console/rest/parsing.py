@@ -7,8 +7,8 @@ from typing import IO, Any
 
 from rest_framework.parsers import BaseParser
 
-from agents.api.errors import ApiProblem
-from agents.body_limits import SMALL
+from console.rest.body_limits import SMALL
+from console.rest.errors import ApiProblem
 from contract.nesting import DEEPEST, deeper_than
 
 DEFAULT_LIMIT = SMALL

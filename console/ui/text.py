@@ -1,7 +1,9 @@
-"""Texts from hostile places made safe and honest to look at: escaped, with nothing invisible left in them."""
+"""Texts from hostile places made safe and honest to look at: escaped, with nothing invisible left in them;
+addresses without their secrets."""
 
 import unicodedata
 from html import escape
+from urllib.parse import urlsplit
 
 from django.utils.safestring import SafeString, mark_safe
 
@@ -34,6 +36,21 @@ def visible(text: str, *, lines: bool = False, limit: int = 0) -> SafeString:
 def visible_words(text: str) -> SafeString:
     """The same as words alone, for attributes and for readers of screens: one line without elements."""
     return mark_safe(escape("".join(map(_word, text)) if _needs_marks(text) else text))
+
+
+def masked(address: str) -> str:
+    """Of a URL scheme and host only: `https://host/…`, for whoever knows the address of a webhook can write
+    there. An e-mail address as it is."""
+    scheme, separator, _rest = address.partition("://")
+    if not separator:
+        return address
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return f"{scheme}://…"
+    name = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{name}{f':{port}' if port else ''}/…"
 
 
 def _needs_marks(text: str) -> bool:

@@ -1,5 +1,5 @@
-"""Changelists of tables that grow without end: pages by number among the newest rows, and never a count of
-all."""
+"""Lists of the admin: machine facts are shown, never edited by hand; of a table that grows without end the
+newest rows are paged by number, and never counted whole."""
 
 from datetime import timedelta
 from typing import Any
@@ -44,3 +44,21 @@ class SinceFilter(admin.SimpleListFilter):
 
 class StartedFilter(SinceFilter):
     instant = "started_at"
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):
+    """A bounded list and a page to look at."""
+
+    list_per_page = 50
+    list_max_show_all = 200
+    show_full_result_count = False
+    actions: Any = None
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

@@ -9,8 +9,8 @@ from django.http import QueryDict
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from agents.api.pagination import KeysetPages
-from agents.unclear import unclear
+from console.filters.filter import unclear
+from console.rest.pagination import KeysetPages
 
 M = TypeVar("M", bound=Model)
 
@@ -39,7 +39,7 @@ class QuerySerializer(serializers.Serializer[Any]):
 
 
 def check_clear(query: QueryDict, names: Collection[str], several: Collection[str] = ()) -> None:
-    """Raises ValidationError. Of a filter in an address: see `agents.unclear`."""
+    """Raises ValidationError. Of a filter in an address: see `console.filters.filter`."""
     if problems := unclear(query, names, several):
         raise serializers.ValidationError(problems)
 

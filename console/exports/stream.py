@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from django.http import StreamingHttpResponse
 from django.utils import timezone
 
-from agents.sheets import MARK, TYPES
+from console.exports.rows import MARK, TYPES
 
 # Seconds that a file may take; a reader that is slower gets a broken one.
 LONGEST = 600.0
@@ -66,7 +66,7 @@ class Stream:
 
 
 def file_response(stream: Stream, form: str, name: str) -> StreamingHttpResponse:
-    """`form` is one of `agents.sheets.FORMATS`, `name` what the file is of."""
+    """`form` is one of `console.exports.rows.FORMATS`, `name` what the file is of."""
     response = StreamingHttpResponse(stream, content_type=TYPES[form])
     whole = f"{name}-{timezone.now():%Y%m%d-%H%M%S}.{form}"
     response["Content-Disposition"] = f'attachment; filename="{_plain(whole)}"'

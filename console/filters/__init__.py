@@ -1,0 +1,1 @@
+"""What a list is narrowed by."""

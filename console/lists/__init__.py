@@ -1,0 +1,1 @@
+"""Lists of any length, a page at a time."""

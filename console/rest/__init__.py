@@ -1,0 +1,1 @@
+"""What every REST route shares: its bodies, its errors, its pages."""

@@ -1,0 +1,1 @@
+"""How pages look: their frame, amounts, texts, panels."""

@@ -1,0 +1,52 @@
+"""The small things that pages are made of: states, facts, buttons, tags."""
+
+from dataclasses import dataclass
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from console.ui.page import Text
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """`tone`: ok · bad · warn · info · off. `icon` is a symbol of templates/ma/icons.html."""
+
+    word: Text
+    tone: str
+    icon: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """`follows` is the consequence of the value; `warns` when somebody should think about it."""
+
+    name: Text
+    value: Text
+    follows: Text = ""
+    warns: bool = False
+    code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    title: Text
+    facts: list[Fact]
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """`name` is its id on the page; `refusal` says why it is disabled, empty where it is not."""
+
+    name: str
+    text: Text
+    url: str
+    icon: str
+    tone: str = ""
+    refusal: str = ""
+
+
+def kept_tag(durable: bool) -> SafeString:
+    """Of a message that the broker forgets when it restarts; nothing of any other."""
+    return SafeString("") if durable else format_html(' <span class="tag">{}</span>', _("non-persistent"))
