@@ -110,11 +110,24 @@ def _columns(model: type[Model]) -> list[tuple[str, bool]]:
 
 
 def _state() -> State:
-    """The numbers that are next, and how many rows there are."""
+    """The numbers that are next, how many rows there are, and the ids that are made by chance: rows below
+    that were made again have others."""
     counts = " UNION ALL ".join(f"SELECT '{table}', count(*) FROM \"{table}\"" for table in _tables())
     with connection.cursor() as cursor:
         cursor.execute(f"{counts} UNION ALL SELECT name || ' next', seq FROM sqlite_sequence ORDER BY 1")
-        return tuple(cursor.fetchall())
+        found = tuple(cursor.fetchall())
+        for table, key in _ids_by_chance():
+            cursor.execute(f'SELECT "{key}" FROM "{table}" ORDER BY 1')
+            found += tuple(cursor.fetchall())
+    return found
+
+
+@cache
+def _ids_by_chance() -> list[tuple[str, str]]:
+    keys = ((model._meta.db_table, model._meta.pk) for model in _models())
+    return [
+        (table, key.column) for table, key in keys if key is not None and key.column and key.has_default()
+    ]
 
 
 @cache

@@ -10,11 +10,11 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
 
-from agents.models import Server
+from agents.models import Activation, Server
 from dlq.models import DeadLetter
 from dlq.search.tables import TABLE
 from failures.models import FailureProtocol, FingerprintHour
-from tests.web import kept_rows
+from tests.web import kept_rows, reports
 from tests.web.factories import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -126,6 +126,18 @@ def test_they_are_made_again_where_rows_are_already_there(
     rolled_back(calls)
     Server.objects.create(name="first of all")
     world(calls)
+    assert len(calls) == 2
+
+
+def test_they_are_made_again_on_rows_that_were_made_again(
+    calls: list[None], clock: Callable[[timedelta], datetime]
+) -> None:
+    """As many of them, with the same numbers: only an id by chance is another one."""
+    for _ in range(2):
+        point = transaction.savepoint()
+        Activation.objects.create(setting=reports.setting())
+        kept_rows.kept(NAME, lambda: calls.append(None))
+        transaction.savepoint_rollback(point)
     assert len(calls) == 2
 
 
