@@ -110,6 +110,7 @@ def walk(person: User, requests: Iterator[Ask]) -> Iterator[tuple[str, Any, int]
 
 
 @pytest.mark.both_databases
+@pytest.mark.process  # no process, but as dear as one
 def test_no_more_routes_leave_no_entry(
     launching: launching_requests.Rows, letters: letter_requests.Rows, person: User
 ) -> None:
