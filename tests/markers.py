@@ -20,6 +20,9 @@ BY_FIXTURE = {
     "child_processes": "process",
     "opened": "browser",
 }
+# Seconds that tests of a folder may take where others use the machine, too. Spark does not outlive a test
+# that is cut off: all after it would fail.
+LONG = {"pipeline": 1200, "product": 1200}
 BY_MARKER = {"django_db": "db"} | {name: name for name in KINDS}
 
 
@@ -36,6 +39,9 @@ def set_markers(items: list[pytest.Item]) -> None:
         for node in item.listchain():
             node.own_markers = [mark for mark in node.own_markers if mark.name not in KINDS]
         item.add_marker(found)
+        bound = LONG.get("".join(item.nodeid.split("/")[1:2]))
+        if bound and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(bound))
 
 
 def kind_of(item: pytest.Item) -> str:

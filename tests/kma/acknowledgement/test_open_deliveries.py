@@ -70,6 +70,7 @@ def test_a_commit_from_within_takes_what_was_sent_before_it_into_its_transaction
     one.settled(1)
     eventually(lambda: bool(one.published), "what was sent after the commit")
     assert (len(one.link.sent), len(one.published)) == (1, 1)
+    eventually(lambda: bool(answers(one)), "the answer")
     assert answers(one) == ["committed"]
     eventually(lambda: one.run.report().handled == 1, "the success")
     assert one.records() == [], "nobody else has heard of it"
@@ -358,6 +359,7 @@ def test_an_agent_that_waits_no_longer_is_told_so_and_its_commit_goes_on(client:
     assert (len(one.link.sent), one.published) == (1, [])
     one.link.put(message(COMMIT))
     one.settled(2)
+    eventually(lambda: bool(answers(one)), "the answer")
     assert answers(one) == ["committed"], "the late reply disturbs nobody"
 
 
