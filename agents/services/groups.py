@@ -20,7 +20,7 @@ from agents.models import (
     LaunchSetting,
     ScheduledGroup,
 )
-from agents.reasons import MEMBER_ENDED, OF_MEMBER
+from agents.reasons import MEMBER_ENDED
 from agents.services.endings import end_activations
 from agents.services.followers import register
 from agents.services.group_steps import advance, start_group
@@ -41,7 +41,7 @@ def group_refusal(group: ScheduledGroup, now: datetime) -> Refused | None:
         return Refused("empty_group", text, _("Add settings to the group."))
     for setting in members:
         if refused := refusal(setting, now):
-            return Refused(refused.code, OF_MEMBER(key=setting.key, why=refused.why), refused.what_to_do)
+            return Refused(refused.code, f"{setting.key}: {refused.reason}", refused.what_to_do)
     return None
 
 

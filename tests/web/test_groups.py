@@ -18,11 +18,18 @@ from agents.models import (
 from agents.reasons import MEMBER_ENDED
 from agents.services import group_steps
 from agents.services.group_members import reorder, save_members
-from agents.services.groups import advance_groups, delete_group, disable_group, enable_group, run_group_now
+from agents.services.groups import (
+    advance_groups,
+    delete_group,
+    disable_group,
+    enable_group,
+    group_refusal,
+    run_group_now,
+)
 from agents.services.schedules import tick
 from agents.services.settings import disable_setting, enable_setting
 from agents.services.switching import Refused
-from console.reasons import said
+from console.reasons import NO_REASON, said
 from tests.web.launching import delayed, enabled, end, group_of, scheduled
 from tests.web.rows import NOW, make_setting
 
@@ -306,3 +313,14 @@ def test_why_a_pass_failed_is_said_in_russian(night: ScheduledGroup) -> None:
     passing.refresh_from_db()
     with translation.override("ru"):
         assert str(passing.reason) == "one: завершение с ошибкой (прервано)"
+
+
+def test_a_member_that_cannot_be_enabled_is_named_before_its_refusal_in_both_languages(
+    night: ScheduledGroup,
+) -> None:
+    disable_group(night, None, NO_REASON, NOW)
+    LaunchSetting.objects.filter(key="two").update(provision_state="pending")
+    for language in ("en", "ru"):
+        with translation.override(language):
+            refused = group_refusal(night, NOW)
+            assert refused is not None and refused.reason.startswith("two: "), language
