@@ -6,7 +6,8 @@ not happened.
 
 import json
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.db import migrations
@@ -19,7 +20,7 @@ COLUMNS = (
     ("StateChange", "reason"),
     ("Window", "reason"),
 )
-CHUNK = 500
+CHUNK = 500  # rows; SQLite takes 999 values in a statement
 TRIGGERS = "enabled|schedule|group|person"
 POOL, AGENT = "“(?P<pool>[^”]*)”", "“(?P<agent>[^”]*)”"
 # What was stored, and its code. A group of the pattern is a parameter; `why` is itself a reason.
@@ -128,20 +129,23 @@ def write_sentences(apps: Any, schema_editor: Any) -> None:
     _rewrite(apps, lambda text: str(json.loads(text).get("params", {}).get("text", "")) if text else "")
 
 
-def _rewrite(apps: Any, change: Any) -> None:
+def _rewrite(apps: Any, change: Callable[[str], str]) -> None:
+    """Rows of a chunk with the same text are one statement."""
     for model, column in COLUMNS:
         rows = apps.get_model("agents", model).objects.order_by("pk")
         for chunk in _chunks(rows, column):
-            for row in chunk:
-                setattr(row, column, change(getattr(row, column)))
-            rows.bulk_update(chunk, [column])
+            alike = defaultdict(list)
+            for pk, text in chunk:
+                alike[text].append(pk)
+            for text, pks in alike.items():
+                rows.filter(pk__in=pks).update(**{column: change(text)})
 
 
-def _chunks(rows: Any, column: str) -> Iterator[list[Any]]:
-    chunk = list(rows.only("pk", column)[:CHUNK])
+def _chunks(rows: Any, column: str) -> Iterator[list[tuple[Any, str]]]:
+    chunk = list(rows.values_list("pk", column)[:CHUNK])
     while chunk:
         yield chunk
-        chunk = list(rows.filter(pk__gt=chunk[-1].pk).only("pk", column)[:CHUNK])
+        chunk = list(rows.filter(pk__gt=chunk[-1][0]).values_list("pk", column)[:CHUNK])
 
 
 class Migration(migrations.Migration):
